@@ -1,0 +1,3 @@
+//! Policies: the typed model, reading it from YAML, checking it, autogen.
+
+pub mod model;

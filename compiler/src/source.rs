@@ -1,0 +1,87 @@
+//! The texts that policies are read from, and places in them.
+
+use kpvm::tree::Span;
+
+/// Number of a file in [`Sources`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SourceId(pub u32);
+
+/// One named text.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// The name shown to people (a path as given, or `<stdin>`).
+    pub name: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// All texts of one run; spans are resolved against it.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    files: Vec<SourceFile>,
+}
+
+/// A place in one of the [`Sources`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Location {
+    /// Which file.
+    pub source: SourceId,
+    /// Which bytes of it.
+    pub span: Span,
+}
+
+/// Line and column, both counted from 1; the column counts characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LineColumn {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl Sources {
+    /// No texts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a text and returns its number.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
+        self.files.push(SourceFile {
+            name: name.into(),
+            text: text.into(),
+        });
+        SourceId(self.files.len() as u32 - 1)
+    }
+
+    /// The file with that number.
+    ///
+    /// # Panics
+    /// If the number is not one that [`Sources::add`] of this value returned.
+    pub fn file(&self, id: SourceId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// All files in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (SourceId, &SourceFile)> {
+        self.files
+            .iter()
+            .enumerate()
+            .map(|(index, file)| (SourceId(index as u32), file))
+    }
+
+    /// Line and column of the first byte of a place.
+    pub fn line_column(&self, location: Location) -> LineColumn {
+        let text = &self.file(location.source).text;
+        let mut start = (location.span.start as usize).min(text.len());
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &text[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        LineColumn {
+            line: before.matches('\n').count() as u32 + 1,
+            column: before[line_start..].chars().count() as u32 + 1,
+        }
+    }
+}

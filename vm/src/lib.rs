@@ -1,0 +1,11 @@
+//! The kpvm runtime: documents, Kubernetes/Kyverno scalar semantics, the
+//! register interpreter and the engine API that programs embed.
+//!
+//! Nothing in this crate reads files, starts threads, looks at a clock or draws
+//! random numbers; what a rule needs from outside comes through the host.
+
+pub mod document;
+pub mod limits;
+pub mod scalar;
+pub mod tree;
+pub mod yaml;

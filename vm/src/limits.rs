@@ -1,0 +1,92 @@
+//! Every limit in one table: defaults that no honest input meets, each settable
+//! by the host, all printed by `kpvm limits`.
+
+/// The limits under which documents are read and rules are evaluated.
+///
+/// Crossing a reading limit refuses the input; crossing an evaluation limit
+/// makes the rule's status `error`. Neither ever passes a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one document.
+    pub document_bytes: usize,
+    /// Nesting of maps and lists in a document.
+    pub document_depth: usize,
+    /// Values (map entries and list items) of one document, aliases expanded.
+    pub document_nodes: usize,
+    /// Nesting of maps and lists in a policy's pattern.
+    pub pattern_depth: usize,
+    /// Steps that one rule may take on one resource.
+    pub rule_fuel: u64,
+    /// Steps that all rules together may take on one resource.
+    pub request_fuel: u64,
+    /// Bytes of one rendered message.
+    pub message_bytes: usize,
+    /// Bytes of one bundle.
+    pub bundle_bytes: usize,
+}
+
+impl Limits {
+    /// The defaults of the command line.
+    pub const DEFAULT: Limits = Limits {
+        document_bytes: 64 << 20,
+        document_depth: 1_000,
+        document_nodes: 4_000_000,
+        pattern_depth: 256,
+        rule_fuel: 5_000_000,
+        request_fuel: 50_000_000,
+        message_bytes: 4 << 10,
+        bundle_bytes: 256 << 20,
+    };
+
+    /// Each limit with its name, value, and what it bounds, in a fixed order.
+    pub fn table(&self) -> Vec<(&'static str, u64, &'static str)> {
+        vec![
+            (
+                "document-bytes",
+                self.document_bytes as u64,
+                "bytes of one document",
+            ),
+            (
+                "document-depth",
+                self.document_depth as u64,
+                "nesting of maps and lists in a document",
+            ),
+            (
+                "document-nodes",
+                self.document_nodes as u64,
+                "values of one document, aliases expanded",
+            ),
+            (
+                "pattern-depth",
+                self.pattern_depth as u64,
+                "nesting of maps and lists in a pattern",
+            ),
+            (
+                "rule-fuel",
+                self.rule_fuel,
+                "steps of one rule on one resource",
+            ),
+            (
+                "request-fuel",
+                self.request_fuel,
+                "steps of all rules on one resource",
+            ),
+            (
+                "message-bytes",
+                self.message_bytes as u64,
+                "bytes of one rendered message",
+            ),
+            (
+                "bundle-bytes",
+                self.bundle_bytes as u64,
+                "bytes of one bundle",
+            ),
+        ]
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,1 @@
+//! Scalar semantics shared by compile time and run time.

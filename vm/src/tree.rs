@@ -1,0 +1,126 @@
+//! A value read from YAML or JSON text that remembers where it stood.
+//!
+//! The compiler works on trees (every diagnostic needs a place), and a resource
+//! given as YAML becomes a tree before it becomes a document. Maps keep the
+//! order of the text; keys are unique (the reader decides who wins).
+
+/// A range of bytes in the text that a value was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset behind the last byte.
+    pub end: u32,
+}
+
+/// One value and its place in the text.
+///
+/// Equality compares values only, not places.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// What the value is.
+    pub value: TreeValue,
+    /// Where it stood.
+    pub span: Span,
+}
+
+/// The value of a [`Tree`]: the JSON data model with int64 and float64 apart
+/// (sheet 02, section 1).
+#[derive(Debug, Clone, PartialEq)]
+pub enum TreeValue {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number that Kubernetes' decoder keeps as int64.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    String(Box<str>),
+    /// A sequence.
+    List(Vec<Tree>),
+    /// A mapping, in the order of the text, keys unique.
+    Map(Vec<Member>),
+}
+
+/// One entry of a map.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The key's text.
+    pub key: Box<str>,
+    /// Where the key stood.
+    pub key_span: Span,
+    /// The value.
+    pub value: Tree,
+}
+
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl PartialEq for Member {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.value == other.value
+    }
+}
+
+impl Tree {
+    /// A tree with the given value and place.
+    pub fn new(value: TreeValue, span: Span) -> Self {
+        Self { value, span }
+    }
+
+    /// The value under `key`, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Tree> {
+        self.member(key).map(|member| &member.value)
+    }
+
+    /// The entry under `key`, if this is a map that has it.
+    pub fn member(&self, key: &str) -> Option<&Member> {
+        self.as_map()?.iter().find(|member| &*member.key == key)
+    }
+
+    /// The entries, if this is a map.
+    pub fn as_map(&self) -> Option<&[Member]> {
+        match &self.value {
+            TreeValue::Map(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is a list.
+    pub fn as_list(&self) -> Option<&[Tree]> {
+        match &self.value {
+            TreeValue::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            TreeValue::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, TreeValue::Null)
+    }
+
+    /// What a person would call this kind of value: "a map", "a list", "text", ...
+    pub fn describe(&self) -> &'static str {
+        match self.value {
+            TreeValue::Null => "null",
+            TreeValue::Bool(_) => "a boolean",
+            TreeValue::Int(_) | TreeValue::Float(_) => "a number",
+            TreeValue::String(_) => "text",
+            TreeValue::List(_) => "a list",
+            TreeValue::Map(_) => "a map",
+        }
+    }
+}

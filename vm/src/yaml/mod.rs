@@ -1,0 +1,1 @@
+//! YAML as kubectl and Kyverno read it.
