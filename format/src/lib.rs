@@ -1,6 +1,22 @@
 //! The bundle format: everything that the compiler and the runtime agree on.
 //!
+//! - [`instruction`]: the instruction set, defined once.
+//! - [`table`]: the fixed-size records that instructions refer to.
+//! - [`symbol`]: the map keys that rules look up, numbered.
+//! - [`bundle`]: the file: sections, digest, loading, writing.
+//! - [`disassemble`]: a bundle as text for people.
+//!
 //! Nothing in this crate reads files, starts threads, looks at a clock or draws
-//! random numbers.
+//! random numbers. Every byte of a bundle is checked once at load.
 
+pub mod bundle;
+pub mod disassemble;
+mod index;
+pub mod instruction;
+pub mod meta;
 pub mod symbol;
+pub mod table;
+mod verify;
+
+pub use bundle::{Bundle, BundleBuilder, FORMAT_VERSION, LoadError, Tables};
+pub use verify::{MAX_LOOP_DEPTH, VerifyError};

@@ -1,0 +1,179 @@
+//! A bundle as text for people: one line an instruction, operands by name.
+
+use std::fmt::{self, Write};
+
+use crate::bundle::{Bundle, Tables};
+use crate::instruction::{Instruction, Op, Operand, OperandKind};
+use crate::symbol::SymbolId;
+use crate::table::{LeafKind, Range, Rule};
+
+/// Writes every rule of the bundle that `wanted` accepts (policy name, rule name).
+///
+/// # Errors
+/// Those of the writer.
+pub fn disassemble(
+    bundle: &Bundle<'_>,
+    wanted: &dyn Fn(&str, &str) -> bool,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let tables = bundle.tables();
+    for rule in tables.rules {
+        let policy = tables
+            .policies
+            .get(rule.policy.get() as usize)
+            .map_or("", |policy| tables.text(policy.name));
+        if wanted(policy, tables.text(rule.name)) {
+            disassemble_rule(&tables, policy, rule, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn disassemble_rule(
+    tables: &Tables<'_>,
+    policy: &str,
+    rule: &Rule,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let kinds: Vec<&str> = Tables::range(tables.index_kinds, rule.kinds)
+        .iter()
+        .map(|&kind| tables.text(kind))
+        .collect();
+    writeln!(
+        out,
+        "rule {policy}/{} for {}",
+        tables.text(rule.name),
+        kinds.join(", ")
+    )?;
+    for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
+        let Some(block) = tables.blocks.get(block.get() as usize) else {
+            continue;
+        };
+        writeln!(
+            out,
+            "  {title}: {} registers, {} loops, {} folds",
+            block.registers, block.loops, block.folds
+        )?;
+        for (position, instruction) in tables.block_code(block).iter().enumerate() {
+            write!(out, "    {position:4}  ")?;
+            disassemble_instruction(tables, instruction, out)?;
+            let site = tables.site(block.start.get() + position as u32);
+            if let Some(site) = site {
+                write!(out, "  ; {}:{}", site.line, site.column)?;
+            }
+            writeln!(out)?;
+        }
+    }
+    writeln!(out)
+}
+
+fn disassemble_instruction(
+    tables: &Tables<'_>,
+    instruction: &Instruction,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let Some(op) = Op::decode(instruction.op) else {
+        return write!(out, "unknown operation {}", instruction.op);
+    };
+    write!(out, "{:<22}", op.name())?;
+    for (index, operand) in op.operands().iter().enumerate() {
+        out.write_str(if index == 0 { " " } else { ", " })?;
+        write_operand(tables, operand, instruction.operand(operand.field), out)?;
+    }
+    Ok(())
+}
+
+fn write_operand(
+    tables: &Tables<'_>,
+    operand: &Operand,
+    value: u32,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    match operand.kind {
+        OperandKind::Source | OperandKind::Destination => write!(out, "r{value}"),
+        OperandKind::Loop => write!(out, "loop{value}"),
+        OperandKind::Fold => write!(out, "fold{value}"),
+        OperandKind::Symbol => write!(out, ".{}", tables.symbols.text(SymbolId(value))),
+        OperandKind::Path => write!(out, "{}", path(tables, value)),
+        OperandKind::Leaf => write_leaf(tables, value, out),
+        OperandKind::Text => {
+            write!(
+                out,
+                "{:?}",
+                tables
+                    .texts
+                    .get(value as usize)
+                    .map_or("", |&text| tables.text(text))
+            )
+        }
+        OperandKind::Kinds => {
+            let range = tables
+                .kind_lists
+                .get(value as usize)
+                .copied()
+                .unwrap_or(Range::EMPTY);
+            let kinds = Tables::range(tables.kind_selectors, range)
+                .iter()
+                .map(|kind| {
+                    let parts = [kind.group, kind.version, kind.kind]
+                        .map(|part| tables.text(part))
+                        .join("/");
+                    match tables.text(kind.subresource) {
+                        "" => parts,
+                        subresource => format!("{parts}/{subresource}"),
+                    }
+                });
+            write!(out, "[{}]", kinds.collect::<Vec<_>>().join(" "))
+        }
+        OperandKind::Texts => write!(out, "{:?}", tables.text_list(value).collect::<Vec<_>>()),
+        OperandKind::Pairs => {
+            let range = tables
+                .pair_lists
+                .get(value as usize)
+                .copied()
+                .unwrap_or(Range::EMPTY);
+            let pairs = Tables::range(tables.pairs, range).iter();
+            let pairs =
+                pairs.map(|pair| format!("{}={}", tables.text(pair.key), tables.text(pair.value)));
+            write!(out, "[{}]", pairs.collect::<Vec<_>>().join(" "))
+        }
+        OperandKind::Selector => write!(out, "selector{value}"),
+        OperandKind::Subjects => {
+            let range = tables
+                .subject_lists
+                .get(value as usize)
+                .copied()
+                .unwrap_or(Range::EMPTY);
+            let subjects = Tables::range(tables.subjects, range)
+                .iter()
+                .map(|subject| tables.text(subject.name));
+            write!(out, "[{}]", subjects.collect::<Vec<_>>().join(" "))
+        }
+        OperandKind::TagPattern => write!(out, "tags{value}"),
+        OperandKind::Immediate => write!(out, "{}={value}", operand.name),
+        OperandKind::Forward | OperandKind::Backward => write!(out, "->{value}"),
+    }
+}
+
+fn write_leaf(tables: &Tables<'_>, leaf: u32, out: &mut dyn Write) -> fmt::Result {
+    let Some(leaf) = tables.leaves.get(leaf as usize) else {
+        return Ok(());
+    };
+    if leaf.kind == LeafKind::String as u8 {
+        write!(out, "{:?}", tables.text(leaf.text))
+    } else {
+        write!(out, "{}", tables.text(leaf.text))
+    }
+}
+
+/// A static path as text, e.g. `/spec/containers`.
+pub fn path(tables: &Tables<'_>, mut path: u32) -> String {
+    let mut keys = Vec::new();
+    while let Some(entry) = tables.paths.get(path as usize) {
+        keys.push(tables.symbols.text(SymbolId(entry.symbol.get())));
+        path = entry.parent.get();
+    }
+    keys.iter()
+        .rev()
+        .fold(String::new(), |text, key| text + "/" + key)
+}

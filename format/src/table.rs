@@ -1,0 +1,554 @@
+//! The records that instructions refer to. Every record has a fixed size, holds
+//! little-endian integers and needs no alignment, so that tables are used in place
+//! from the bundle's bytes.
+
+use zerocopy::little_endian::{I64, U16, U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+macro_rules! record {
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $field_doc:literal])+ $field:ident : $type:ty,)+ }) => {
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+        #[repr(C)]
+        pub struct $name { $($(#[doc = $field_doc])+ pub $field: $type,)+ }
+    };
+}
+
+/// Stands for "none" where a record names an optional entry.
+pub const NONE: u32 = u32::MAX;
+
+record! {
+    /// A text: a range of bytes of the string pool, cut at character borders.
+    Text {
+        /// Offset of the first byte.
+        offset: U32,
+        /// Number of bytes.
+        length: U32,
+    }
+}
+
+record! {
+    /// A range of entries of another table.
+    Range {
+        /// First entry.
+        start: U32,
+        /// Number of entries.
+        length: U32,
+    }
+}
+
+record! {
+    /// A run of instructions with its frame.
+    Block {
+        /// First instruction.
+        start: U32,
+        /// Number of instructions.
+        length: U32,
+        /// Registers used.
+        registers: U16,
+        /// Loop slots used.
+        loops: u8,
+        /// Fold slots used.
+        folds: u8,
+    }
+}
+
+record! {
+    /// One step of a static path: the value under `symbol` of the value at `parent`.
+    Path {
+        /// A path with a smaller number, or [`NONE`] for the root.
+        parent: U32,
+        /// The key.
+        symbol: U32,
+    }
+}
+
+record! {
+    /// A leaf predicate (sheet 02, section 5): the pattern's type and value.
+    Leaf {
+        /// A [`LeafKind`].
+        kind: u8,
+        /// bool: 0 or 1; int: two's complement; float: bits.
+        value: U64,
+        /// The pattern's text for a string; what `%v` prints for others.
+        text: Text,
+        /// Range of `alternatives`, for a string.
+        alternatives: Range,
+    }
+}
+
+/// Type of a leaf's pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LeafKind {
+    /// `null`
+    Null,
+    /// A boolean.
+    Bool,
+    /// An int64.
+    Int,
+    /// A float64.
+    Float,
+    /// A text with operators, alternatives and wildcards.
+    String,
+}
+
+impl LeafKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [LeafKind; 5] = [
+        LeafKind::Null,
+        LeafKind::Bool,
+        LeafKind::Int,
+        LeafKind::Float,
+        LeafKind::String,
+    ];
+}
+
+record! {
+    /// One comparison of a string pattern, operand parsed at compile time.
+    Comparison {
+        /// An [`Operator`].
+        operator: u8,
+        /// A [`WildcardClass`] of the operand.
+        class: u8,
+        /// Bits of [`ComparisonFlags`].
+        flags: u8,
+        /// A [`Join`]: how the next comparison of the pattern goes on.
+        join: u8,
+        /// The operand's text.
+        operand: Text,
+        /// The operand as nanoseconds, if flagged.
+        duration: I64,
+        /// The operand as 1e-9 units of a quantity (two's complement), if flagged.
+        quantity: U128,
+    }
+}
+
+/// What [`Comparison::flags`] says.
+pub struct ComparisonFlags;
+
+impl ComparisonFlags {
+    /// The operand is a duration.
+    pub const DURATION: u8 = 1;
+    /// The operand is a quantity that fits [`Comparison::quantity`].
+    pub const QUANTITY: u8 = 2;
+    /// The operand is a quantity beyond that; it is parsed from the text when needed.
+    pub const BIG_QUANTITY: u8 = 4;
+    /// All bits that mean something.
+    pub const ALL: u8 = 7;
+}
+
+/// Comparison operators of string patterns (sheet 02, section 6.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Operator {
+    /// none
+    Equal,
+    /// `!`
+    NotEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+}
+
+impl Operator {
+    /// Every operator in the order of its number.
+    pub const ALL: [Operator; 6] = [
+        Operator::Equal,
+        Operator::NotEqual,
+        Operator::Greater,
+        Operator::GreaterOrEqual,
+        Operator::Less,
+        Operator::LessOrEqual,
+    ];
+}
+
+/// The shape of a wildcard, for the cheapest test that gives the same answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WildcardClass {
+    /// No wildcard.
+    Literal,
+    /// `*`
+    Any,
+    /// `text*`
+    Prefix,
+    /// `*text`
+    Suffix,
+    /// `*text*`
+    Contains,
+    /// Anything else.
+    General,
+}
+
+impl WildcardClass {
+    /// Every class in the order of its number.
+    pub const ALL: [WildcardClass; 6] = [
+        WildcardClass::Literal,
+        WildcardClass::Any,
+        WildcardClass::Prefix,
+        WildcardClass::Suffix,
+        WildcardClass::Contains,
+        WildcardClass::General,
+    ];
+}
+
+/// How a comparison is joined with the one behind it.
+///
+/// A string pattern is alternatives of conjunctions of comparisons; a range outside
+/// (`a!-b`) is two comparisons of which one must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Join {
+    /// Both must hold.
+    And,
+    /// One of the two must hold (an outside range); binds tighter than [`Join::And`].
+    Either,
+    /// The last of its alternative.
+    End,
+}
+
+impl Join {
+    /// Every join in the order of its number.
+    pub const ALL: [Join; 3] = [Join::And, Join::Either, Join::End];
+}
+
+record! {
+    /// A kind selector (sheet 01, section 4).
+    KindSelector {
+        /// Wildcard over the group.
+        group: Text,
+        /// Wildcard over the version.
+        version: Text,
+        /// Wildcard over the kind.
+        kind: Text,
+        /// Wildcard over the subresource.
+        subresource: Text,
+    }
+}
+
+record! {
+    /// Two texts: a label or annotation with its value.
+    Pair {
+        /// Key.
+        key: Text,
+        /// Value.
+        value: Text,
+    }
+}
+
+record! {
+    /// A label selector (sheet 01, section 5.4).
+    Selector {
+        /// 1 when the selector can never be converted: it selects nothing.
+        malformed: u8,
+        /// Range of `pairs`: `matchLabels`.
+        labels: Range,
+        /// Range of `requirements`: `matchExpressions`.
+        requirements: Range,
+    }
+}
+
+record! {
+    /// One of `matchExpressions`.
+    Requirement {
+        /// A [`RequirementOperator`].
+        operator: u8,
+        /// The label's key.
+        key: Text,
+        /// Number of a list of texts.
+        values: U32,
+    }
+}
+
+/// Operators of `matchExpressions`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RequirementOperator {
+    /// The label is there with one of the values.
+    In,
+    /// The label is absent or has another value.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is absent.
+    DoesNotExist,
+}
+
+impl RequirementOperator {
+    /// Every operator in the order of its number.
+    pub const ALL: [RequirementOperator; 4] = [
+        RequirementOperator::In,
+        RequirementOperator::NotIn,
+        RequirementOperator::Exists,
+        RequirementOperator::DoesNotExist,
+    ];
+}
+
+record! {
+    /// A subject of a match block.
+    Subject {
+        /// A [`SubjectKind`].
+        kind: u8,
+        /// A wildcard over the user name or a group; for a service account the whole
+        /// `system:serviceaccount:namespace:name`.
+        name: Text,
+    }
+}
+
+/// Kinds of subjects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SubjectKind {
+    /// A user or a service account, by user name.
+    User,
+    /// A group.
+    Group,
+    /// A kind that nobody has: never matches.
+    Unknown,
+}
+
+impl SubjectKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [SubjectKind; 3] = [SubjectKind::User, SubjectKind::Group, SubjectKind::Unknown];
+}
+
+record! {
+    /// A pattern over labels or annotations with wildcards in its keys.
+    TagPattern {
+        /// The symbol of `metadata`.
+        metadata: U32,
+        /// The symbol of `labels` or `annotations`.
+        tag: U32,
+        /// Range of `tag_entries`.
+        entries: Range,
+    }
+}
+
+record! {
+    /// One entry of a [`TagPattern`].
+    TagEntry {
+        /// An [`Anchor`].
+        anchor: u8,
+        /// 1 when the key has a wildcard.
+        wildcard: u8,
+        /// 1 when the value is exactly `*` under a plain key: any value that is not null.
+        star: u8,
+        /// The key without anchor.
+        key: Text,
+        /// The predicate for the value.
+        leaf: U32,
+    }
+}
+
+/// Anchors of a key (sheet 02, section 4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Anchor {
+    /// A plain key.
+    None,
+    /// `(key)`
+    Conditional,
+    /// `=(key)`
+    Equality,
+    /// `X(key)`
+    Negation,
+    /// `^(key)`
+    Existence,
+    /// `<(key)`
+    Global,
+    /// `+(key)`, for mutation only.
+    AddIfNotPresent,
+}
+
+impl Anchor {
+    /// Every anchor in the order of its number.
+    pub const ALL: [Anchor; 7] = [
+        Anchor::None,
+        Anchor::Conditional,
+        Anchor::Equality,
+        Anchor::Negation,
+        Anchor::Existence,
+        Anchor::Global,
+        Anchor::AddIfNotPresent,
+    ];
+
+    /// The characters in front of the parenthesis.
+    pub fn modifier(self) -> &'static str {
+        match self {
+            Anchor::None | Anchor::Conditional => "",
+            Anchor::Equality => "=",
+            Anchor::Negation => "X",
+            Anchor::Existence => "^",
+            Anchor::Global => "<",
+            Anchor::AddIfNotPresent => "+",
+        }
+    }
+}
+
+record! {
+    /// One entry of `validationFailureActionOverrides` (sheet 01, section 11.2).
+    ActionOverride {
+        /// 1 for Enforce, 0 for Audit.
+        enforce: u8,
+        /// List of namespace wildcards, or [`NONE`] when absent.
+        namespaces: U32,
+        /// Selector over namespace labels, or [`NONE`].
+        selector: U32,
+    }
+}
+
+record! {
+    /// A rule as it runs: written or generated.
+    Rule {
+        /// The policy it belongs to.
+        policy: U32,
+        /// Its name.
+        name: Text,
+        /// Block that decides whether the rule applies.
+        match_block: U32,
+        /// Block that decides the outcome.
+        body_block: U32,
+        /// A [`BodyKind`].
+        body: u8,
+        /// Bits of [`RuleFlags`].
+        flags: u8,
+        /// A [`MessageKind`].
+        message_kind: u8,
+        /// The message with its full stop, or as it is for a deny rule.
+        message: Text,
+        /// Kinds under which the index lists the rule: range of `index_kinds`.
+        kinds: Range,
+        /// Kinds for which autogen drops the rule: range of `index_kinds`.
+        dropped_kinds: Range,
+        /// Range of `action_overrides`.
+        overrides: Range,
+    }
+}
+
+/// What a rule's body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BodyKind {
+    /// `pattern`
+    Pattern,
+    /// `anyPattern`
+    AnyPattern,
+    /// `deny`
+    Deny,
+}
+
+impl BodyKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [BodyKind; 3] = [BodyKind::Pattern, BodyKind::AnyPattern, BodyKind::Deny];
+}
+
+/// What a rule's message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum MessageKind {
+    /// There is none.
+    Absent,
+    /// A text.
+    Text,
+    /// Substituting its references fails.
+    Unresolvable,
+}
+
+impl MessageKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [MessageKind; 3] = [
+        MessageKind::Absent,
+        MessageKind::Text,
+        MessageKind::Unresolvable,
+    ];
+}
+
+/// What [`Rule::flags`] says.
+pub struct RuleFlags;
+
+impl RuleFlags {
+    /// The rule's own action, else the policy's, is Enforce.
+    pub const ENFORCE: u8 = 1;
+    /// The rule has an action of its own.
+    pub const OWN_ACTION: u8 = 2;
+    /// Violations that the old object has too are allowed.
+    pub const ALLOW_EXISTING: u8 = 4;
+    /// The rule was generated by autogen.
+    pub const GENERATED: u8 = 8;
+    /// All bits that mean something.
+    pub const ALL: u8 = 15;
+}
+
+record! {
+    /// A policy.
+    Policy {
+        /// Its name.
+        name: Text,
+        /// Namespace of a namespaced policy.
+        namespace: Text,
+        /// Bits of [`PolicyFlags`].
+        flags: u8,
+        /// Its rules: range of `rules`.
+        rules: Range,
+        /// Range of `action_overrides`: those of the spec.
+        overrides: Range,
+    }
+}
+
+/// What [`Policy::flags`] says.
+pub struct PolicyFlags;
+
+impl PolicyFlags {
+    /// A `Policy`, bound to its namespace.
+    pub const NAMESPACED: u8 = 1;
+    /// `applyRules: One`
+    pub const APPLY_ONE: u8 = 2;
+    /// `validationFailureAction` is Enforce.
+    pub const ENFORCE: u8 = 4;
+    /// Annotated `policies.kyverno.io/scored: "false"`: failures are warnings.
+    pub const UNSCORED: u8 = 8;
+    /// All bits that mean something.
+    pub const ALL: u8 = 15;
+}
+
+record! {
+    /// The rules to try for one kind.
+    IndexEntry {
+        /// The kind's symbol.
+        kind: U32,
+        /// Range of `index_rules`, ascending.
+        rules: Range,
+    }
+}
+
+record! {
+    /// Where an instruction's error lies: in the resource and in the policy.
+    Site {
+        /// Number of the instruction in the code section.
+        instruction: U32,
+        /// Range of `path_segments`: the path of the value.
+        path: Range,
+        /// Number of the source file.
+        source: U32,
+        /// Line from 1.
+        line: U32,
+        /// Column from 1.
+        column: U32,
+    }
+}
+
+record! {
+    /// A piece of a path.
+    PathSegment {
+        /// The text, when `loop_slot` is [`NONE`].
+        text: Text,
+        /// The loop slot whose index stands here, or [`NONE`].
+        loop_slot: U32,
+    }
+}

@@ -1,0 +1,451 @@
+//! The verifier: checks every number of a bundle once at load, so that the
+//! interpreter can trust them and a hostile bundle can do no harm.
+//!
+//! Guaranteed afterwards: every operation exists; every register, slot and table
+//! number is in range; every block ends in an instruction that ends it; jumps go
+//! forward, never into a loop from outside; the only way back is `LoopNext` to the
+//! instruction behind its own `LoopBegin`, so every block ends; every text lies in
+//! the pool at character borders; the index lists exactly the rules it should.
+
+use crate::bundle::Tables;
+use crate::instruction::{Field, Instruction, Op, OperandKind};
+use crate::meta::Meta;
+use crate::symbol::SymbolTableError;
+use crate::table::*;
+
+/// Nesting of loops in a block.
+pub const MAX_LOOP_DEPTH: usize = 64;
+
+/// A rule of the format that a bundle breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct VerifyError(String);
+
+impl VerifyError {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<SymbolTableError> for VerifyError {
+    fn from(error: SymbolTableError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+type Verified = Result<(), VerifyError>;
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verified {
+    if holds {
+        Ok(())
+    } else {
+        Err(VerifyError(what()))
+    }
+}
+
+fn number(what: &str, number: u32, count: usize) -> Verified {
+    ensure((number as usize) < count, || {
+        format!("{what} {number} of {count}")
+    })
+}
+
+fn optional(what: &str, value: u32, count: usize) -> Verified {
+    if value == NONE {
+        Ok(())
+    } else {
+        number(what, value, count)
+    }
+}
+
+fn range(what: &str, range: Range, count: usize) -> Verified {
+    let end = u64::from(range.start.get()) + u64::from(range.length.get());
+    ensure(end <= count as u64, || {
+        format!("{what} up to {end} of {count}")
+    })
+}
+
+fn bits(what: &str, value: u8, all: u8) -> Verified {
+    ensure(value & !all == 0, || format!("unknown {what} {value:#x}"))
+}
+
+/// Checks all tables and all code.
+pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
+    verify_leaves(tables)?;
+    verify_matching(tables)?;
+    verify_rules(tables)?;
+    verify_sites(tables)?;
+    for (path, entry) in tables.paths.iter().enumerate() {
+        optional("parent of a path", entry.parent.get(), path)?;
+        number("symbol", entry.symbol.get(), tables.symbols.len())?;
+    }
+    let mut end = 0;
+    for block in tables.blocks {
+        ensure(block.start.get() == end, || {
+            "a block does not begin where the one before ends".into()
+        })?;
+        range(
+            "block",
+            Range {
+                start: block.start,
+                length: block.length,
+            },
+            tables.code.len(),
+        )?;
+        end += block.length.get();
+        verify_block(tables, block)?;
+    }
+    ensure(end as usize == tables.code.len(), || {
+        "code outside of blocks".into()
+    })?;
+    ensure(crate::index::is_derived_from_rules(tables), || {
+        "the match index is not that of the rules".into()
+    })
+}
+
+/// Checks the facts for people against the tables.
+pub(crate) fn verify_meta(tables: &Tables<'_>, meta: &Meta) -> Verified {
+    ensure(meta.policies.len() == tables.policies.len(), || {
+        "facts about another number of policies".into()
+    })?;
+    tables
+        .sites
+        .iter()
+        .try_for_each(|site| number("source", site.source.get(), meta.sources.len()))
+}
+
+impl Tables<'_> {
+    fn check_text(&self, text: Text) -> Verified {
+        let start = text.offset.get() as usize;
+        let inside = self
+            .pool
+            .get(start..start.wrapping_add(text.length.get() as usize))
+            .is_some();
+        ensure(inside, || format!("a text at {start} outside of the pool"))
+    }
+}
+
+fn verify_leaves(tables: &Tables<'_>) -> Verified {
+    for leaf in tables.leaves {
+        number("kind of leaf", u32::from(leaf.kind), LeafKind::ALL.len())?;
+        tables.check_text(leaf.text)?;
+        range("alternatives", leaf.alternatives, tables.alternatives.len())?;
+    }
+    for &alternative in tables.alternatives {
+        range("comparisons", alternative, tables.comparisons.len())?;
+        let comparisons = Tables::range(tables.comparisons, alternative);
+        let ends = comparisons
+            .iter()
+            .filter(|comparison| comparison.join == Join::End as u8)
+            .count();
+        let last = comparisons.last().map(|comparison| comparison.join);
+        ensure(ends == 1 && last == Some(Join::End as u8), || {
+            "an alternative that does not end".into()
+        })?;
+    }
+    for comparison in tables.comparisons {
+        number(
+            "operator",
+            u32::from(comparison.operator),
+            Operator::ALL.len(),
+        )?;
+        number(
+            "wildcard class",
+            u32::from(comparison.class),
+            WildcardClass::ALL.len(),
+        )?;
+        number("join", u32::from(comparison.join), Join::ALL.len())?;
+        bits(
+            "flags of a comparison",
+            comparison.flags,
+            ComparisonFlags::ALL,
+        )?;
+        tables.check_text(comparison.operand)?;
+    }
+    Ok(())
+}
+
+fn verify_matching(tables: &Tables<'_>) -> Verified {
+    tables
+        .kind_lists
+        .iter()
+        .try_for_each(|&list| range("kinds", list, tables.kind_selectors.len()))?;
+    tables
+        .text_lists
+        .iter()
+        .try_for_each(|&list| range("texts", list, tables.texts.len()))?;
+    tables
+        .pair_lists
+        .iter()
+        .try_for_each(|&list| range("pairs", list, tables.pairs.len()))?;
+    tables
+        .subject_lists
+        .iter()
+        .try_for_each(|&list| range("subjects", list, tables.subjects.len()))?;
+    for selector in tables.kind_selectors {
+        [
+            selector.group,
+            selector.version,
+            selector.kind,
+            selector.subresource,
+        ]
+        .into_iter()
+        .try_for_each(|text| tables.check_text(text))?;
+    }
+    tables
+        .texts
+        .iter()
+        .chain(tables.index_kinds)
+        .try_for_each(|&text| tables.check_text(text))?;
+    for pair in tables.pairs {
+        tables.check_text(pair.key)?;
+        tables.check_text(pair.value)?;
+    }
+    for selector in tables.selectors {
+        bits("malformed flag", selector.malformed, 1)?;
+        range("labels", selector.labels, tables.pairs.len())?;
+        range(
+            "requirements",
+            selector.requirements,
+            tables.requirements.len(),
+        )?;
+    }
+    for requirement in tables.requirements {
+        number(
+            "requirement operator",
+            u32::from(requirement.operator),
+            RequirementOperator::ALL.len(),
+        )?;
+        tables.check_text(requirement.key)?;
+        number(
+            "list of texts",
+            requirement.values.get(),
+            tables.text_lists.len(),
+        )?;
+    }
+    for subject in tables.subjects {
+        number(
+            "kind of subject",
+            u32::from(subject.kind),
+            SubjectKind::ALL.len(),
+        )?;
+        tables.check_text(subject.name)?;
+    }
+    for pattern in tables.tag_patterns {
+        number("symbol", pattern.metadata.get(), tables.symbols.len())?;
+        number("symbol", pattern.tag.get(), tables.symbols.len())?;
+        range("tag entries", pattern.entries, tables.tag_entries.len())?;
+    }
+    for entry in tables.tag_entries {
+        number("anchor", u32::from(entry.anchor), Anchor::ALL.len())?;
+        bits("flag of a tag entry", entry.wildcard | entry.star, 1)?;
+        tables.check_text(entry.key)?;
+        number("leaf", entry.leaf.get(), tables.leaves.len())?;
+    }
+    Ok(())
+}
+
+fn verify_rules(tables: &Tables<'_>) -> Verified {
+    for entry in tables.action_overrides {
+        bits("action", entry.enforce, 1)?;
+        optional(
+            "list of texts",
+            entry.namespaces.get(),
+            tables.text_lists.len(),
+        )?;
+        optional("selector", entry.selector.get(), tables.selectors.len())?;
+    }
+    for rule in tables.rules {
+        number("policy", rule.policy.get(), tables.policies.len())?;
+        tables.check_text(rule.name)?;
+        tables.check_text(rule.message)?;
+        number("block", rule.match_block.get(), tables.blocks.len())?;
+        number("block", rule.body_block.get(), tables.blocks.len())?;
+        number("kind of body", u32::from(rule.body), BodyKind::ALL.len())?;
+        number(
+            "kind of message",
+            u32::from(rule.message_kind),
+            MessageKind::ALL.len(),
+        )?;
+        bits("flags of a rule", rule.flags, RuleFlags::ALL)?;
+        range("kinds", rule.kinds, tables.index_kinds.len())?;
+        range(
+            "dropped kinds",
+            rule.dropped_kinds,
+            tables.index_kinds.len(),
+        )?;
+        range("overrides", rule.overrides, tables.action_overrides.len())?;
+    }
+    let mut first = 0;
+    for (policy, entry) in tables.policies.iter().enumerate() {
+        tables.check_text(entry.name)?;
+        tables.check_text(entry.namespace)?;
+        bits("flags of a policy", entry.flags, PolicyFlags::ALL)?;
+        range("rules", entry.rules, tables.rules.len())?;
+        range("overrides", entry.overrides, tables.action_overrides.len())?;
+        ensure(entry.rules.start.get() == first, || {
+            "rules of a policy that do not follow".into()
+        })?;
+        first += entry.rules.length.get();
+        let own = Tables::range(tables.rules, entry.rules);
+        ensure(
+            own.iter().all(|rule| rule.policy.get() as usize == policy),
+            || "a rule of another policy".into(),
+        )?;
+    }
+    ensure(first as usize == tables.rules.len(), || {
+        "rules without a policy".into()
+    })
+}
+
+fn verify_sites(tables: &Tables<'_>) -> Verified {
+    let mut next = 0;
+    for site in tables.sites {
+        number("instruction", site.instruction.get(), tables.code.len())?;
+        ensure(site.instruction.get() >= next, || {
+            "sites out of order".into()
+        })?;
+        next = site.instruction.get() + 1;
+        range("path", site.path, tables.path_segments.len())?;
+    }
+    for segment in tables.path_segments {
+        tables.check_text(segment.text)?;
+        optional("loop slot", segment.loop_slot.get(), MAX_LOOP_DEPTH)?;
+    }
+    Ok(())
+}
+
+/// The loop that encloses each instruction: position of its `LoopBegin`, and the
+/// loop around that.
+struct LoopNesting {
+    innermost: Vec<Option<usize>>,
+    parent: Vec<Option<usize>>,
+}
+
+impl LoopNesting {
+    fn encloses(&self, outer: Option<usize>, mut inner: Option<usize>) -> bool {
+        loop {
+            if outer == inner {
+                return true;
+            }
+            match inner {
+                Some(begin) => inner = self.parent[begin],
+                None => return false,
+            }
+        }
+    }
+}
+
+fn decode(instruction: &Instruction) -> Result<Op, VerifyError> {
+    Op::decode(instruction.op)
+        .ok_or_else(|| VerifyError(format!("unknown operation {}", instruction.op)))
+}
+
+fn loop_nesting(code: &[Instruction]) -> Result<LoopNesting, VerifyError> {
+    let mut nesting = LoopNesting {
+        innermost: vec![None; code.len()],
+        parent: vec![None; code.len()],
+    };
+    let mut open: Vec<usize> = Vec::new();
+    for (position, instruction) in code.iter().enumerate() {
+        nesting.innermost[position] = open.last().copied();
+        match decode(instruction)? {
+            Op::LoopBegin => {
+                ensure(open.len() < MAX_LOOP_DEPTH, || {
+                    "loops nested too deep".into()
+                })?;
+                let reused = open.iter().any(|&begin| code[begin].a == instruction.a);
+                ensure(!reused, || {
+                    format!("loop slot {} used twice in nested loops", instruction.a)
+                })?;
+                nesting.parent[position] = open.last().copied();
+                open.push(position);
+            }
+            Op::LoopNext => {
+                let begin = open
+                    .pop()
+                    .ok_or_else(|| VerifyError::new("LoopNext without LoopBegin"))?;
+                let same =
+                    code[begin].a == instruction.a && instruction.d.get() as usize == begin + 1;
+                ensure(same && code[begin].e == instruction.e, || {
+                    "LoopNext of another loop".into()
+                })?;
+            }
+            _ => {}
+        }
+    }
+    ensure(open.is_empty(), || "LoopBegin without LoopNext".into())?;
+    Ok(nesting)
+}
+
+fn verify_block(tables: &Tables<'_>, block: &Block) -> Verified {
+    let code = tables.block_code(block);
+    let last = code
+        .last()
+        .ok_or_else(|| VerifyError::new("an empty block"))?;
+    ensure(decode(last)?.ends_block(), || {
+        "a block that does not end".into()
+    })?;
+    ensure(block.registers.get() <= 256, || {
+        format!("{} registers", block.registers)
+    })?;
+    ensure(usize::from(block.loops) <= MAX_LOOP_DEPTH, || {
+        format!("{} loop slots", block.loops)
+    })?;
+    let nesting = loop_nesting(code)?;
+    for (position, instruction) in code.iter().enumerate() {
+        let op = decode(instruction)?;
+        verify_unused_fields(op, instruction)?;
+        for operand in op.operands() {
+            let value = instruction.operand(operand.field);
+            verify_operand(tables, block, operand.kind, value)?;
+            if operand.kind == OperandKind::Forward {
+                let target = value as usize;
+                let forward = target > position && target < code.len();
+                ensure(forward, || {
+                    format!("a jump from {position} to {target} of {}", code.len())
+                })?;
+                let inside =
+                    nesting.encloses(nesting.innermost[target], nesting.innermost[position]);
+                ensure(inside, || {
+                    format!("a jump from {position} into a loop at {target}")
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A field without an operand is zero, so that equal code has equal bytes.
+fn verify_unused_fields(op: Op, instruction: &Instruction) -> Verified {
+    for field in [Field::A, Field::B, Field::E, Field::C, Field::D] {
+        if op.operands().iter().all(|operand| operand.field != field) {
+            ensure(instruction.operand(field) == 0, || {
+                format!("an operand of {} that it does not have", op.name())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: u32) -> Verified {
+    match kind {
+        OperandKind::Source | OperandKind::Destination => {
+            number("register", value, usize::from(block.registers.get()))
+        }
+        OperandKind::Loop => number("loop slot", value, usize::from(block.loops)),
+        OperandKind::Fold => number("fold slot", value, usize::from(block.folds)),
+        OperandKind::Symbol => number("symbol", value, tables.symbols.len()),
+        OperandKind::Path => number("path", value, tables.paths.len()),
+        OperandKind::Leaf => number("leaf", value, tables.leaves.len()),
+        OperandKind::Text => number("text", value, tables.texts.len()),
+        OperandKind::Kinds => number("list of kinds", value, tables.kind_lists.len()),
+        OperandKind::Texts => number("list of texts", value, tables.text_lists.len()),
+        OperandKind::Pairs => number("list of pairs", value, tables.pair_lists.len()),
+        OperandKind::Selector => number("selector", value, tables.selectors.len()),
+        OperandKind::Subjects => number("list of subjects", value, tables.subject_lists.len()),
+        OperandKind::TagPattern => number("tag pattern", value, tables.tag_patterns.len()),
+        // Jumps are checked with their position: forward ones by `verify_block`,
+        // those back by `loop_nesting`.
+        OperandKind::Immediate | OperandKind::Forward | OperandKind::Backward => Ok(()),
+    }
+}
