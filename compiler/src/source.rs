@@ -13,6 +13,8 @@ pub struct SourceFile {
     pub name: String,
     /// The whole text.
     pub text: String,
+    /// Offset of the first byte of each line.
+    line_starts: Vec<u32>,
 }
 
 /// All texts of one run; spans are resolved against it.
@@ -72,16 +74,26 @@ impl Sources {
 
     /// Line and column of the first byte of a place.
     pub fn line_column(&self, location: Location) -> LineColumn {
-        let text = &self.file(location.source).text;
-        let mut start = (location.span.start as usize).min(text.len());
-        while !text.is_char_boundary(start) {
+        let file = self.file(location.source);
+        let mut start = (location.span.start as usize).min(file.text.len());
+        while !file.text.is_char_boundary(start) {
             start -= 1;
         }
-        let before = &text[..start];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = file
+            .line_starts
+            .partition_point(|&line_start| line_start as usize <= start)
+            .max(1);
+        let line_start = file
+            .line_starts
+            .get(line - 1)
+            .map_or(0, |&line_start| line_start as usize);
+        let column = file
+            .text
+            .get(line_start..start)
+            .map_or(0, |before| before.chars().count());
         LineColumn {
-            line: before.matches('\n').count() as u32 + 1,
-            column: before[line_start..].chars().count() as u32 + 1,
+            line: line as u32,
+            column: column as u32 + 1,
         }
     }
 }

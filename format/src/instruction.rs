@@ -156,8 +156,8 @@ instruction_set! {
     RequireMap(src: A Source, target: D Forward);
     /// Check: the value is a list.
     RequireList(src: A Source, target: D Forward);
-    /// Check: the value is there and not null (pattern `*` under a plain key).
-    RequirePresent(src: A Source, target: D Forward);
+    /// Check: the value under a plain key with the pattern `*` is there and not null.
+    RequirePresent(src: A Source, key: C Symbol, target: D Forward);
     /// Check: the list has at least so many items (positional lists).
     RequireLength(src: A Source, length: C Immediate, target: D Forward);
     /// Check: the value under an existence anchor is a list.
@@ -216,6 +216,8 @@ instruction_set! {
     ReturnAlternativesFailed() ends;
     /// Ends: the rule denies.
     ReturnDeny() ends;
+    /// Ends: the rule passes (0) or is an error (1) with a message known at compile time.
+    ReturnText(status: B Immediate, text: C Text) ends;
 
     /// Match: the request's kind and subresource are selected.
     MatchKinds(kinds: C Kinds, target: D Forward);

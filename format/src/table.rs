@@ -428,6 +428,8 @@ record! {
         dropped_kinds: Range,
         /// Range of `action_overrides`.
         overrides: Range,
+        /// `reportProperties`: range of `pairs`.
+        properties: Range,
     }
 }
 

@@ -274,6 +274,7 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
             tables.index_kinds.len(),
         )?;
         range("overrides", rule.overrides, tables.action_overrides.len())?;
+        range("properties", rule.properties, tables.pairs.len())?;
     }
     let mut first = 0;
     for (policy, entry) in tables.policies.iter().enumerate() {

@@ -5,6 +5,7 @@
 //! random numbers; what a rule needs from outside comes through the host.
 
 pub mod document;
+pub mod labels;
 pub mod limits;
 pub mod scalar;
 pub mod tree;

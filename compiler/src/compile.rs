@@ -1,0 +1,204 @@
+//! The whole way from policy texts to a bundle.
+
+use kpvm::limits::Limits;
+use kpvm::tree::{Span, Tree};
+use kpvm::yaml;
+use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::lower::{LowerError, Lowerer};
+use crate::policy::model::{Policy, PolicyKind, Rule};
+use crate::policy::{read, validate};
+use crate::source::{Location, SourceId, Sources};
+
+/// How to compile.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Leave out rules that use something not supported yet, and record them in the
+    /// bundle, instead of refusing the policies.
+    pub skip_unsupported: bool,
+    /// Check policies as Kyverno does when they are loaded.
+    pub check: bool,
+    /// The limits of the compiler.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { skip_unsupported: false, check: true, limits: Limits::DEFAULT }
+    }
+}
+
+/// What compiling gave.
+#[derive(Debug, Clone, Default)]
+pub struct Compilation {
+    /// The bundle; `None` when there was an error.
+    pub bundle: Option<Vec<u8>>,
+    /// Everything found, in the order of the sources.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The rules left out.
+    pub omitted: Vec<OmittedRule>,
+    /// How many policies were read.
+    pub policies: usize,
+    /// How many rules went into the bundle, generated ones included.
+    pub rules: usize,
+}
+
+impl Compilation {
+    /// Whether any diagnostic is an error.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+}
+
+/// Compiles all policies of all sources.
+///
+/// Every error of every source is found before anything is given up.
+pub fn compile(sources: &Sources, options: &Options) -> Compilation {
+    let mut diagnostics = Vec::new();
+    let mut documents = Vec::new();
+    for (source, file) in sources.iter() {
+        for document in yaml::read_all(&file.text, &read_options(options)) {
+            match document {
+                Ok(tree) => documents.push((source, tree)),
+                Err(error) => {
+                    let location = Location { source, span: error.span };
+                    diagnostics.push(Diagnostic::error("yaml", error.kind.to_string(), location));
+                }
+            }
+        }
+    }
+    compile_documents(&documents, sources, options, diagnostics)
+}
+
+fn read_options(options: &Options) -> yaml::Options {
+    yaml::Options { duplicate_keys: yaml::DuplicateKeys::Refuse, limits: options.limits }
+}
+
+/// Compiles policies that were read already.
+pub fn compile_documents(
+    documents: &[(SourceId, Tree)],
+    sources: &Sources,
+    options: &Options,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Compilation {
+    let policies = read_policies(documents, options, &mut diagnostics);
+    let mut compilation = Compilation { policies: policies.len(), ..Compilation::default() };
+    let mut lowerer = Lowerer::new();
+    for policy in &policies {
+        lowerer.lower_policy(policy, sources, &options.limits, &mut |rule, error| {
+            refuse(policy, rule, error, sources, options, &mut diagnostics, &mut compilation.omitted);
+        });
+    }
+    let mut bundle = lowerer.finish();
+    compilation.rules = bundle.rules.len();
+    compilation.diagnostics = diagnostics;
+    if !compilation.has_errors() {
+        bundle.meta = meta(&policies, sources, &compilation.omitted);
+        compilation.bundle = Some(bundle.finish());
+    }
+    compilation
+}
+
+fn read_policies(documents: &[(SourceId, Tree)], options: &Options, diagnostics: &mut Vec<Diagnostic>) -> Vec<Policy> {
+    let mut policies: Vec<Policy> = Vec::new();
+    for (source, tree) in documents {
+        for item in expand_list(tree) {
+            let before = diagnostics.len();
+            let Some(policy) = read::read_policy(item, *source, diagnostics) else { continue };
+            if options.check {
+                validate::validate_policy(&policy, &compile_expression, diagnostics);
+            }
+            let failed = diagnostics[before..].iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+            let twin = policies.iter().find(|other| is_same_policy(other, &policy));
+            if let Some(twin) = twin {
+                diagnostics.push(duplicate_policy(&policy, twin));
+            } else if !failed {
+                policies.push(policy);
+            }
+        }
+    }
+    policies
+}
+
+/// The items of a `List`, or the document itself.
+fn expand_list(tree: &Tree) -> Vec<&Tree> {
+    let is_list = tree.get("kind").and_then(Tree::as_str) == Some("List");
+    match tree.get("items").and_then(Tree::as_list).filter(|_| is_list) {
+        Some(items) => items.iter().collect(),
+        None => vec![tree],
+    }
+}
+
+fn compile_expression(text: &str) -> Result<(), String> {
+    crate::frontend::jmespath::parse(text).map(drop).map_err(|error| error.message)
+}
+
+fn is_same_policy(left: &Policy, right: &Policy) -> bool {
+    left.kind == right.kind && left.name.value == right.name.value && left.namespace == right.namespace
+}
+
+fn duplicate_policy(policy: &Policy, twin: &Policy) -> Diagnostic {
+    let location = Location { source: policy.source, span: policy.name.span };
+    let same_file = if policy.source == twin.source { "above in this file" } else { "in another file" };
+    Diagnostic::error(
+        "duplicate-policy",
+        format!("the policy '{}' is defined twice: it stands {same_file} already", policy.name.value),
+        location,
+    )
+    .hint("remove or rename one of them")
+    .subject(&policy.name.value)
+}
+
+fn refuse(
+    policy: &Policy,
+    rule: &Rule,
+    error: LowerError,
+    sources: &Sources,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+    omitted: &mut Vec<OmittedRule>,
+) {
+    let subject = format!("{}/{}", policy.name.value, rule.name.value);
+    match error {
+        LowerError::Invalid(diagnostic) => diagnostics.push(diagnostic.subject(subject)),
+        LowerError::Unsupported(unsupported) => {
+            let span = if unsupported.span == Span::default() { rule.name.span } else { unsupported.span };
+            let location = Location { source: policy.source, span };
+            if options.skip_unsupported {
+                let place = sources.line_column(location);
+                let file = &sources.file(policy.source).name;
+                omitted.push(OmittedRule {
+                    policy: policy.name.value.clone(),
+                    rule: rule.name.value.clone(),
+                    reason: format!("{} is not supported yet", unsupported.what),
+                    place: format!("{file}:{}:{}", place.line, place.column),
+                });
+            } else {
+                diagnostics.push(
+                    Diagnostic::error("unsupported", format!("{} is not supported yet", unsupported.what), location)
+                        .label("cannot be compiled")
+                        .hint("leave such rules out with --skip-unsupported; they are then recorded in the bundle")
+                        .subject(subject),
+                );
+            }
+        }
+    }
+}
+
+fn meta(policies: &[Policy], sources: &Sources, omitted: &[OmittedRule]) -> Meta {
+    let policy_meta = |policy: &Policy| PolicyMeta {
+        kind: match policy.kind {
+            PolicyKind::ClusterPolicy => "ClusterPolicy".into(),
+            PolicyKind::Policy => "Policy".into(),
+        },
+        api_version: policy.api_version.clone(),
+        annotations: policy.annotations.clone(),
+    };
+    Meta {
+        compiler: env!("CARGO_PKG_VERSION").into(),
+        sources: sources.iter().map(|(_, file)| file.name.clone()).collect(),
+        policies: policies.iter().map(policy_meta).collect(),
+        omitted: omitted.to_vec(),
+    }
+}

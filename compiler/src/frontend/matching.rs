@@ -1,0 +1,311 @@
+//! `match` and `exclude` (sheet 01, sections 4 and 5): filters in, IR out.
+
+use kpvm::labels;
+use kpvm::scalar::wildcard::contains_wildcard;
+use kpvm_format::instruction::Op;
+use kpvm_format::table::{self, NONE, Range, RequirementOperator, SubjectKind};
+use zerocopy::little_endian::U32;
+
+use crate::ir::{Block, Instruction, Label};
+use crate::lower::Pools;
+use crate::policy::kind_selector::KindSelector;
+use crate::policy::model::{Filter, LabelSelector, MatchBlock, Rule, Subject};
+
+/// Lowers `match` and `exclude` of a rule into a block that ends matched or unmatched.
+pub fn lower_matching(rule: &Rule, pools: &mut Pools<'_>) -> Block {
+    let mut lowering = Lowering { block: Block::new(), pools };
+    let unmatched = lowering.block.label();
+    lowering.lower_block(&rule.match_block, Side::Match, unmatched);
+    if let Some(exclude) = rule.exclude_block.as_ref().filter(|exclude| !is_empty_exclude(exclude)) {
+        let kept = lowering.block.label();
+        lowering.lower_block(exclude, Side::Exclude, kept);
+        lowering.block.jump(unmatched);
+        lowering.block.place(kept);
+    }
+    lowering.block.push(Instruction::new(Op::ReturnMatched));
+    lowering.block.place(unmatched);
+    lowering.block.push(Instruction::new(Op::ReturnUnmatched));
+    lowering.block
+}
+
+/// Whether the filters stand under `match` or `exclude`; they differ in what an empty
+/// filter and missing user information mean (section 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Match,
+    Exclude,
+}
+
+fn has_resources(filter: &Filter) -> bool {
+    let resources = &filter.resources;
+    !(resources.kinds.is_empty()
+        && resources.name.is_empty()
+        && resources.names.is_empty()
+        && resources.namespaces.is_empty()
+        && resources.annotations.as_ref().is_none_or(Vec::is_empty)
+        && resources.selector.is_none()
+        && resources.namespace_selector.is_none()
+        && resources.operations.is_empty())
+}
+
+fn has_user_info(filter: &Filter) -> bool {
+    filter.roles.is_some() || filter.cluster_roles.is_some() || filter.subjects.is_some()
+}
+
+fn is_empty_filter(filter: &Filter) -> bool {
+    !has_resources(filter) && !has_user_info(filter)
+}
+
+fn is_empty_exclude(block: &MatchBlock) -> bool {
+    filters(&block.any).is_empty() && filters(&block.all).is_empty() && is_empty_filter(&block.direct)
+}
+
+fn filters(list: &Option<Vec<Filter>>) -> &[Filter] {
+    list.as_deref().unwrap_or(&[])
+}
+
+struct Lowering<'p, 'b> {
+    block: Block,
+    pools: &'p mut Pools<'b>,
+}
+
+impl Lowering<'_, '_> {
+    /// Falls through when the block holds, else jumps to `otherwise`.
+    fn lower_block(&mut self, block: &MatchBlock, side: Side, otherwise: Label) {
+        let (any, all) = (filters(&block.any), filters(&block.all));
+        if !any.is_empty() {
+            let held = self.block.label();
+            for filter in any {
+                let next = self.block.label();
+                self.lower_filter(filter, side, next);
+                self.block.jump(held);
+                self.block.place(next);
+            }
+            self.block.jump(otherwise);
+            self.block.place(held);
+        } else if !all.is_empty() {
+            all.iter().for_each(|filter| self.lower_filter(filter, side, otherwise));
+        } else {
+            self.lower_filter(&block.direct, side, otherwise);
+        }
+    }
+
+    /// Falls through when the filter holds, else jumps to `otherwise`.
+    fn lower_filter(&mut self, filter: &Filter, side: Side, otherwise: Label) {
+        if is_empty_filter(filter) {
+            self.block.jump(otherwise);
+            return;
+        }
+        self.lower_resources(filter, otherwise);
+        if !has_user_info(filter) {
+            return;
+        }
+        let no_user = self.block.label();
+        match side {
+            Side::Match if has_resources(filter) => {
+                self.block.push(Instruction::new(Op::JumpIfNoUser).target(no_user));
+            }
+            // Without user information nothing is left of the filter: it cannot match.
+            Side::Match => self.block.push(Instruction::new(Op::JumpIfNoUser).target(otherwise)),
+            Side::Exclude => {}
+        }
+        self.lower_user(filter, otherwise);
+        self.block.place(no_user);
+    }
+
+    /// Section 5.3. Every test is independent, so the cheap and selective ones go first.
+    fn lower_resources(&mut self, filter: &Filter, otherwise: Label) {
+        let resources = &filter.resources;
+        if !resources.operations.is_empty() {
+            let set = operation_set(&resources.operations);
+            if set != 0b1111 {
+                self.block.push(Instruction::new(Op::MatchOperations).b(set).target(otherwise));
+            }
+        }
+        if !resources.kinds.is_empty() {
+            let kinds: Vec<&str> = resources.kinds.iter().map(|kind| kind.value.as_str()).collect();
+            let kinds = self.pools.kinds(&kinds);
+            self.block.push(Instruction::new(Op::MatchKinds).c(kinds).target(otherwise));
+        }
+        if !resources.name.is_empty() {
+            self.lower_texts(Op::MatchNames, std::slice::from_ref(&resources.name), otherwise);
+        }
+        if !resources.names.is_empty() {
+            self.lower_texts(Op::MatchNames, &resources.names, otherwise);
+        }
+        if !resources.namespaces.is_empty() {
+            self.lower_texts(Op::MatchNamespaces, &resources.namespaces, otherwise);
+        }
+        if let Some(annotations) = resources.annotations.as_ref().filter(|pairs| !pairs.is_empty()) {
+            let pairs = self.pools.pair_list(annotations);
+            self.block.push(Instruction::new(Op::MatchAnnotations).c(pairs).target(otherwise));
+        }
+        if let Some(selector) = &resources.selector {
+            let selector = self.pools.selector(selector);
+            self.block.push(Instruction::new(Op::MatchSelector).c(selector).target(otherwise));
+        }
+        if let Some(selector) = &resources.namespace_selector {
+            let selector = self.pools.selector(selector);
+            let any_kind = resources.kinds.iter().any(|kind| kind.value == "*");
+            let instruction = Instruction::new(Op::MatchNamespaceSelector).b(u32::from(any_kind)).c(selector);
+            self.block.push(instruction.target(otherwise));
+        }
+    }
+
+    fn lower_user(&mut self, filter: &Filter, otherwise: Label) {
+        let lists = [(Op::MatchRoles, &filter.roles), (Op::MatchClusterRoles, &filter.cluster_roles)];
+        for (op, list) in lists {
+            if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
+                let texts = self.pools.text_list(list);
+                self.block.push(Instruction::new(op).c(texts).target(otherwise));
+            }
+        }
+        if let Some(subjects) = filter.subjects.as_ref().filter(|subjects| !subjects.is_empty()) {
+            let subjects = self.pools.subjects(subjects);
+            self.block.push(Instruction::new(Op::MatchSubjects).c(subjects).target(otherwise));
+        }
+    }
+
+    fn lower_texts(&mut self, op: Op, texts: &[String], otherwise: Label) {
+        // A lone `*` holds for every text, the empty one included.
+        if texts.iter().any(|text| text == "*") {
+            return;
+        }
+        let list = self.pools.text_list(texts);
+        self.block.push(Instruction::new(op).c(list).target(otherwise));
+    }
+}
+
+/// Bits of the four operations; other texts select nothing.
+fn operation_set(operations: &[String]) -> u32 {
+    let bit = |operation: &str| match operation {
+        "CREATE" => 1,
+        "UPDATE" => 2,
+        "DELETE" => 4,
+        "CONNECT" => 8,
+        _ => 0,
+    };
+    operations.iter().fold(0, |set, operation| set | bit(operation))
+}
+
+impl Pools<'_> {
+    /// A list of kind selectors.
+    fn kinds(&mut self, kinds: &[&str]) -> u32 {
+        let start = self.bundle.kind_selectors.len();
+        for kind in kinds {
+            let selector = KindSelector::parse(kind);
+            let text = |this: &mut Self, text: &str| this.bundle.text(text);
+            let entry = table::KindSelector {
+                group: text(self, &selector.group),
+                version: text(self, &selector.version),
+                kind: text(self, &selector.kind),
+                subresource: text(self, &selector.subresource),
+            };
+            self.bundle.kind_selectors.push(entry);
+        }
+        self.bundle.kind_lists.push(Range::new(start, kinds.len()));
+        self.bundle.kind_lists.len() as u32 - 1
+    }
+
+    /// A list of texts.
+    pub fn text_list(&mut self, texts: &[String]) -> u32 {
+        let entries: Vec<table::Text> = texts.iter().map(|text| self.bundle.text(text)).collect();
+        let start = self.bundle.texts.len();
+        self.bundle.texts.extend(&entries);
+        self.bundle.text_lists.push(Range::new(start, entries.len()));
+        self.bundle.text_lists.len() as u32 - 1
+    }
+
+    fn pairs(&mut self, pairs: &[(String, String)]) -> Range {
+        let entries: Vec<table::Pair> = pairs
+            .iter()
+            .map(|(key, value)| table::Pair { key: self.bundle.text(key), value: self.bundle.text(value) })
+            .collect();
+        let start = self.bundle.pairs.len();
+        self.bundle.pairs.extend(&entries);
+        Range::new(start, entries.len())
+    }
+
+    fn pair_list(&mut self, pairs: &[(String, String)]) -> u32 {
+        let range = self.pairs(pairs);
+        self.bundle.pair_lists.push(range);
+        self.bundle.pair_lists.len() as u32 - 1
+    }
+
+    /// A label selector; one that can never be converted is marked (section 5.4).
+    pub fn selector(&mut self, selector: &LabelSelector) -> u32 {
+        let malformed = is_malformed(selector);
+        let labels = self.pairs(&selector.match_labels);
+        let requirements: Vec<table::Requirement> = selector
+            .match_expressions
+            .iter()
+            .map(|requirement| table::Requirement {
+                operator: requirement_operator(&requirement.operator).unwrap_or(RequirementOperator::In) as u8,
+                key: self.bundle.text(&requirement.key),
+                values: U32::new(self.text_list(&requirement.values)),
+            })
+            .collect();
+        let start = self.bundle.requirements.len();
+        self.bundle.requirements.extend(&requirements);
+        self.bundle.selectors.push(table::Selector {
+            malformed: u8::from(malformed),
+            labels,
+            requirements: Range::new(start, requirements.len()),
+        });
+        self.bundle.selectors.len() as u32 - 1
+    }
+
+    /// An optional selector as records hold it.
+    pub fn optional_selector(&mut self, selector: Option<&LabelSelector>) -> u32 {
+        selector.map_or(NONE, |selector| self.selector(selector))
+    }
+
+    fn subjects(&mut self, subjects: &[Subject]) -> u32 {
+        let start = self.bundle.subjects.len();
+        for subject in subjects {
+            let (kind, name) = match subject.kind.as_str() {
+                "ServiceAccount" => {
+                    (SubjectKind::User, format!("system:serviceaccount:{}:{}", subject.namespace, subject.name))
+                }
+                "User" => (SubjectKind::User, subject.name.clone()),
+                "Group" => (SubjectKind::Group, subject.name.clone()),
+                _ => (SubjectKind::Unknown, String::new()),
+            };
+            let name = self.bundle.text(&name);
+            self.bundle.subjects.push(table::Subject { kind: kind as u8, name });
+        }
+        self.bundle.subject_lists.push(Range::new(start, subjects.len()));
+        self.bundle.subject_lists.len() as u32 - 1
+    }
+}
+
+fn requirement_operator(text: &str) -> Option<RequirementOperator> {
+    match text {
+        "In" => Some(RequirementOperator::In),
+        "NotIn" => Some(RequirementOperator::NotIn),
+        "Exists" => Some(RequirementOperator::Exists),
+        "DoesNotExist" => Some(RequirementOperator::DoesNotExist),
+        _ => None,
+    }
+}
+
+/// What the converter refuses whatever the object's labels are. Pairs with wildcards
+/// become other pairs first, so they are judged at run time.
+fn is_malformed(selector: &LabelSelector) -> bool {
+    let bad_pair = |(key, value): &(String, String)| {
+        !contains_wildcard(key)
+            && !contains_wildcard(value)
+            && !(labels::is_valid_key(key) && labels::is_valid_value(value))
+    };
+    selector.match_labels.iter().any(bad_pair)
+        || selector.match_expressions.iter().any(|requirement| {
+            let values_fit = match requirement_operator(&requirement.operator) {
+                None => false,
+                Some(RequirementOperator::In | RequirementOperator::NotIn) => !requirement.values.is_empty(),
+                Some(RequirementOperator::Exists | RequirementOperator::DoesNotExist) => requirement.values.is_empty(),
+            };
+            !values_fit
+                || !labels::is_valid_key(&requirement.key)
+                || !requirement.values.iter().all(|value| labels::is_valid_value(value))
+        })
+}

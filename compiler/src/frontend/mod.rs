@@ -1,0 +1,8 @@
+//! The front ends, one for each dialect that a rule can be written in; every one of
+//! them ends in the IR.
+
+pub mod anchor;
+pub mod leaf;
+pub mod matching;
+pub mod pattern;
+pub mod reference;

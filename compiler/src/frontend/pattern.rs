@@ -1,0 +1,651 @@
+//! `validate.pattern` and `validate.anyPattern` (sheet 02): patterns in, IR out.
+//!
+//! The order of checks is Kyverno's, since it decides which error is seen: anchored
+//! keys ascending, then plain keys with anchors inside descending, then the others
+//! ascending (section 3.2).
+
+use std::collections::HashMap;
+
+use kpvm::scalar::wildcard::contains_wildcard;
+use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_format::instruction::Op;
+use kpvm_format::table::{self, Anchor};
+use zerocopy::little_endian::U32;
+
+use super::anchor::{self, AnchoredKey};
+use crate::ir::{Block, Instruction, Label, Register, Segment, Site};
+use crate::lower::Pools;
+use crate::source::{Location, SourceId};
+
+/// A pattern that cannot be lowered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternError {
+    /// What is wrong.
+    pub message: String,
+    /// Where in the policy.
+    pub span: Span,
+}
+
+/// Lowers the body of a `pattern` rule.
+///
+/// # Errors
+/// When the pattern is nested deeper than the limit.
+pub fn lower_pattern(pattern: &Tree, source: SourceId, pools: &mut Pools<'_>) -> Result<Block, PatternError> {
+    let mut lowering = Lowering::new(source, pools);
+    let failed = lowering.block.label();
+    lowering.lower_root(pattern, failed)?;
+    lowering.block.push(Instruction::new(Op::ReturnPass));
+    lowering.block.place(failed);
+    lowering.block.push(Instruction::new(Op::ReturnError));
+    Ok(lowering.block)
+}
+
+/// Lowers the body of an `anyPattern` rule: the first alternative that holds passes.
+///
+/// # Errors
+/// When a pattern is nested deeper than the limit.
+pub fn lower_any_pattern(
+    patterns: &[Tree],
+    source: SourceId,
+    pools: &mut Pools<'_>,
+) -> Result<Block, PatternError> {
+    let mut lowering = Lowering::new(source, pools);
+    for (index, pattern) in patterns.iter().enumerate() {
+        let failed = lowering.block.label();
+        lowering.lower_root(pattern, failed)?;
+        lowering.block.push(Instruction::new(Op::ReturnAlternative).c(index as u32));
+        lowering.block.place(failed);
+        lowering.block.push(Instruction::new(Op::AlternativeFailed).c(index as u32));
+    }
+    lowering.block.push(Instruction::new(Op::ReturnAlternativesFailed));
+    Ok(lowering.block)
+}
+
+/// Where a value is found.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// The subject itself.
+    Subject,
+    /// At a static path of the subject.
+    Path(u32),
+    /// In a register.
+    Register(Register),
+}
+
+struct Lowering<'p, 'b> {
+    block: Block,
+    source: SourceId,
+    pools: &'p mut Pools<'b>,
+    path: Vec<Segment>,
+    depth: usize,
+    /// What becomes of the label and annotation maps of the pattern, by address.
+    tags: HashMap<*const Tree, Tags>,
+}
+
+/// A map under `metadata.labels` or `metadata.annotations`: entries that are not text
+/// are dropped there (section 9).
+#[derive(Debug, Clone, Copy)]
+enum Tags {
+    /// No key has a wildcard.
+    Static,
+    /// Some key has one: expanded at run time.
+    Dynamic(u32),
+}
+
+impl<'p, 'b> Lowering<'p, 'b> {
+    fn new(source: SourceId, pools: &'p mut Pools<'b>) -> Self {
+        Self { block: Block::new(), source, pools, path: Vec::new(), depth: 0, tags: HashMap::new() }
+    }
+
+    fn lower_root(&mut self, pattern: &Tree, on_error: Label) -> Result<(), PatternError> {
+        self.path = vec![Segment::Text("/".into())];
+        self.lower(pattern, Place::Subject, on_error)
+    }
+
+    fn site(&self, span: Span) -> Site {
+        Site { path: self.path.clone(), location: Location { source: self.source, span } }
+    }
+
+    /// Appends a check whose error lies at the current path.
+    fn check(&mut self, instruction: Instruction, span: Span, on_error: Label) {
+        let site = self.site(span);
+        self.block.push(instruction.target(on_error).site(site));
+    }
+
+    fn register(&mut self, place: Place) -> Register {
+        match place {
+            Place::Subject => Register::SUBJECT,
+            Place::Register(register) => register,
+            Place::Path(path) => {
+                let register = self.block.register();
+                self.block.push(Instruction::new(Op::LoadPath).a(register.0).c(path));
+                register
+            }
+        }
+    }
+
+    fn child(&mut self, parent: Place, key: &str) -> Place {
+        let symbol = self.pools.bundle.symbols.intern(key);
+        match parent {
+            Place::Subject => Place::Path(self.pools.path(table::NONE, symbol)),
+            Place::Path(path) => Place::Path(self.pools.path(path, symbol)),
+            Place::Register(source) => {
+                let register = self.block.register();
+                self.block.push(Instruction::new(Op::LoadField).a(register.0).b(source.0).c(symbol.0));
+                Place::Register(register)
+            }
+        }
+    }
+
+    /// Runs `body` with text appended to the path.
+    fn under<T>(&mut self, text: &str, body: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        match self.path.last_mut() {
+            Some(Segment::Text(last)) => {
+                let before = last.len();
+                last.push_str(text);
+                let result = body(self);
+                self.path.truncate(length);
+                if let Some(Segment::Text(last)) = self.path.last_mut() {
+                    last.truncate(before);
+                }
+                result
+            }
+            _ => {
+                self.path.push(Segment::Text(text.into()));
+                let result = body(self);
+                self.path.truncate(length);
+                result
+            }
+        }
+    }
+
+    /// Runs `body` with a loop's index and a slash appended to the path.
+    fn under_index<T>(&mut self, slot: u32, body: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        self.path.push(Segment::LoopIndex(slot));
+        self.path.push(Segment::Text("/".into()));
+        let result = body(self);
+        self.path.truncate(length);
+        result
+    }
+
+    /// Section 3.1: by the type of the pattern.
+    fn lower(&mut self, pattern: &Tree, place: Place, on_error: Label) -> Result<(), PatternError> {
+        if self.depth >= self.pools.limits.pattern_depth {
+            let limit = self.pools.limits.pattern_depth;
+            let message = format!("the pattern is nested deeper than {limit} maps and lists");
+            return Err(PatternError { message, span: pattern.span });
+        }
+        self.depth += 1;
+        let result = match &pattern.value {
+            TreeValue::Map(members) => self.lower_map(pattern, members, place, on_error),
+            TreeValue::List(items) => self.lower_list(pattern, items, place, on_error),
+            _ => {
+                self.lower_scalar(pattern, place, on_error);
+                Ok(())
+            }
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn lower_scalar(&mut self, pattern: &Tree, place: Place, on_error: Label) {
+        if let Some(leaf) = self.pools.leaves.intern(&pattern.value, self.pools.bundle) {
+            let register = self.register(place);
+            self.check(Instruction::new(Op::TestLeaf).a(register.0).c(leaf), pattern.span, on_error);
+        }
+    }
+
+    fn lower_map(
+        &mut self,
+        pattern: &Tree,
+        members: &[Member],
+        place: Place,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let register = self.register(place);
+        self.check(Instruction::new(Op::RequireMap).a(register.0), pattern.span, on_error);
+        // Children are loaded from the static path if there is one, so that the path
+        // cache is shared by all rules, else from the register.
+        let parent = match place {
+            Place::Register(_) => Place::Register(register),
+            Place::Subject | Place::Path(_) => place,
+        };
+        let kept: Vec<&Member> = match self.tags.get(&std::ptr::from_ref(pattern)) {
+            Some(Tags::Dynamic(tags)) => {
+                let tags = *tags;
+                self.check(Instruction::new(Op::TestTags).a(register.0).c(tags), pattern.span, on_error);
+                return Ok(());
+            }
+            Some(Tags::Static) => {
+                members.iter().filter(|member| matches!(member.value.value, TreeValue::String(_))).collect()
+            }
+            None => members.iter().collect(),
+        };
+        let mut anchored = Vec::new();
+        let mut plain = Vec::new();
+        for member in kept {
+            let key = anchor::parse(&member.key);
+            match key.anchor {
+                Anchor::Conditional | Anchor::Existence | Anchor::Equality | Anchor::Negation => {
+                    anchored.push((member, key));
+                }
+                Anchor::None | Anchor::Global | Anchor::AddIfNotPresent => plain.push((member, key)),
+            }
+        }
+        anchored.sort_by(|(left, _), (right, _)| left.key.cmp(&right.key));
+        for (member, key) in &anchored {
+            if matches!(key.anchor, Anchor::Conditional | Anchor::Existence) {
+                self.record_anchor(register, &member.key, key.inner);
+            }
+        }
+        self.plan_tags(members, register);
+        self.lower_anchored(&anchored, parent, on_error)?;
+        for (member, key) in self.order_plain(plain) {
+            self.lower_plain(member, key, parent, on_error)?;
+        }
+        Ok(())
+    }
+
+    fn record_anchor(&mut self, map: Register, text: &str, inner: &str) {
+        let symbol = self.pools.bundle.symbols.intern(inner);
+        let text = self.pools.text(text);
+        self.block.push(Instruction::new(Op::RecordAnchor).a(map.0).c(symbol.0).d(text));
+    }
+
+    /// Section 9: looks for label and annotation maps below this map's `metadata`.
+    fn plan_tags(&mut self, members: &[Member], register: Register) {
+        let Some(metadata) = find_inner(members, "metadata").and_then(Tree::as_map) else { return };
+        for tag in ["labels", "annotations"] {
+            let Some(tree) = find_inner(metadata, tag) else { continue };
+            let Some(entries) = tree.as_map() else { continue };
+            let has_wildcard = |member: &Member| {
+                matches!(member.value.value, TreeValue::String(_))
+                    && contains_wildcard(anchor::parse(&member.key).inner)
+            };
+            let plan = if entries.iter().any(has_wildcard) {
+                let tags = self.write_tag_pattern(tag, entries);
+                self.block.push(Instruction::new(Op::ExpandTags).a(register.0).c(tags));
+                Tags::Dynamic(tags)
+            } else {
+                Tags::Static
+            };
+            self.tags.insert(std::ptr::from_ref(tree), plan);
+        }
+    }
+
+    fn write_tag_pattern(&mut self, tag: &str, members: &[Member]) -> u32 {
+        let mut entries = Vec::new();
+        for member in members {
+            let TreeValue::String(value) = &member.value.value else { continue };
+            let AnchoredKey { anchor, inner } = anchor::parse(&member.key);
+            let wildcard = contains_wildcard(inner);
+            // A wildcard key loses the blanks around its anchor; another key stays as it is.
+            let Some(leaf) = self.pools.leaves.intern(&member.value.value, self.pools.bundle) else { continue };
+            let star = anchor == Anchor::None && &**value == "*";
+            let key = self.pools.bundle.text(inner);
+            entries.push(table::TagEntry {
+                anchor: anchor as u8,
+                wildcard: u8::from(wildcard),
+                star: u8::from(star),
+                key,
+                leaf: U32::new(leaf),
+            });
+        }
+        let bundle = &mut self.pools.bundle;
+        let range = table::Range::new(bundle.tag_entries.len(), entries.len());
+        bundle.tag_entries.extend(&entries);
+        let (metadata, tag) = (bundle.symbols.intern("metadata"), bundle.symbols.intern(tag));
+        bundle.tag_patterns.push(table::TagPattern {
+            metadata: U32::new(metadata.0),
+            tag: U32::new(tag.0),
+            entries: range,
+        });
+        bundle.tag_patterns.len() as u32 - 1
+    }
+
+    /// Section 3.2, step 2. Without an entry that can skip, errors need no folding.
+    fn lower_anchored(
+        &mut self,
+        anchored: &[(&Member, AnchoredKey<'_>)],
+        parent: Place,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let folding = anchored.iter().any(|(member, key)| key_may_skip(key.anchor, &member.value));
+        if !folding {
+            return anchored.iter().try_for_each(|(member, key)| self.lower_anchor(member, *key, parent, on_error));
+        }
+        let fold = self.block.enter_fold();
+        self.block.push(Instruction::new(Op::FoldBegin).a(fold));
+        for (member, key) in anchored {
+            let (failed, next) = (self.block.label(), self.block.label());
+            self.lower_anchor(member, *key, parent, failed)?;
+            self.block.push(Instruction::new(Op::FoldApplied).a(fold));
+            self.block.jump(next);
+            self.block.place(failed);
+            self.block.push(Instruction::new(Op::FoldKeyError).a(fold).target(on_error));
+            self.block.place(next);
+        }
+        self.block.push(Instruction::new(Op::FoldKeysEnd).a(fold).target(on_error));
+        self.block.leave_fold();
+        Ok(())
+    }
+
+    /// Sections 4.2 to 4.5.
+    fn lower_anchor(
+        &mut self,
+        member: &Member,
+        key: AnchoredKey<'_>,
+        parent: Place,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let place = self.child(parent, key.inner);
+        let register = self.register(place);
+        let place = match place {
+            Place::Register(_) => Place::Register(register),
+            place => place,
+        };
+        self.under(&format!("{}/", key.inner), |this| match key.anchor {
+            Anchor::Conditional => this.lower_conditional(member, place, register, on_error),
+            Anchor::Equality => {
+                let absent = this.block.label();
+                this.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(absent));
+                this.lower(&member.value, place, on_error)?;
+                this.block.place(absent);
+                Ok(())
+            }
+            Anchor::Negation => {
+                let absent = this.block.label();
+                this.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(absent));
+                this.check(Instruction::new(Op::FailNegation), member.key_span, on_error);
+                this.block.place(absent);
+                Ok(())
+            }
+            Anchor::Existence => this.lower_existence(member, register, on_error),
+            Anchor::None | Anchor::Global | Anchor::AddIfNotPresent => Ok(()),
+        })
+    }
+
+    fn lower_conditional(
+        &mut self,
+        member: &Member,
+        place: Place,
+        register: Register,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let (missing, failed, end) = (self.block.label(), self.block.label(), self.block.label());
+        self.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(missing));
+        self.lower(&member.value, place, failed)?;
+        self.block.jump(end);
+        self.block.place(missing);
+        self.check(Instruction::new(Op::FailConditional), member.key_span, on_error);
+        self.block.place(failed);
+        self.block.push(Instruction::new(Op::WrapConditional).target(on_error));
+        self.block.place(end);
+        Ok(())
+    }
+
+    fn lower_existence(&mut self, member: &Member, register: Register, on_error: Label) -> Result<(), PatternError> {
+        let end = self.block.label();
+        let span = member.value.span;
+        self.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(end));
+        self.check(Instruction::new(Op::RequireExistenceList).a(register.0), span, on_error);
+        let Some(items) = member.value.as_list() else {
+            let kind = self.pools.text(go_type(&member.value));
+            self.check(Instruction::new(Op::FailExistencePattern).b(0).c(kind), span, on_error);
+            self.block.place(end);
+            return Ok(());
+        };
+        for item in items {
+            if item.as_map().is_none() {
+                let kind = self.pools.text("[]interface {}");
+                self.check(Instruction::new(Op::FailExistencePattern).b(1).c(kind), item.span, on_error);
+                break;
+            }
+            let (matched, none, other) = (self.block.label(), self.block.label(), self.block.label());
+            let slot = self.block.enter_loop();
+            let element = self.block.register();
+            self.loop_begin(slot, register, element, none);
+            let body = self.block.label();
+            self.block.place(body);
+            self.under_index(slot, |this| this.lower(item, Place::Register(element), other))?;
+            self.block.jump(matched);
+            self.block.place(other);
+            self.loop_next(slot, element, body);
+            self.block.place(none);
+            self.check(Instruction::new(Op::FailExistence), item.span, on_error);
+            self.block.place(matched);
+            self.block.leave_loop();
+        }
+        self.block.place(end);
+        Ok(())
+    }
+
+    fn loop_begin(&mut self, slot: u32, list: Register, item: Register, empty: Label) {
+        self.block.push(Instruction::new(Op::LoopBegin).a(slot).b(list.0).e(item.0).target(empty));
+    }
+
+    fn loop_next(&mut self, slot: u32, item: Register, body: Label) {
+        self.block.push(Instruction::new(Op::LoopNext).a(slot).e(item.0).target(body));
+    }
+
+    /// Section 3.2, step 3: anchor-bearing keys descending, then the others ascending.
+    fn order_plain<'t>(
+        &self,
+        mut plain: Vec<(&'t Member, AnchoredKey<'t>)>,
+    ) -> Vec<(&'t Member, AnchoredKey<'t>)> {
+        plain.sort_by(|(left, _), (right, _)| left.key.cmp(&right.key));
+        let (mut front, back): (Vec<_>, Vec<_>) = plain
+            .into_iter()
+            .partition(|(member, key)| key.anchor == Anchor::Global || self.has_anchor(&member.value));
+        front.reverse();
+        front.extend(back);
+        front
+    }
+
+    /// Whether a map key at any depth is an anchor (`+( )` does not count), once the
+    /// entries that section 9 drops are gone.
+    fn has_anchor(&self, tree: &Tree) -> bool {
+        let tags = self.tags.contains_key(&std::ptr::from_ref(tree));
+        match &tree.value {
+            TreeValue::Map(members) => members
+                .iter()
+                .filter(|member| !tags || matches!(member.value.value, TreeValue::String(_)))
+                .any(|member| {
+                    !matches!(anchor::parse(&member.key).anchor, Anchor::None | Anchor::AddIfNotPresent)
+                        || self.has_anchor(&member.value)
+                }),
+            TreeValue::List(items) => items.iter().any(|item| self.has_anchor(item)),
+            _ => false,
+        }
+    }
+
+    /// Section 3.3 and, for global anchors, 4.6.
+    fn lower_plain(
+        &mut self,
+        member: &Member,
+        key: AnchoredKey<'_>,
+        parent: Place,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        if key.anchor == Anchor::Global {
+            return self.lower_global(member, key.inner, parent, on_error);
+        }
+        // `+(key)` is no anchor here: the key is looked up as it stands.
+        let name = &*member.key;
+        let place = self.child(parent, name);
+        if member.value.as_str() == Some("*") {
+            let register = self.register(place);
+            let symbol = self.pools.bundle.symbols.intern(name);
+            let check = Instruction::new(Op::RequirePresent).a(register.0).c(symbol.0);
+            self.check(check, member.key_span, on_error);
+            return Ok(());
+        }
+        self.under(&format!("{name}/"), |this| this.lower(&member.value, place, on_error))
+    }
+
+    fn lower_global(
+        &mut self,
+        member: &Member,
+        inner: &str,
+        parent: Place,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let place = self.child(parent, inner);
+        let register = self.register(place);
+        let place = match place {
+            Place::Register(_) => Place::Register(register),
+            place => place,
+        };
+        let (failed, end) = (self.block.label(), self.block.label());
+        self.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(end));
+        self.under(&format!("{inner}/"), |this| this.lower(&member.value, place, failed))?;
+        self.block.jump(end);
+        self.block.place(failed);
+        self.block.push(Instruction::new(Op::WrapGlobal).target(on_error));
+        self.block.place(end);
+        Ok(())
+    }
+
+    /// Section 3.4: by the first item of the pattern.
+    fn lower_list(
+        &mut self,
+        pattern: &Tree,
+        items: &[Tree],
+        place: Place,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let register = self.register(place);
+        self.check(Instruction::new(Op::RequireList).a(register.0), pattern.span, on_error);
+        match items.first().map(|first| (first, &first.value)) {
+            None => {
+                self.check(Instruction::new(Op::FailEmptyPattern), pattern.span, on_error);
+                Ok(())
+            }
+            Some((first, TreeValue::Map(_))) => self.lower_list_of_maps(first, register, on_error),
+            Some((_, TreeValue::List(_))) => self.lower_positional(pattern, items, register, on_error),
+            Some((first, _)) => {
+                self.lower_scalar(first, Place::Register(register), on_error);
+                Ok(())
+            }
+        }
+    }
+
+    fn lower_list_of_maps(&mut self, first: &Tree, list: Register, on_error: Label) -> Result<(), PatternError> {
+        let folding = may_skip(first);
+        let (body, end) = (self.block.label(), self.block.label());
+        let slot = self.block.enter_loop();
+        let item = self.block.register();
+        let fold = folding.then(|| self.block.enter_fold());
+        if let Some(fold) = fold {
+            self.block.push(Instruction::new(Op::FoldBegin).a(fold));
+        }
+        self.loop_begin(slot, list, item, end);
+        self.block.place(body);
+        match fold {
+            None => {
+                self.under_index(slot, |this| this.lower(first, Place::Register(item), on_error))?;
+            }
+            Some(fold) => {
+                self.under_index(slot, |this| this.lower_folded_item(first, item, fold, on_error))?;
+            }
+        }
+        self.loop_next(slot, item, body);
+        self.block.place(end);
+        if let Some(fold) = fold {
+            self.block.push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
+            self.block.leave_fold();
+        }
+        self.block.leave_loop();
+        Ok(())
+    }
+
+    fn lower_folded_item(
+        &mut self,
+        pattern: &Tree,
+        item: Register,
+        fold: u32,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let (failed, next) = (self.block.label(), self.block.label());
+        self.lower(pattern, Place::Register(item), failed)?;
+        self.block.push(Instruction::new(Op::FoldApplied).a(fold));
+        self.block.jump(next);
+        self.block.place(failed);
+        self.block.push(Instruction::new(Op::FoldItemError).a(fold).target(on_error));
+        self.block.place(next);
+        Ok(())
+    }
+
+    fn lower_positional(
+        &mut self,
+        pattern: &Tree,
+        items: &[Tree],
+        list: Register,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let length = items.len() as u32;
+        self.check(Instruction::new(Op::RequireLength).a(list.0).c(length), pattern.span, on_error);
+        let fold = items.iter().any(may_skip).then(|| self.block.enter_fold());
+        if let Some(fold) = fold {
+            self.block.push(Instruction::new(Op::FoldBegin).a(fold));
+        }
+        for (index, item) in items.iter().enumerate() {
+            let register = self.block.register();
+            self.block.push(Instruction::new(Op::LoadIndex).a(register.0).b(list.0).c(index as u32));
+            self.under(&format!("{index}/"), |this| match fold {
+                None => this.lower(item, Place::Register(register), on_error),
+                Some(fold) => this.lower_folded_item(item, register, fold, on_error),
+            })?;
+        }
+        if let Some(fold) = fold {
+            self.block.push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
+            self.block.leave_fold();
+        }
+        Ok(())
+    }
+}
+
+/// The value under a key, plain or anchored; the smallest key text wins.
+fn find_inner<'t>(members: &'t [Member], inner: &str) -> Option<&'t Tree> {
+    members
+        .iter()
+        .filter(|member| anchor::parse(&member.key).inner == inner)
+        .min_by(|left, right| left.key.cmp(&right.key))
+        .map(|member| &member.value)
+}
+
+/// Whether matching against the pattern can end in a skip.
+fn may_skip(tree: &Tree) -> bool {
+    match &tree.value {
+        TreeValue::Map(members) => {
+            members.iter().any(|member| key_may_skip(anchor::parse(&member.key).anchor, &member.value))
+        }
+        TreeValue::List(items) => items.iter().any(may_skip),
+        _ => false,
+    }
+}
+
+fn key_may_skip(anchor: Anchor, value: &Tree) -> bool {
+    match anchor {
+        Anchor::Conditional | Anchor::Global => true,
+        // Nothing that happens to an item leaves an existence anchor, and the value
+        // of a negation is never looked at.
+        Anchor::Existence | Anchor::Negation => false,
+        Anchor::None | Anchor::Equality | Anchor::AddIfNotPresent => may_skip(value),
+    }
+}
+
+/// Go's name of a value's type, as `%T` prints it.
+pub fn go_type(tree: &Tree) -> &'static str {
+    match &tree.value {
+        TreeValue::Null => "<nil>",
+        TreeValue::Bool(_) => "bool",
+        TreeValue::Int(_) => "int64",
+        TreeValue::Float(_) => "float64",
+        TreeValue::String(_) => "string",
+        TreeValue::List(_) => "[]interface {}",
+        TreeValue::Map(_) => "map[string]interface {}",
+    }
+}

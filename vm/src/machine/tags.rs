@@ -1,0 +1,177 @@
+//! Label and annotation patterns with wildcards in their keys (sheet 02, section 9).
+//!
+//! A wildcard key becomes the first key of the resource that matches it (in byte
+//! order; Kyverno takes any). The choice stays for the rest of the rule: later items
+//! of a list and the old object are checked for the same key.
+
+use kpvm_format::Tables;
+use kpvm_format::symbol::SymbolId;
+use kpvm_format::table::{Anchor, TagEntry};
+
+use super::{ErrorKind, Explain, FoldState, Machine, Scene, leaf};
+use crate::document::{Kind, NodeId, View};
+use crate::scalar::wildcard;
+
+/// The keys that wildcard keys became, by entry of the bundle's `tag_entries`.
+#[derive(Debug, Default)]
+pub(super) struct ExpandedTags {
+    /// Entry and the member of the resource whose key it took.
+    chosen: Vec<(u32, NodeId)>,
+}
+
+impl ExpandedTags {
+    pub(super) fn clear(&mut self) {
+        self.chosen.clear();
+    }
+
+    fn get(&self, entry: u32) -> Option<NodeId> {
+        self.chosen.iter().find(|(number, _)| *number == entry).map(|&(_, node)| node)
+    }
+
+    /// Chooses keys for the entries of a pattern that have none yet.
+    pub(super) fn expand(&mut self, pattern: u32, map: NodeId, scene: Scene<'_>) {
+        let Some(pattern) = scene.tables.tag_patterns.get(pattern as usize) else { return };
+        let view = &scene.view;
+        let metadata = view.get(map, SymbolId(pattern.metadata.get()));
+        let tags = view.get(metadata, SymbolId(pattern.tag.get()));
+        let start = pattern.entries.start.get();
+        for (offset, entry) in Tables::range(scene.tables.tag_entries, pattern.entries).iter().enumerate() {
+            let number = start + offset as u32;
+            if entry.wildcard == 0 || self.get(number).is_some() {
+                continue;
+            }
+            let key = scene.tables.text(entry.key).as_bytes();
+            let found = view
+                .children(tags)
+                .filter(|&member| view.kind(member) == Some(Kind::String))
+                .filter(|&member| wildcard::matches(key, view.key_bytes(member)))
+                .min_by_key(|&member| view.key_bytes(member));
+            self.chosen.extend(found.map(|member| (number, member)));
+        }
+    }
+}
+
+/// One entry with the key it has now.
+#[derive(Clone, Copy)]
+struct Entry<'e> {
+    record: &'e TagEntry,
+    anchor: Anchor,
+    key: &'e str,
+}
+
+impl Entry<'_> {
+    /// Anchored entries first; among them and among the others by the text of the
+    /// key, but global anchors before plain keys (they bear an anchor) and descending.
+    fn order(&self, other: &Self) -> std::cmp::Ordering {
+        let class = |entry: &Self| match entry.anchor {
+            Anchor::Conditional | Anchor::Equality | Anchor::Negation | Anchor::Existence => 0,
+            Anchor::Global => 1,
+            Anchor::None | Anchor::AddIfNotPresent => 2,
+        };
+        let by_text = (self.anchor.modifier(), self.key).cmp(&(other.anchor.modifier(), other.key));
+        class(self).cmp(&class(other)).then(if class(self) == 1 { by_text.reverse() } else { by_text })
+    }
+}
+
+/// What one entry comes to.
+enum Outcome {
+    Holds,
+    Fails(ErrorKind),
+}
+
+impl Machine {
+    /// Checks a label or annotation map against an expanded pattern.
+    pub(super) fn test_tags<E: Explain>(
+        &mut self,
+        pattern: u32,
+        map: NodeId,
+        instruction: u32,
+        scene: Scene<'_>,
+    ) -> Option<ErrorKind> {
+        let pattern = scene.tables.tag_patterns.get(pattern as usize)?;
+        let records = Tables::range(scene.tables.tag_entries, pattern.entries);
+        let start = pattern.entries.start.get();
+        let entry = |index: usize, record| self.expanded_entry(start + index as u32, record, scene);
+        let mut entries: smallvec::SmallVec<[Entry<'_>; 8]> =
+            records.iter().enumerate().map(|(index, record)| entry(index, record)).collect();
+        entries.sort_by(Entry::order);
+        let mut fold = FoldState::default();
+        let mut skips = String::new();
+        for entry in &entries {
+            let value = scene.view.get_text(map, entry.key.as_bytes());
+            if E::ON {
+                self.record_tag(entry, value);
+            }
+            let grouped = !matches!(entry.anchor, Anchor::None | Anchor::Global | Anchor::AddIfNotPresent);
+            if !grouped && fold.skipped {
+                // The group of anchored keys ends in front of the first other key.
+                if !fold.applied || fold.direct {
+                    break;
+                }
+                fold.skipped = false;
+            }
+            let Outcome::Fails(kind) = test_entry(entry, value, &scene) else {
+                fold.applied |= grouped;
+                continue;
+            };
+            if E::ON {
+                self.explain_tag(entry.anchor, entry.key, entry.record.leaf.get(), value, kind, instruction, scene);
+            }
+            if !grouped {
+                return Some(kind);
+            }
+            if kind.is_skip() {
+                fold.skipped = true;
+                fold.direct = true;
+                if E::ON {
+                    super::explain::join_skip(&mut skips, &self.explanation.text);
+                }
+            } else if !fold.direct {
+                return Some(kind);
+            }
+        }
+        if fold.skipped && (!fold.applied || fold.direct) {
+            if E::ON {
+                self.explanation.text = skips;
+            }
+            return Some(ErrorKind::MultiSkip);
+        }
+        None
+    }
+
+    fn expanded_entry<'e>(&self, number: u32, record: &'e TagEntry, scene: Scene<'e>) -> Entry<'e> {
+        let anchor = Anchor::ALL.get(usize::from(record.anchor)).copied().unwrap_or(Anchor::None);
+        let key = match self.tags.get(number) {
+            Some(member) => scene.view.key_str(member),
+            None => scene.tables.text(record.key),
+        };
+        Entry { record, anchor, key }
+    }
+
+    fn record_tag(&mut self, entry: &Entry<'_>, value: NodeId) {
+        if matches!(entry.anchor, Anchor::Conditional | Anchor::Existence) {
+            let text = format!("{}({})", entry.anchor.modifier(), entry.key);
+            self.explanation.record_anchor(&text, !value.is_missing());
+        }
+    }
+}
+
+/// Checks one entry; the pattern's values are all texts, so an existence anchor can
+/// only hold for a missing key.
+fn test_entry(entry: &Entry<'_>, value: NodeId, scene: &Scene<'_>) -> Outcome {
+    let leaf_holds = || leaf::holds(entry.record.leaf.get(), value, *scene);
+    let (holds, kind) = match entry.anchor {
+        Anchor::None if entry.record.star != 0 => (!is_null(&scene.view, value), ErrorKind::Plain),
+        Anchor::None | Anchor::AddIfNotPresent => (leaf_holds(), ErrorKind::Plain),
+        Anchor::Conditional => (!value.is_missing() && leaf_holds(), ErrorKind::Conditional),
+        Anchor::Equality => (value.is_missing() || leaf_holds(), ErrorKind::Plain),
+        Anchor::Negation => (value.is_missing(), ErrorKind::Negation),
+        Anchor::Existence => (value.is_missing(), ErrorKind::Plain),
+        Anchor::Global => (value.is_missing() || leaf_holds(), ErrorKind::Global),
+    };
+    if holds { Outcome::Holds } else { Outcome::Fails(kind) }
+}
+
+fn is_null(view: &View<'_>, node: NodeId) -> bool {
+    super::is_null(view, node)
+}
