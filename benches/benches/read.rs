@@ -127,7 +127,10 @@ fn read(criterion: &mut Criterion) {
     group.bench_function("simd-json-to-tape", |bencher| {
         bencher.iter(|| {
             copy.copy_from_slice(black_box(POD));
-            simd_json::to_tape(&mut copy).expect("the Pod is JSON").0.len()
+            simd_json::to_tape(&mut copy)
+                .expect("the Pod is JSON")
+                .0
+                .len()
         });
     });
     group.bench_function("serde-json-value", |bencher| {

@@ -79,27 +79,40 @@ pub fn short_key_hash(head: KeyHead, length: usize) -> u32 {
     fold(0, head, length) as u32
 }
 
-/// The hash of a key: one multiplication for every 16 bytes, at least one.
+/// The hash of a key: one multiplication for every 16 bytes, at least one. A long
+/// key's last step takes its last 16 bytes, some of which may be there twice.
 #[inline]
 pub fn key_hash(key: &[u8]) -> u32 {
+    let Some(last) = key.last_chunk::<HEAD_BYTES>() else {
+        return short_key_hash(key_head(key), key.len());
+    };
     let mut state = 0;
     let mut rest = key;
-    loop {
-        state = fold(state, key_head(rest), key.len());
-        match rest.get(HEAD_BYTES..) {
-            Some(more) if !more.is_empty() => rest = more,
-            _ => return state as u32,
-        }
+    while let Some((chunk, more)) = rest.split_first_chunk::<HEAD_BYTES>()
+        && !more.is_empty()
+    {
+        state = fold(state, words(chunk), key.len());
+        rest = more;
     }
+    fold(state, words(last), key.len()) as u32
 }
 
 /// The head of a key.
 #[inline]
 pub fn key_head(key: &[u8]) -> KeyHead {
-    let mut bytes = [0; HEAD_BYTES];
-    let length = key.len().min(HEAD_BYTES);
-    bytes[..length].copy_from_slice(&key[..length]);
-    let word = u128::from_le_bytes(bytes);
+    match key.first_chunk::<HEAD_BYTES>() {
+        Some(chunk) => words(chunk),
+        None => {
+            let mut bytes = [0; HEAD_BYTES];
+            bytes[..key.len()].copy_from_slice(key);
+            words(&bytes)
+        }
+    }
+}
+
+#[inline(always)]
+fn words(bytes: &[u8; HEAD_BYTES]) -> KeyHead {
+    let word = u128::from_le_bytes(*bytes);
     [word as u64, (word >> 64) as u64]
 }
 

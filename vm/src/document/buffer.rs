@@ -2,7 +2,8 @@
 //!
 //! A container under construction keeps its finished members on a stack
 //! (`pending`), behind a placeholder for the container itself; when it closes,
-//! they move to `nodes` together and thereby become neighbours.
+//! they move to `nodes` together and thereby become neighbours. The placeholder
+//! remembers (in `x`) where the placeholder of the container around it is.
 
 use kpvm_format::symbol::{SymbolTable, key_hash, key_head};
 
@@ -27,24 +28,12 @@ pub struct DocumentBuffer {
     pub(super) scratch: Vec<u8>,
     /// Keys that are no symbols.
     pub(super) keys: Vec<TextRef>,
-    /// The containers under construction around `innermost`.
-    outer: Vec<Frame>,
-    /// The container under construction.
-    pub(super) innermost: Frame,
+    /// Where the placeholder of the container under construction is on `pending`.
+    innermost: u32,
+    /// Containers under construction.
+    depth: usize,
     /// Work space for maps with many members.
     order: Vec<u32>,
-}
-
-/// A container under construction.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
-    /// Where its placeholder is on `pending`; its members follow.
-    start: usize,
-    pub(super) kind: Kind,
-    /// Which hashes its keys have had: two sets of six bits of them.
-    seen: [u64; 2],
-    /// Whether a key's hash was in both sets already.
-    suspicious: bool,
 }
 
 /// Sizes to go back to when an input is refused midway.
@@ -54,23 +43,8 @@ pub(super) struct Mark {
     pending: usize,
     scratch: usize,
     keys: usize,
-    outer: usize,
-    innermost: Frame,
-}
-
-impl Frame {
-    const OUTSIDE: Frame = Frame {
-        start: 0,
-        kind: Kind::Null,
-        seen: [0; 2],
-        suspicious: false,
-    };
-}
-
-impl Default for Frame {
-    fn default() -> Self {
-        Self::OUTSIDE
-    }
+    innermost: u32,
+    depth: usize,
 }
 
 /// Maps up to this size look for duplicates pairwise, larger ones by sorting.
@@ -88,8 +62,8 @@ impl DocumentBuffer {
         self.pending.clear();
         self.scratch.clear();
         self.keys.clear();
-        self.outer.clear();
-        self.innermost = Frame::OUTSIDE;
+        self.innermost = 0;
+        self.depth = 0;
     }
 
     /// Looks at the values; `texts` are the bytes that were read into the buffer.
@@ -151,26 +125,25 @@ impl DocumentBuffer {
     /// Begins a container of a known kind.
     #[inline]
     pub(super) fn open(&mut self, label: Label, kind: Kind) {
-        let start = self.pending.len();
-        self.push(Node::new(label, kind, 0, 0));
-        self.outer.push(self.innermost);
-        self.innermost = Frame {
-            start,
-            kind,
-            seen: [0; 2],
-            suspicious: false,
-        };
+        let start = self.pending.len() as u32;
+        self.push(Node::new(label, kind, self.innermost, 0));
+        self.innermost = start;
+        self.depth += 1;
+    }
+
+    /// The kind with which the container under construction was begun; none of the
+    /// container kinds where there is none.
+    #[inline(always)]
+    pub(super) fn open_kind(&self) -> Kind {
+        match self.pending.get(self.innermost as usize) {
+            Some(container) => container.kind,
+            None => Kind::Null,
+        }
     }
 
     /// Adds a member to the container under construction.
     #[inline(always)]
     pub(super) fn push(&mut self, node: Node) {
-        let frame = &mut self.innermost;
-        let first = 1u64 << (node.hash & 63);
-        let second = 1u64 << (node.hash >> 6 & 63);
-        frame.suspicious |= frame.seen[0] & first != 0 && frame.seen[1] & second != 0;
-        frame.seen[0] |= first;
-        frame.seen[1] |= second;
         self.pending.push(node);
     }
 
@@ -214,7 +187,7 @@ impl DocumentBuffer {
         self.push(node);
     }
 
-    /// Ends the container begun last, as a list.
+    /// Ends the container begun last, as a list. Does nothing where none was begun.
     #[inline]
     pub fn finish_list(&mut self) {
         self.close(Kind::List);
@@ -222,28 +195,50 @@ impl DocumentBuffer {
 
     /// Ends the container begun last, as a map. Of members with equal keys the
     /// last one stays (Go's JSON decoder; hostile row 49). `texts` are the texts
-    /// that the members' keys may lie in.
+    /// that the members' keys may lie in. Does nothing where none was begun.
     #[inline]
     pub fn finish_map(&mut self, texts: Texts<'_>) {
-        if self.innermost.suspicious {
+        if self.depth > 0 && self.may_have_duplicates() {
             self.remove_duplicates(texts);
         }
         self.close(Kind::Map);
     }
 
+    /// Whether two members of the innermost map may have the same key: whether
+    /// both halves of one member's hash have been seen before.
+    #[inline(always)]
+    fn may_have_duplicates(&self) -> bool {
+        let members = self.pending.get(self.innermost as usize + 1..);
+        let (mut seen, mut suspicious) = ([0u64; 2], 0);
+        for member in members.unwrap_or(&[]) {
+            let first = 1u64 << (member.hash & 63);
+            let second = 1u64 << (member.hash >> 6 & 63);
+            suspicious |= u64::from(seen[0] & first != 0 && seen[1] & second != 0);
+            seen[0] |= first;
+            seen[1] |= second;
+        }
+        suspicious != 0
+    }
+
     #[inline]
     fn close(&mut self, kind: Kind) {
-        let start = self.innermost.start;
+        if self.depth == 0 {
+            return;
+        }
+        let start = self.innermost as usize;
         let first = self.nodes.len();
         let members = self.pending.get(start + 1..).unwrap_or(&[]);
-        self.nodes.extend_from_slice(members);
+        let count = members.len();
+        // One by one: most containers have few members, too few for a call of memcpy.
+        self.nodes.extend(members.iter().map(|member| *member));
         self.pending.truncate(start + 1);
+        self.depth -= 1;
         if let Some(container) = self.pending.get_mut(start) {
+            self.innermost = container.x;
             container.kind = kind;
             container.x = first as u32;
-            container.y = (self.nodes.len() - first) as u32;
+            container.y = count as u32;
         }
-        self.innermost = self.outer.pop().unwrap_or_default();
     }
 
     /// Makes the value pushed last a finished value of its own.
@@ -263,7 +258,7 @@ impl DocumentBuffer {
     /// How deep the container under construction is.
     #[inline(always)]
     pub(super) fn depth(&self) -> usize {
-        self.outer.len()
+        self.depth
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -272,8 +267,8 @@ impl DocumentBuffer {
             pending: self.pending.len(),
             scratch: self.scratch.len(),
             keys: self.keys.len(),
-            outer: self.outer.len(),
             innermost: self.innermost,
+            depth: self.depth,
         }
     }
 
@@ -283,15 +278,15 @@ impl DocumentBuffer {
         self.pending.truncate(mark.pending);
         self.scratch.truncate(mark.scratch);
         self.keys.truncate(mark.keys);
-        self.outer.truncate(mark.outer);
         self.innermost = mark.innermost;
+        self.depth = mark.depth;
     }
 
     /// Removes every member of the innermost map that a later one replaces.
     #[cold]
     #[inline(never)]
     fn remove_duplicates(&mut self, texts: Texts<'_>) {
-        let first = self.innermost.start + 1;
+        let first = self.innermost as usize + 1;
         if self.pending.len() - first > PAIRWISE {
             return self.remove_duplicates_sorted(first, texts);
         }

@@ -322,7 +322,7 @@ impl Reader<'_, '_> {
                     return Ok(at);
                 }
                 at = self.skip_space(at);
-                let kind = self.buffer.innermost.kind;
+                let kind = self.buffer.open_kind();
                 match self.byte(at) {
                     b',' => break,
                     b'}' if kind == Kind::Map => {
@@ -343,7 +343,7 @@ impl Reader<'_, '_> {
     /// of its value.
     #[inline(always)]
     fn first_label(&mut self, at: usize) -> Result<(usize, Label), Fault> {
-        if self.buffer.innermost.kind == Kind::Map {
+        if self.buffer.open_kind() == Kind::Map {
             self.key(at)
         } else {
             Ok((at, Label::ITEM))
@@ -400,7 +400,7 @@ impl Reader<'_, '_> {
         let first = Chunk::at(self.input, start);
         let (end, label) = match first.plain() {
             Some(length) if self.byte(start + length) == b'"' => {
-                let head = first.plain_head();
+                let head = first.head(length);
                 let hash = short_key_hash(head, length);
                 let label = match self.symbols.lookup_short(hash, head, length) {
                     Some(symbol) => Label::symbol(symbol),

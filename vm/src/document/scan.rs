@@ -1,10 +1,10 @@
 //! Finds the end of a run of plain string bytes, 16 bytes at a time.
 //!
-//! A run ends at a quote, a backslash or a control byte. The loop over a chunk is
-//! written so that the compiler turns it into vector instructions where there are
-//! any; nothing here depends on a processor.
+//! A run ends at a quote, a backslash or a control byte. The crate `wide` compares
+//! the bytes of a step at once on processors that can, and one by one elsewhere.
 
 use kpvm_format::symbol::KeyHead;
+use wide::u8x16;
 
 /// Bytes looked at in one step.
 const STEP: usize = 16;
@@ -12,55 +12,68 @@ const STEP: usize = 16;
 /// The bytes of one step, and which of them are stops.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
-    /// The bytes, the first one lowest.
-    bytes: u128,
-    /// 0xFF for each byte that is a stop, 0 for every other one.
-    stops: u128,
+    /// The bytes as two words, the first one lowest.
+    words: KeyHead,
+    /// Bit `n` says whether byte `n` is a stop.
+    stops: u32,
 }
 
 impl Chunk {
     /// The bytes at `at`; behind the end of the input follow zeros, which are stops.
     #[inline(always)]
     pub(super) fn at(input: &[u8], at: usize) -> Self {
-        let bytes: [u8; STEP] = match input.get(at..).and_then(<[u8]>::first_chunk) {
-            Some(bytes) => *bytes,
-            None => last_bytes(input, at),
-        };
-        let mut stops = [0; STEP];
-        for (stop, byte) in stops.iter_mut().zip(bytes) {
-            let is_stop = (byte == b'"') | (byte == b'\\') | (byte < 0x20);
-            *stop = if is_stop { 0xFF } else { 0 };
+        match input.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => Self::of(bytes),
+            None => Self::last(input, at),
         }
+    }
+
+    #[inline(always)]
+    fn of(bytes: &[u8; STEP]) -> Self {
+        let word = u128::from_le_bytes(*bytes);
+        let bytes = u8x16::new(*bytes);
+        let controls = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
+        let quotes = bytes.simd_eq(u8x16::splat(b'"'));
+        let backslashes = bytes.simd_eq(u8x16::splat(b'\\'));
         Self {
-            bytes: u128::from_le_bytes(bytes),
-            stops: u128::from_le_bytes(stops),
+            words: [word as u64, (word >> 64) as u64],
+            stops: (controls | quotes | backslashes).to_bitmask() as u32,
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last(input: &[u8], at: usize) -> Self {
+        let mut bytes = [0; STEP];
+        let rest = input.get(at..).unwrap_or(&[]);
+        for (to, from) in bytes.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        Self::of(&bytes)
     }
 
     /// The number of plain bytes before the first stop; `None` if all are plain.
     #[inline(always)]
     pub(super) fn plain(self) -> Option<usize> {
-        (self.stops != 0).then(|| self.stops.trailing_zeros() as usize / 8)
+        (self.stops != 0).then(|| self.stops.trailing_zeros() as usize)
     }
 
-    /// The bytes before the first stop as two words, zeros behind them.
+    /// The first `length` bytes as two words, zeros behind them.
     #[inline(always)]
-    pub(super) fn plain_head(self) -> KeyHead {
-        let before = self.stops.wrapping_sub(1) & !self.stops;
-        let head = self.bytes & before;
-        [head as u64, (head >> 64) as u64]
+    pub(super) fn head(self, length: usize) -> KeyHead {
+        const MASKS: [KeyHead; STEP + 1] = {
+            let mut masks = [[0; 2]; STEP + 1];
+            let mut length = 1;
+            while length <= STEP {
+                let mask = u128::MAX >> (128 - 8 * length as u32);
+                masks[length] = [mask as u64, (mask >> 64) as u64];
+                length += 1;
+            }
+            masks
+        };
+        let mask = MASKS[length.min(STEP)];
+        [self.words[0] & mask[0], self.words[1] & mask[1]]
     }
-}
-
-#[cold]
-#[inline(never)]
-fn last_bytes(input: &[u8], at: usize) -> [u8; STEP] {
-    let mut bytes = [0; STEP];
-    let rest = input.get(at..).unwrap_or(&[]);
-    for (to, from) in bytes.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    bytes
 }
 
 /// Where the run of plain bytes that begins at `at` ends: at a stop, or with the
@@ -111,7 +124,7 @@ mod tests {
             let mut text = b"0123456789abcdef\"\"\"\"".to_vec();
             let expected = kpvm_format::symbol::key_head(&text[..length]);
             text[length] = b'"';
-            assert_eq!(Chunk::at(&text, 0).plain_head(), expected, "{length}");
+            assert_eq!(Chunk::at(&text, 0).head(length), expected, "{length}");
         }
     }
 }
