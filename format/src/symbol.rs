@@ -3,11 +3,17 @@
 //!
 //! Layout (little endian, no alignment needed): `count: u32`, `slot_count: u32`
 //! (a power of two), `slots: [u32; slot_count]` (symbol number + 1, or 0 for an
-//! empty slot; collisions go to the next slot), `ends: [u32; count]` (end of each
-//! symbol's text; it begins where the one before ends), then the texts in UTF-8.
+//! empty slot; a key belongs to slot `hash mod slot_count`, collisions go to the
+//! next slot), `entries: [{ head: [u64; 2], start: u32, length: u32 }; count]`
+//! (place of each symbol's text; it begins where the one before ends; `head` is
+//! its first 16 bytes, filled up with zeros), then the texts in UTF-8.
+//!
+//! Nearly every key of a Kubernetes object has at most 16 bytes. For these, head
+//! and length *are* the key: the reader hashes and compares two words it has in
+//! registers anyway and never touches the text.
 
-use zerocopy::FromBytes;
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// Number of a symbol in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,9 +23,24 @@ pub struct SymbolId(pub u32);
 #[derive(Debug, Clone, Copy)]
 pub struct SymbolTable<'a> {
     slots: &'a [U32],
-    ends: &'a [U32],
+    entries: &'a [Entry],
     text: &'a [u8],
 }
+
+/// One symbol's place in the texts, and the text's first bytes.
+#[derive(Debug, Clone, Copy, FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Entry {
+    head: [U64; 2],
+    start: U32,
+    length: U32,
+}
+
+/// The first 16 bytes of a key as two little-endian words, filled up with zeros.
+pub type KeyHead = [u64; 2];
+
+/// The longest key that its [`KeyHead`] holds whole.
+pub const HEAD_BYTES: usize = 16;
 
 /// Why bytes are no symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -43,30 +64,63 @@ pub enum SymbolTableError {
     Misplaced(u32),
 }
 
-/// The hash of a key: eight bytes a step, so that a usual key costs two multiplications.
+/// One step of [`key_hash`]: the 128-bit product of both words, folded.
+#[inline(always)]
+fn fold(state: u64, head: KeyHead, length: usize) -> u64 {
+    const LOW: u64 = 0x9E37_79B9_7F4A_7C15;
+    const HIGH: u64 = 0xD1B5_4A32_D192_ED03;
+    let product = u128::from(head[0] ^ LOW ^ state) * u128::from(head[1] ^ HIGH ^ length as u64);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// [`key_hash`] of a key of at most [`HEAD_BYTES`] bytes, from its head.
+#[inline(always)]
+pub fn short_key_hash(head: KeyHead, length: usize) -> u32 {
+    fold(0, head, length) as u32
+}
+
+/// The hash of a key: one multiplication for every 16 bytes, at least one. A long
+/// key's last step takes its last 16 bytes, some of which may be there twice.
 #[inline]
-fn hash(key: &[u8]) -> u32 {
-    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mut state = key.len() as u64;
-    let mut chunks = key.chunks_exact(8);
-    for chunk in &mut chunks {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        state = (state.rotate_left(23) ^ u64::from_le_bytes(word)).wrapping_mul(MULTIPLIER);
+pub fn key_hash(key: &[u8]) -> u32 {
+    let Some(last) = key.last_chunk::<HEAD_BYTES>() else {
+        return short_key_hash(key_head(key), key.len());
+    };
+    let mut state = 0;
+    let mut rest = key;
+    while let Some((chunk, more)) = rest.split_first_chunk::<HEAD_BYTES>()
+        && !more.is_empty()
+    {
+        state = fold(state, words(chunk), key.len());
+        rest = more;
     }
-    let mut last = 0u64;
-    for &byte in chunks.remainder() {
-        last = last << 8 | u64::from(byte);
+    fold(state, words(last), key.len()) as u32
+}
+
+/// The head of a key.
+#[inline]
+pub fn key_head(key: &[u8]) -> KeyHead {
+    match key.first_chunk::<HEAD_BYTES>() {
+        Some(chunk) => words(chunk),
+        None => {
+            let mut bytes = [0; HEAD_BYTES];
+            bytes[..key.len()].copy_from_slice(key);
+            words(&bytes)
+        }
     }
-    state = (state.rotate_left(23) ^ last).wrapping_mul(MULTIPLIER);
-    (state >> 32) as u32
+}
+
+#[inline(always)]
+fn words(bytes: &[u8; HEAD_BYTES]) -> KeyHead {
+    let word = u128::from_le_bytes(*bytes);
+    [word as u64, (word >> 64) as u64]
 }
 
 impl<'a> SymbolTable<'a> {
     /// A table without symbols.
     pub const EMPTY: SymbolTable<'static> = SymbolTable {
         slots: &[],
-        ends: &[],
+        entries: &[],
         text: &[],
     };
 
@@ -76,30 +130,28 @@ impl<'a> SymbolTable<'a> {
     /// A [`SymbolTableError`] when any text, slot or number is not as the layout says.
     pub fn verify(bytes: &'a [u8]) -> Result<Self, SymbolTableError> {
         let table = Self::from_verified(bytes).ok_or(SymbolTableError::Truncated)?;
-        let count = table.ends.len() as u32;
-        if !table.slots.len().is_power_of_two() || table.slots.len() <= table.ends.len() {
+        let count = table.entries.len() as u32;
+        if !table.slots.len().is_power_of_two() || table.slots.len() <= table.entries.len() {
             return Err(SymbolTableError::Slots {
                 slots: table.slots.len() as u32,
                 symbols: count,
             });
         }
-        let mut start = 0;
-        for number in 0..count {
-            let end = table.ends[number as usize].get();
-            if end < start
-                || std::str::from_utf8(
-                    table
-                        .text
-                        .get(start as usize..end as usize)
-                        .unwrap_or(&[0xFF]),
-                )
-                .is_err()
-            {
+        let mut end = 0;
+        for (number, entry) in (0..count).zip(table.entries) {
+            let start = end as usize;
+            end += u64::from(entry.length.get());
+            let text = table.text.get(start..end as usize);
+            let sound = u64::from(entry.start.get()) == start as u64
+                && text.is_some_and(|text| {
+                    std::str::from_utf8(text).is_ok()
+                        && key_head(text) == [entry.head[0].get(), entry.head[1].get()]
+                });
+            if !sound {
                 return Err(SymbolTableError::Text(number));
             }
-            start = end;
         }
-        if start as usize != table.text.len() {
+        if end != table.text.len() as u64 {
             return Err(SymbolTableError::Text(count));
         }
         let used = table.slots.iter().filter(|slot| slot.get() != 0).count();
@@ -121,49 +173,86 @@ impl<'a> SymbolTable<'a> {
         let (header, rest) = <[U32; 2]>::ref_from_prefix(bytes).ok()?;
         let (slots, rest) =
             <[U32]>::ref_from_prefix_with_elems(rest, header[1].get() as usize).ok()?;
-        let (ends, text) =
-            <[U32]>::ref_from_prefix_with_elems(rest, header[0].get() as usize).ok()?;
-        Some(Self { slots, ends, text })
+        let (entries, text) =
+            <[Entry]>::ref_from_prefix_with_elems(rest, header[0].get() as usize).ok()?;
+        Some(Self {
+            slots,
+            entries,
+            text,
+        })
     }
 
     /// How many symbols there are; their numbers are `0..len`.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.entries.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.entries.is_empty()
     }
 
     /// The symbol whose text is `key`.
     #[inline]
     pub fn lookup(&self, key: &[u8]) -> Option<SymbolId> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let mask = self.slots.len() - 1;
-        let mut slot = hash(key) as usize & mask;
+        self.lookup_hashed(key_hash(key), key_head(key), key)
+    }
+
+    /// [`SymbolTable::lookup`] for a caller that has the key's [`key_hash`] and
+    /// [`key_head`] already.
+    #[inline]
+    pub fn lookup_hashed(&self, hash: u32, head: KeyHead, key: &[u8]) -> Option<SymbolId> {
+        self.find(hash, head, key.len(), |entry| {
+            key.len() <= HEAD_BYTES || self.entry_text(entry) == key
+        })
+    }
+
+    /// [`SymbolTable::lookup`] for a key of at most [`HEAD_BYTES`] bytes: its head
+    /// and length say everything.
+    #[inline(always)]
+    pub fn lookup_short(&self, hash: u32, head: KeyHead, length: usize) -> Option<SymbolId> {
+        self.find(hash, head, length, |_| true)
+    }
+
+    /// The symbol with this head and length for which `same` says yes.
+    #[inline(always)]
+    fn find(
+        &self,
+        hash: u32,
+        head: KeyHead,
+        length: usize,
+        same: impl Fn(&Entry) -> bool,
+    ) -> Option<SymbolId> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut slot = hash as usize;
         loop {
-            let number = self.slots[slot & mask].get().checked_sub(1)?;
-            if self.bytes(SymbolId(number)) == key {
+            let number = self.slots.get(slot & mask)?.get().checked_sub(1)?;
+            let entry = self.entries.get(number as usize)?;
+            let difference = (entry.head[0].get() ^ head[0])
+                | (entry.head[1].get() ^ head[1])
+                | (u64::from(entry.length.get()) ^ length as u64);
+            if difference == 0 && same(entry) {
                 return Some(SymbolId(number));
             }
             slot += 1;
         }
     }
 
+    /// The text of an entry of this table.
+    #[inline]
+    fn entry_text(&self, entry: &Entry) -> &'a [u8] {
+        let start = entry.start.get() as usize;
+        let end = start.saturating_add(entry.length.get() as usize);
+        self.text.get(start..end).unwrap_or(&[])
+    }
+
     /// The symbol's text as bytes; empty for a number that is not in the table.
     #[inline]
     pub fn bytes(&self, symbol: SymbolId) -> &'a [u8] {
-        let index = symbol.0 as usize;
-        let start = if index == 0 {
-            0
-        } else {
-            self.ends.get(index - 1).map_or(0, |end| end.get())
-        };
-        let end = self.ends.get(index).map_or(start, |end| end.get());
-        self.text.get(start as usize..end as usize).unwrap_or(&[])
+        match self.entries.get(symbol.0 as usize) {
+            Some(entry) => self.entry_text(entry),
+            None => &[],
+        }
     }
 
     /// The symbol's text; empty for a number that is not in the table.
@@ -201,7 +290,7 @@ impl SymbolTableBuilder {
         let slot_count = (self.texts.len() * 2 + 1).next_power_of_two();
         let mut slots = vec![0u32; slot_count];
         for (number, text) in self.texts.iter().enumerate() {
-            let mut slot = hash(text.as_bytes()) as usize & (slot_count - 1);
+            let mut slot = key_hash(text.as_bytes()) as usize & (slot_count - 1);
             while slots[slot] != 0 {
                 slot = (slot + 1) & (slot_count - 1);
             }
@@ -211,10 +300,13 @@ impl SymbolTableBuilder {
         bytes.extend((self.texts.len() as u32).to_le_bytes());
         bytes.extend((slot_count as u32).to_le_bytes());
         bytes.extend(slots.iter().flat_map(|slot| slot.to_le_bytes()));
-        let mut end = 0u32;
+        let mut start = 0u32;
         for text in &self.texts {
-            end += text.len() as u32;
-            bytes.extend(end.to_le_bytes());
+            let head = key_head(text.as_bytes());
+            bytes.extend(head.iter().flat_map(|word| word.to_le_bytes()));
+            bytes.extend(start.to_le_bytes());
+            bytes.extend((text.len() as u32).to_le_bytes());
+            start += text.len() as u32;
         }
         self.texts
             .iter()
@@ -243,15 +335,39 @@ mod tests {
             "",
             "a.very/long-key-with-more-than-16-bytes",
             "é",
+            "exactly-16-bytes",
+            "exactly-16-bytes+",
+            "exactly-16-bytes-and-more-than-32",
+            "exactly-16-bytes-and-more-than-33",
+            "nul",
+            "nul\0",
         ]);
         let symbols = SymbolTable::verify(&bytes).expect("a fresh table verifies");
-        assert_eq!(symbols.len(), 5);
-        for number in 0..5 {
+        assert_eq!(symbols.len(), 11);
+        for number in 0..11 {
             let symbol = SymbolId(number);
             assert_eq!(symbols.lookup(symbols.bytes(symbol)), Some(symbol));
         }
         assert_eq!(symbols.lookup(b"status"), None);
+        assert_eq!(symbols.lookup(b"spec\0"), None);
+        assert_eq!(symbols.lookup(b"exactly-16-bytes-and-more-than-34"), None);
         assert_eq!(SymbolTable::EMPTY.lookup(b"spec"), None);
+    }
+
+    #[test]
+    fn a_short_keys_head_and_length_are_the_key() {
+        let bytes = table(&["spec", "exactly-16-bytes"]);
+        let symbols = SymbolTable::verify(&bytes).expect("a fresh table verifies");
+        for key in ["spec", "exactly-16-bytes", "spec\0", "", "exactly-16-byteS"] {
+            let (head, length) = (key_head(key.as_bytes()), key.len());
+            let hash = short_key_hash(head, length);
+            assert_eq!(hash, key_hash(key.as_bytes()), "{key}");
+            assert_eq!(
+                symbols.lookup_short(hash, head, length),
+                symbols.lookup(key.as_bytes()),
+                "{key}"
+            );
+        }
     }
 
     #[test]

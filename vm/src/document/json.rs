@@ -1,0 +1,662 @@
+//! The JSON reader: bytes in, nodes out, in one pass and without recursion.
+//!
+//! What is accepted is what Kubernetes' decoder accepts (Go's `encoding/json` with
+//! int64 and float64 kept apart, sheet 02, section 1), with these differences:
+//! bytes that are not UTF-8 are refused instead of replaced, and nesting, size and
+//! number of values are bounded by the host's limits.
+//!
+//! Plain strings are never copied. A key of at most 16 bytes is found, hashed and
+//! compared with the bundle's symbols from two words, without a second look at it.
+
+use kpvm_format::symbol::{SymbolTable, key_hash, key_head, short_key_hash};
+
+use super::buffer::DocumentBuffer;
+use super::node::{Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
+use super::scan::{Chunk, plain_end};
+use crate::limits::Limits;
+
+/// What becomes of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Numbers {
+    /// An integer that fits becomes an Int, as in the admission controller.
+    #[default]
+    Exact,
+    /// Every number becomes a Float, as `kyverno apply` does with resources
+    /// (sheet 08, section 3, step 3).
+    Float,
+}
+
+/// How to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadOptions {
+    /// What becomes of numbers.
+    pub numbers: Numbers,
+    /// The limits `document_bytes`, `document_depth` and `document_nodes` hold.
+    pub limits: Limits,
+}
+
+/// Why an input was refused, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at line {line}, column {column}")]
+pub struct JsonError {
+    /// What is wrong.
+    pub problem: JsonProblem,
+    /// Bytes before the place.
+    pub offset: usize,
+    /// Line of the place, from 1.
+    pub line: usize,
+    /// Characters before the place in its line, plus 1.
+    pub column: usize,
+}
+
+/// What is wrong with a JSON text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JsonProblem {
+    /// Something else stands where only one thing can stand.
+    #[error("expected {expected}, found {found}")]
+    Unexpected {
+        /// What could stand there.
+        expected: &'static str,
+        /// What stands there.
+        found: Found,
+    },
+    /// The text is not UTF-8.
+    #[error("expected UTF-8 text, found {0}")]
+    NotUtf8(Found),
+    /// The number is outside of the range of float64.
+    #[error("expected a number that fits float64, found a larger one")]
+    NumberRange,
+    /// More bytes than `document_bytes`.
+    #[error("expected at most {limit} bytes, found {bytes}")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+        /// The input's size.
+        bytes: usize,
+    },
+    /// Nested deeper than `document_depth`.
+    #[error("expected at most {limit} maps and lists inside each other, found more")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+    },
+    /// More values than `document_nodes`.
+    #[error("expected at most {limit} values, found more")]
+    TooManyValues {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// What stands in a text where something else was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The text ends.
+    End,
+    /// A character.
+    Character(char),
+    /// A byte that begins no character.
+    Byte(u8),
+}
+
+impl Found {
+    fn at(input: &[u8], offset: usize) -> Self {
+        let Some(&byte) = input.get(offset) else {
+            return Found::End;
+        };
+        let rest = input.get(offset..).unwrap_or(&[]);
+        let character = rest.utf8_chunks().next().map(|piece| piece.valid());
+        match character.and_then(|valid| valid.chars().next()) {
+            Some(character) => Found::Character(character),
+            None => Found::Byte(byte),
+        }
+    }
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Found::End => f.write_str("the end of the text"),
+            Found::Character(character) if character.is_control() => {
+                write!(f, "the control character U+{:04X}", u32::from(*character))
+            }
+            Found::Character(character) => write!(f, "`{character}`"),
+            Found::Byte(byte) => write!(f, "the byte 0x{byte:02X}"),
+        }
+    }
+}
+
+/// A problem that has not been given its line and column yet.
+#[derive(Debug, Clone, Copy)]
+struct Fault {
+    offset: usize,
+    cause: Cause,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Cause {
+    Expected(&'static str),
+    NotUtf8,
+    NumberRange,
+    TooLarge,
+    TooDeep,
+    TooManyValues,
+}
+
+#[cold]
+#[inline(never)]
+fn fault<T>(offset: usize, cause: Cause) -> Result<T, Fault> {
+    Err(Fault { offset, cause })
+}
+
+#[cold]
+#[inline(never)]
+fn expected<T>(offset: usize, what: &'static str) -> Result<T, Fault> {
+    fault(offset, Cause::Expected(what))
+}
+
+impl Fault {
+    fn explain(self, input: &[u8], limits: &Limits) -> JsonError {
+        let found = Found::at(input, self.offset);
+        let problem = match self.cause {
+            Cause::Expected(expected) => JsonProblem::Unexpected { expected, found },
+            Cause::NotUtf8 => JsonProblem::NotUtf8(found),
+            Cause::NumberRange => JsonProblem::NumberRange,
+            Cause::TooLarge => JsonProblem::TooLarge {
+                limit: limits.document_bytes.min(MAX_BYTES),
+                bytes: input.len(),
+            },
+            Cause::TooDeep => JsonProblem::TooDeep {
+                limit: limits.document_depth,
+            },
+            Cause::TooManyValues => JsonProblem::TooManyValues {
+                limit: limits.document_nodes,
+            },
+        };
+        let before = input.get(..self.offset).unwrap_or(input);
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        let in_line = before.get(line_start..).unwrap_or(&[]);
+        JsonError {
+            problem,
+            offset: self.offset,
+            line: memchr::memchr_iter(b'\n', before).count() + 1,
+            column: in_line.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() + 1,
+        }
+    }
+}
+
+/// The most bytes that one buffer can number: every value, key and text byte of
+/// an input costs at least one of its bytes.
+const MAX_BYTES: usize = (1 << 31) - 2;
+
+impl DocumentBuffer {
+    /// Reads one JSON value. `input` has to be what the views are given as the text
+    /// of `source` later; only with [`TextSource::Scratch`] it is copied first.
+    ///
+    /// # Errors
+    /// A [`JsonError`] if `input` is no JSON text or crosses a limit. The buffer is
+    /// then as it was before.
+    pub fn read_json(
+        &mut self,
+        input: &[u8],
+        source: TextSource,
+        symbols: &SymbolTable<'_>,
+        options: &ReadOptions,
+    ) -> Result<NodeId, JsonError> {
+        let mark = self.mark();
+        let result = self.read_checked(input, source, symbols, options);
+        result.map_err(|fault| {
+            self.reset(mark);
+            fault.explain(input, &options.limits)
+        })
+    }
+
+    fn read_checked(
+        &mut self,
+        input: &[u8],
+        source: TextSource,
+        symbols: &SymbolTable<'_>,
+        options: &ReadOptions,
+    ) -> Result<NodeId, Fault> {
+        let limit = options.limits.document_bytes.min(MAX_BYTES);
+        let used = [self.nodes.len(), self.scratch.len(), self.keys.len()];
+        // A copy in the scratch bytes and the unescaped texts: at most twice the input.
+        let needed = input.len().saturating_mul(2);
+        if input.len() > limit
+            || used
+                .iter()
+                .any(|used| used.saturating_add(needed) > MAX_BYTES)
+        {
+            return fault(0, Cause::TooLarge);
+        }
+        if !input.is_ascii() {
+            if let Err(error) = std::str::from_utf8(input) {
+                return fault(error.valid_up_to(), Cause::NotUtf8);
+            }
+        }
+        let mut base = 0;
+        if source == TextSource::Scratch {
+            base = self.scratch.len() as u32;
+            self.scratch.extend_from_slice(input);
+        }
+        let reader = Reader {
+            input,
+            source,
+            base,
+            symbols: *symbols,
+            numbers: options.numbers,
+            depth_end: self.depth().saturating_add(options.limits.document_depth),
+            count_end: (self.nodes.len() + self.pending.len())
+                .saturating_add(options.limits.document_nodes),
+            buffer: self,
+        };
+        reader.read()
+    }
+}
+
+/// One reading. The place in the input is passed from function to function by
+/// value, so that it stays in a register.
+struct Reader<'i, 'b> {
+    buffer: &'b mut DocumentBuffer,
+    input: &'i [u8],
+    source: TextSource,
+    /// What is added to an offset in the input to get one in the text of `source`.
+    base: u32,
+    symbols: SymbolTable<'i>,
+    numbers: Numbers,
+    /// `buffer.depth()` at the deepest nesting allowed.
+    depth_end: usize,
+    /// Nodes in the buffer at the largest number of values allowed.
+    count_end: usize,
+}
+
+impl Reader<'_, '_> {
+    fn read(mut self) -> Result<NodeId, Fault> {
+        let start = self.skip_space(0);
+        let end = self.value(start)?;
+        let end = self.skip_space(end);
+        if end < self.input.len() {
+            return expected(end, "the end of the text");
+        }
+        match self.buffer.take() {
+            Ok(node) => Ok(node),
+            Err(_) => fault(end, Cause::TooLarge),
+        }
+    }
+
+    /// The byte at `at`; 0, which stands nowhere in JSON, behind the end.
+    #[inline(always)]
+    fn byte(&self, at: usize) -> u8 {
+        self.input.get(at).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn skip_space(&self, at: usize) -> usize {
+        if self.byte(at) > b' ' {
+            return at;
+        }
+        self.skip_some_space(at)
+    }
+
+    #[inline(never)]
+    fn skip_some_space(&self, mut at: usize) -> usize {
+        while matches!(self.byte(at), b' ' | b'\n' | b'\r' | b'\t') {
+            at += 1;
+        }
+        at
+    }
+
+    /// Reads the value at `at` with everything in it; returns the place behind it.
+    fn value(&mut self, mut at: usize) -> Result<usize, Fault> {
+        let outside = self.buffer.depth();
+        let mut label = Label::ITEM;
+        loop {
+            let (behind, opened) = self.begin_value(at, label)?;
+            at = behind;
+            if opened {
+                (at, label) = self.first_label(at)?;
+                continue;
+            }
+            loop {
+                if self.buffer.depth() == outside {
+                    return Ok(at);
+                }
+                at = self.skip_space(at);
+                let kind = self.buffer.open_kind();
+                match self.byte(at) {
+                    b',' => break,
+                    b'}' if kind == Kind::Map => {
+                        self.buffer.finish_map(Texts::only(self.source, self.input));
+                    }
+                    b']' if kind == Kind::List => self.buffer.finish_list(),
+                    _ if kind == Kind::Map => return expected(at, "`,` or `}`"),
+                    _ => return expected(at, "`,` or `]`"),
+                }
+                at += 1;
+            }
+            at = self.skip_space(at + 1);
+            (at, label) = self.first_label(at)?;
+        }
+    }
+
+    /// What the next member of the innermost container stands under, and the place
+    /// of its value.
+    #[inline(always)]
+    fn first_label(&mut self, at: usize) -> Result<(usize, Label), Fault> {
+        if self.buffer.open_kind() == Kind::Map {
+            self.key(at)
+        } else {
+            Ok((at, Label::ITEM))
+        }
+    }
+
+    /// Reads a scalar or an empty container, or opens a container that has members;
+    /// returns the place behind it, and whether members follow there.
+    #[inline(always)]
+    fn begin_value(&mut self, at: usize, label: Label) -> Result<(usize, bool), Fault> {
+        let count = self.buffer.nodes.len() + self.buffer.pending.len();
+        if count >= self.count_end {
+            return fault(at, Cause::TooManyValues);
+        }
+        let byte = self.byte(at);
+        if byte == b'"' {
+            return Ok((self.string(at + 1, label)?, false));
+        }
+        match byte {
+            b'{' => self.begin_container(at, label, Kind::Map, b'}'),
+            b'[' => self.begin_container(at, label, Kind::List, b']'),
+            b'-' | b'0'..=b'9' => Ok((self.number(at, label)?, false)),
+            _ => Ok((self.word(at, label)?, false)),
+        }
+    }
+
+    #[inline(always)]
+    fn begin_container(
+        &mut self,
+        at: usize,
+        label: Label,
+        kind: Kind,
+        end: u8,
+    ) -> Result<(usize, bool), Fault> {
+        if self.buffer.depth() >= self.depth_end {
+            return fault(at, Cause::TooDeep);
+        }
+        let inside = self.skip_space(at + 1);
+        if self.byte(inside) == end {
+            self.buffer.push(Node::new(label, kind, 0, 0));
+            return Ok((inside + 1, false));
+        }
+        self.buffer.open(label, kind);
+        Ok((inside, true))
+    }
+
+    /// Reads a map key and the colon behind it.
+    #[inline(always)]
+    fn key(&mut self, at: usize) -> Result<(usize, Label), Fault> {
+        if self.byte(at) != b'"' {
+            return expected(at, "a key in double quotes");
+        }
+        let start = at + 1;
+        let first = Chunk::at(self.input, start);
+        let (end, label) = match first.plain() {
+            Some(length) if self.byte(start + length) == b'"' => {
+                let head = first.head(length);
+                let hash = short_key_hash(head, length);
+                let label = match self.symbols.lookup_short(hash, head, length) {
+                    Some(symbol) => Label::symbol(symbol),
+                    None => {
+                        let piece = self.piece(start, start + length);
+                        self.unknown_key(piece, hash)
+                    }
+                };
+                (start + length + 1, label)
+            }
+            _ => self.long_key(start)?,
+        };
+        let colon = self.skip_space(end);
+        if self.byte(colon) != b':' {
+            return expected(colon, "`:`");
+        }
+        Ok((self.skip_space(colon + 1), label))
+    }
+
+    /// Reads a key that has more than 16 bytes or escapes.
+    #[inline(never)]
+    fn long_key(&mut self, start: usize) -> Result<(usize, Label), Fault> {
+        let (end, piece) = self.text(start)?;
+        let text = match piece.source {
+            source if source == self.source && end - 1 - start == piece.length as usize => {
+                self.input.get(start..end - 1)
+            }
+            _ => self.buffer.scratch.get(piece.offset as usize..),
+        };
+        let text = text.unwrap_or(&[]);
+        let hash = key_hash(text);
+        let label = match self.symbols.lookup_hashed(hash, key_head(text), text) {
+            Some(symbol) => Label::symbol(symbol),
+            None => self.unknown_key(piece, hash),
+        };
+        Ok((end, label))
+    }
+
+    #[inline(always)]
+    fn unknown_key(&mut self, piece: TextRef, hash: u32) -> Label {
+        let index = self.buffer.keys.len() as u32;
+        self.buffer.keys.push(piece);
+        Label::unknown(index, hash)
+    }
+
+    /// Reads a string value; `start` is behind the opening quote.
+    #[inline(always)]
+    fn string(&mut self, start: usize, label: Label) -> Result<usize, Fault> {
+        let (end, piece) = self.text(start)?;
+        self.buffer.push(Node::text(label, piece));
+        Ok(end)
+    }
+
+    /// Finds where a string's text is; `start` is behind the opening quote, the
+    /// place returned is behind the closing one.
+    #[inline(always)]
+    fn text(&mut self, start: usize) -> Result<(usize, TextRef), Fault> {
+        let end = plain_end(self.input, start);
+        if self.byte(end) == b'"' {
+            return Ok((end + 1, self.piece(start, end)));
+        }
+        self.escaped_text(start, end)
+    }
+
+    #[inline(always)]
+    fn piece(&self, start: usize, end: usize) -> TextRef {
+        TextRef {
+            source: self.source,
+            offset: self.base.wrapping_add(start as u32),
+            length: (end - start) as u32,
+        }
+    }
+
+    /// Copies a text with escapes into the scratch bytes, escapes resolved. The
+    /// plain run from `start` to `end` is known already.
+    #[cold]
+    #[inline(never)]
+    fn escaped_text(&mut self, start: usize, end: usize) -> Result<(usize, TextRef), Fault> {
+        let offset = self.buffer.scratch.len();
+        let (mut run, mut at) = (start, end);
+        loop {
+            let plain = self.input.get(run..at).unwrap_or(&[]);
+            self.buffer.scratch.extend_from_slice(plain);
+            match self.byte(at) {
+                b'"' => break,
+                b'\\' => run = self.escape(at + 1)?,
+                _ if at >= self.input.len() => return expected(at, "`\"` at the end of the text"),
+                _ => return expected(at, "an escape (`\\n`, `\\u000a`) for a control character"),
+            }
+            at = plain_end(self.input, run);
+        }
+        let piece = TextRef {
+            source: TextSource::Scratch,
+            offset: offset as u32,
+            length: (self.buffer.scratch.len() - offset) as u32,
+        };
+        Ok((at + 1, piece))
+    }
+
+    /// Resolves the escape whose backslash is before `at`.
+    fn escape(&mut self, at: usize) -> Result<usize, Fault> {
+        let byte = match self.byte(at) {
+            byte @ (b'"' | b'\\' | b'/') => byte,
+            b'b' => 0x08,
+            b'f' => 0x0C,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => return self.unicode_escape(at + 1),
+            _ => return expected(at, "one of `\"\\/bfnrtu` behind a backslash"),
+        };
+        self.buffer.scratch.push(byte);
+        Ok(at + 1)
+    }
+
+    /// Resolves `\uXXXX`, or two of them that form a pair. Half a pair becomes
+    /// U+FFFD, as in Go (hostile row 56).
+    fn unicode_escape(&mut self, at: usize) -> Result<usize, Fault> {
+        let first = self.hex4(at)?;
+        let mut end = at + 4;
+        let mut code = first;
+        if (0xD800..0xDC00).contains(&first)
+            && self.byte(end) == b'\\'
+            && self.byte(end + 1) == b'u'
+        {
+            let second = self.hex4(end + 2)?;
+            if (0xDC00..0xE000).contains(&second) {
+                code = 0x10000 + ((first - 0xD800) << 10 | (second - 0xDC00));
+                end += 6;
+            }
+        }
+        let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+        let mut bytes = [0; 4];
+        let text = character.encode_utf8(&mut bytes);
+        self.buffer.scratch.extend_from_slice(text.as_bytes());
+        Ok(end)
+    }
+
+    fn hex4(&self, at: usize) -> Result<u32, Fault> {
+        let mut code = 0;
+        for place in at..at + 4 {
+            match (self.byte(place) as char).to_digit(16) {
+                Some(digit) => code = code << 4 | digit,
+                None => return expected(place, "four hexadecimal digits behind `\\u`"),
+            }
+        }
+        Ok(code)
+    }
+
+    /// Reads `null`, `true` or `false`.
+    #[inline(always)]
+    fn word(&mut self, at: usize, label: Label) -> Result<usize, Fault> {
+        let (word, kind): (&[u8], _) = match self.byte(at) {
+            b't' => (b"true", Kind::True),
+            b'f' => (b"false", Kind::False),
+            b'n' => (b"null", Kind::Null),
+            _ => return expected(at, "a value"),
+        };
+        let end = at + word.len();
+        if self.input.get(at..end) != Some(word) {
+            return expected(at, "`null`, `true` or `false`");
+        }
+        self.buffer.push(Node::new(label, kind, 0, 0));
+        Ok(end)
+    }
+
+    /// Reads a number. Up to 18 digits cannot overflow; they are all that honest
+    /// integers have.
+    #[inline(always)]
+    fn number(&mut self, start: usize, label: Label) -> Result<usize, Fault> {
+        let negative = self.byte(start) == b'-';
+        let digits = start + usize::from(negative);
+        let mut at = digits;
+        let mut value = 0i64;
+        loop {
+            let digit = self.byte(at).wrapping_sub(b'0');
+            if digit > 9 || at - digits == 18 {
+                break;
+            }
+            value = value * 10 + i64::from(digit);
+            at += 1;
+        }
+        let plain = !matches!(self.byte(at), b'.' | b'e' | b'E' | b'0'..=b'9');
+        let leading_zero = self.byte(digits) == b'0' && at - digits > 1;
+        if at == digits || !plain || leading_zero {
+            return self.unusual_number(start, digits, label);
+        }
+        self.push_integer(label, if negative { -value } else { value });
+        Ok(at)
+    }
+
+    #[inline(always)]
+    fn push_integer(&mut self, label: Label, value: i64) {
+        let node = match self.numbers {
+            Numbers::Exact => Node::number(label, Kind::Int, value as u64),
+            Numbers::Float => Node::number(label, Kind::Float, (value as f64).to_bits()),
+        };
+        self.buffer.push(node);
+    }
+
+    /// Reads a number that is not short or no integer, and refuses malformed ones.
+    #[cold]
+    #[inline(never)]
+    fn unusual_number(
+        &mut self,
+        start: usize,
+        digits: usize,
+        label: Label,
+    ) -> Result<usize, Fault> {
+        let (end, integer) = self.number_end(digits)?;
+        let text = self
+            .input
+            .get(start..end)
+            .and_then(|text| std::str::from_utf8(text).ok());
+        let text = text.unwrap_or("");
+        if integer && let Ok(value) = text.parse::<i64>() {
+            self.push_integer(label, value);
+            return Ok(end);
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => {
+                self.buffer
+                    .push(Node::number(label, Kind::Float, value.to_bits()));
+                Ok(end)
+            }
+            _ => fault(start, Cause::NumberRange),
+        }
+    }
+
+    /// Checks a number's grammar from its first digit on; returns its end and
+    /// whether it is written as an integer.
+    fn number_end(&self, digits: usize) -> Result<(usize, bool), Fault> {
+        let mut end = self.digits_end(digits)?;
+        if self.byte(digits) == b'0' && end > digits + 1 {
+            return expected(digits + 1, "no digit behind a leading zero");
+        }
+        let integer_end = end;
+        if self.byte(end) == b'.' {
+            end = self.digits_end(end + 1)?;
+        }
+        if matches!(self.byte(end), b'e' | b'E') {
+            let signed = matches!(self.byte(end + 1), b'+' | b'-');
+            end = self.digits_end(end + 1 + usize::from(signed))?;
+        }
+        Ok((end, end == integer_end))
+    }
+
+    /// The end of the digits at `at`, of which there has to be one.
+    fn digits_end(&self, at: usize) -> Result<usize, Fault> {
+        let mut end = at;
+        while self.byte(end).is_ascii_digit() {
+            end += 1;
+        }
+        if end == at {
+            return expected(at, "a digit");
+        }
+        Ok(end)
+    }
+}

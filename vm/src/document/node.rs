@@ -1,0 +1,248 @@
+//! The node: 16 bytes for any value and the key it stands under.
+
+use kpvm_format::symbol::{SymbolId, key_hash};
+
+/// Number of a node in a [`super::DocumentBuffer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// What a lookup yields where nothing is: not a value, not even `null`.
+    pub const MISSING: NodeId = NodeId(u32::MAX);
+
+    /// Whether this is [`NodeId::MISSING`].
+    #[inline]
+    pub fn is_missing(self) -> bool {
+        self == Self::MISSING
+    }
+}
+
+/// What a value is. Int and Float are kept apart as in sheet 02, section 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `false`
+    False,
+    /// `true`
+    True,
+    /// A number that Kubernetes' decoder keeps as int64.
+    Int,
+    /// Any other number.
+    Float,
+    /// Text.
+    String,
+    /// A sequence.
+    List,
+    /// A mapping.
+    Map,
+}
+
+/// Which bytes a text lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum TextSource {
+    /// The JSON text of the object under evaluation.
+    Object,
+    /// The JSON text of the object before the change.
+    OldObject,
+    /// The buffer's own bytes: texts with escapes, texts from YAML, computed texts.
+    Scratch,
+    /// The texts of the bundle.
+    Bundle,
+}
+
+/// A piece of one of the texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextRef {
+    /// The text.
+    pub source: TextSource,
+    /// Where the piece begins.
+    pub offset: u32,
+    /// Its bytes.
+    pub length: u32,
+}
+
+/// The texts outside the buffer that its nodes point into. Each has to be the very
+/// bytes that were read; otherwise strings come out wrong or empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Texts<'a> {
+    /// See [`TextSource::Object`].
+    pub object: &'a [u8],
+    /// See [`TextSource::OldObject`].
+    pub old_object: &'a [u8],
+    /// See [`TextSource::Bundle`].
+    pub bundle: &'a [u8],
+}
+
+impl<'a> Texts<'a> {
+    /// No texts: for values that live in the buffer's scratch bytes alone.
+    pub const NONE: Texts<'static> = Texts {
+        object: &[],
+        old_object: &[],
+        bundle: &[],
+    };
+
+    /// `text` under `source`, nothing elsewhere.
+    pub fn only(source: TextSource, text: &'a [u8]) -> Self {
+        let mut texts = Texts::NONE;
+        match source {
+            TextSource::Object => texts.object = text,
+            TextSource::OldObject => texts.old_object = text,
+            TextSource::Bundle => texts.bundle = text,
+            TextSource::Scratch => {}
+        }
+        texts
+    }
+
+    /// All four texts in the order of [`TextSource`].
+    pub(super) fn with_scratch(self, scratch: &'a [u8]) -> [&'a [u8]; 4] {
+        [self.object, self.old_object, scratch, self.bundle]
+    }
+}
+
+/// The bytes of a piece; none if it does not lie in its text.
+#[inline]
+pub(super) fn text_bytes<'a>(texts: &[&'a [u8]; 4], piece: TextRef) -> &'a [u8] {
+    let start = piece.offset as usize;
+    let end = start.saturating_add(piece.length as usize);
+    texts[piece.source as usize].get(start..end).unwrap_or(&[])
+}
+
+/// A map key: the number of a symbol, or, for a text that is no symbol of the
+/// bundle, its number in the buffer's table of such texts. Means nothing on list items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key(pub(super) u32);
+
+impl Key {
+    const UNKNOWN: u32 = 1 << 31;
+
+    /// On list items and roots.
+    pub(super) const NONE: Key = Key(u32::MAX);
+
+    #[inline]
+    pub(super) fn unknown(index: u32) -> Self {
+        Key(index | Self::UNKNOWN)
+    }
+
+    /// The symbol, if the key is one.
+    #[inline]
+    pub fn symbol(self) -> Option<SymbolId> {
+        (self.0 & Self::UNKNOWN == 0).then_some(SymbolId(self.0))
+    }
+
+    /// The index into the table of unknown keys, if the key is in it.
+    #[inline]
+    pub(super) fn unknown_index(self) -> Option<usize> {
+        (self.0 & Self::UNKNOWN != 0).then_some((self.0 & !Self::UNKNOWN) as usize)
+    }
+}
+
+/// What a new value stands under: a key and its hash, or nothing for a list item.
+#[derive(Debug, Clone, Copy)]
+pub struct Label {
+    pub(super) key: Key,
+    pub(super) hash: u16,
+}
+
+impl Label {
+    /// For list items, and for a value that is no member of anything.
+    pub const ITEM: Label = Label {
+        key: Key::NONE,
+        hash: 0,
+    };
+
+    /// For the map entry whose key is `symbol`.
+    #[inline]
+    pub fn symbol(symbol: SymbolId) -> Self {
+        Label {
+            key: Key(symbol.0),
+            hash: symbol.0 as u16,
+        }
+    }
+
+    /// For a key that is no symbol, from its place in the table and its text's hash.
+    #[inline]
+    pub(super) fn unknown(index: u32, hash: u32) -> Self {
+        Label {
+            key: Key::unknown(index),
+            hash: unknown_hash(hash),
+        }
+    }
+}
+
+/// The part of a text's hash that a node keeps.
+#[inline]
+fn unknown_hash(hash: u32) -> u16 {
+    (hash >> 16) as u16
+}
+
+/// What [`Node::hash`] is for an unknown key with this text.
+pub(super) fn unknown_text_hash(text: &[u8]) -> u16 {
+    unknown_hash(key_hash(text))
+}
+
+/// One value and the key it stands under.
+///
+/// `x` and `y` hold an Int's or Float's 64 bits, a String's offset and length, or
+/// a container's first child and number of children. Children of one container
+/// are neighbours in the buffer, in the order of the text.
+#[derive(Debug, Clone, Copy)]
+pub struct Node {
+    pub(super) key: Key,
+    pub(super) kind: Kind,
+    pub(super) source: TextSource,
+    /// Two equal keys have equal hashes; most unequal ones do not.
+    pub(super) hash: u16,
+    pub(super) x: u32,
+    pub(super) y: u32,
+}
+
+const _: () = assert!(size_of::<Node>() == 16);
+
+impl Node {
+    /// A node with a payload in `x` and `y`.
+    #[inline]
+    pub(super) fn new(label: Label, kind: Kind, x: u32, y: u32) -> Self {
+        Node {
+            key: label.key,
+            kind,
+            source: TextSource::Scratch,
+            hash: label.hash,
+            x,
+            y,
+        }
+    }
+
+    /// A number's node; `bits` are the int64's or float64's.
+    #[inline]
+    pub(super) fn number(label: Label, kind: Kind, bits: u64) -> Self {
+        Self::new(label, kind, bits as u32, (bits >> 32) as u32)
+    }
+
+    /// A string's node.
+    #[inline]
+    pub(super) fn text(label: Label, piece: TextRef) -> Self {
+        Node {
+            source: piece.source,
+            ..Self::new(label, Kind::String, piece.offset, piece.length)
+        }
+    }
+
+    /// A number's bits.
+    #[inline]
+    pub(super) fn bits(&self) -> u64 {
+        u64::from(self.x) | u64::from(self.y) << 32
+    }
+
+    /// A string's place.
+    #[inline]
+    pub(super) fn piece(&self) -> TextRef {
+        TextRef {
+            source: self.source,
+            offset: self.x,
+            length: self.y,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Finds the end of a run of plain string bytes, 16 bytes at a time.
+//!
+//! A run ends at a quote, a backslash or a control byte. The crate `wide` compares
+//! the bytes of a step at once on processors that can, and one by one elsewhere.
+
+use kpvm_format::symbol::KeyHead;
+use wide::u8x16;
+
+/// Bytes looked at in one step.
+const STEP: usize = 16;
+
+/// The bytes of one step, and which of them are stops.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chunk {
+    /// The bytes as two words, the first one lowest.
+    words: KeyHead,
+    /// Bit `n` says whether byte `n` is a stop.
+    stops: u32,
+}
+
+impl Chunk {
+    /// The bytes at `at`; behind the end of the input follow zeros, which are stops.
+    #[inline(always)]
+    pub(super) fn at(input: &[u8], at: usize) -> Self {
+        match input.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => Self::of(bytes),
+            None => Self::last(input, at),
+        }
+    }
+
+    #[inline(always)]
+    fn of(bytes: &[u8; STEP]) -> Self {
+        let word = u128::from_le_bytes(*bytes);
+        let bytes = u8x16::new(*bytes);
+        let controls = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
+        let quotes = bytes.simd_eq(u8x16::splat(b'"'));
+        let backslashes = bytes.simd_eq(u8x16::splat(b'\\'));
+        Self {
+            words: [word as u64, (word >> 64) as u64],
+            stops: (controls | quotes | backslashes).to_bitmask() as u32,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last(input: &[u8], at: usize) -> Self {
+        let mut bytes = [0; STEP];
+        let rest = input.get(at..).unwrap_or(&[]);
+        for (to, from) in bytes.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        Self::of(&bytes)
+    }
+
+    /// The number of plain bytes before the first stop; `None` if all are plain.
+    #[inline(always)]
+    pub(super) fn plain(self) -> Option<usize> {
+        (self.stops != 0).then(|| self.stops.trailing_zeros() as usize)
+    }
+
+    /// The first `length` bytes as two words, zeros behind them.
+    #[inline(always)]
+    pub(super) fn head(self, length: usize) -> KeyHead {
+        const MASKS: [KeyHead; STEP + 1] = {
+            let mut masks = [[0; 2]; STEP + 1];
+            let mut length = 1;
+            while length <= STEP {
+                let mask = u128::MAX >> (128 - 8 * length as u32);
+                masks[length] = [mask as u64, (mask >> 64) as u64];
+                length += 1;
+            }
+            masks
+        };
+        let mask = MASKS[length.min(STEP)];
+        [self.words[0] & mask[0], self.words[1] & mask[1]]
+    }
+}
+
+/// Where the run of plain bytes that begins at `at` ends: at a stop, or with the
+/// input if there is none.
+#[inline(always)]
+pub(super) fn plain_end(input: &[u8], mut at: usize) -> usize {
+    loop {
+        if let Some(length) = Chunk::at(input, at).plain() {
+            return at + length;
+        }
+        at += STEP;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_in_every_place_is_a_stop_or_is_not() {
+        for place in 0..STEP {
+            for byte in 0..=255u8 {
+                for filler in [b'a', 0x80, 0xFF, b' ', 0x7F] {
+                    let mut bytes = [filler; STEP];
+                    bytes[place] = byte;
+                    let stop = byte == b'"' || byte == b'\\' || byte < 0x20;
+                    let plain = Chunk::at(&bytes, 0).plain();
+                    assert_eq!(plain, stop.then_some(place), "{byte} at {place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_ends_at_a_stop_or_with_the_input() {
+        for length in 0..50 {
+            let mut text = vec![b'x'; length];
+            assert_eq!(plain_end(&text, 0), length, "no stop in {length}");
+            text.extend(b"\"yyyyyyyyyyyyyyyyyyyyyyyyyyyy");
+            assert_eq!(plain_end(&text, 0), length, "quote behind {length}");
+            assert_eq!(plain_end(&text, 1000), 1000, "outside");
+        }
+    }
+
+    #[test]
+    fn a_head_is_cut_at_the_first_stop_and_filled_up() {
+        for length in 0..=STEP {
+            let mut text = b"0123456789abcdef\"\"\"\"".to_vec();
+            let expected = kpvm_format::symbol::key_head(&text[..length]);
+            text[length] = b'"';
+            assert_eq!(Chunk::at(&text, 0).head(length), expected, "{length}");
+        }
+    }
+}

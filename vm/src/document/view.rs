@@ -1,0 +1,298 @@
+//! Looking at the values of a buffer. No function here fails: a wrong kind, a
+//! number that is no node or a text that is not there yields nothing.
+
+use kpvm_format::symbol::{SymbolId, SymbolTable};
+use serde_json::{Map, Value};
+
+use super::node::{Kind, Node, NodeId, TextRef, text_bytes, unknown_text_hash};
+
+/// The values of a buffer, with the texts and symbols they refer to.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    pub(super) nodes: &'a [Node],
+    pub(super) texts: [&'a [u8]; 4],
+    pub(super) keys: &'a [TextRef],
+    pub(super) symbols: SymbolTable<'a>,
+}
+
+/// The children of a container, in order; also an iterator over them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildRange {
+    next: u32,
+    end: u32,
+}
+
+impl ChildRange {
+    const EMPTY: ChildRange = ChildRange { next: 0, end: 0 };
+
+    /// The child at `index`; [`NodeId::MISSING`] behind the end.
+    #[inline]
+    pub fn at(&self, index: usize) -> NodeId {
+        if index < self.len() {
+            NodeId(self.next + index as u32)
+        } else {
+            NodeId::MISSING
+        }
+    }
+}
+
+impl Iterator for ChildRange {
+    type Item = NodeId;
+
+    #[inline]
+    fn next(&mut self) -> Option<NodeId> {
+        let child = self.next;
+        if child == self.end {
+            return None;
+        }
+        self.next += 1;
+        Some(NodeId(child))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let length = (self.end - self.next) as usize;
+        (length, Some(length))
+    }
+}
+
+impl DoubleEndedIterator for ChildRange {
+    fn next_back(&mut self) -> Option<NodeId> {
+        if self.next == self.end {
+            return None;
+        }
+        self.end -= 1;
+        Some(NodeId(self.end))
+    }
+}
+
+impl ExactSizeIterator for ChildRange {}
+
+impl<'a> View<'a> {
+    #[inline]
+    fn node(&self, id: NodeId) -> Option<&'a Node> {
+        self.nodes.get(id.0 as usize)
+    }
+
+    /// What the value is; `None` for [`NodeId::MISSING`].
+    #[inline]
+    pub fn kind(&self, id: NodeId) -> Option<Kind> {
+        self.node(id).map(|node| node.kind)
+    }
+
+    /// The members of a map; none for anything else.
+    #[inline]
+    fn members(&self, map: NodeId) -> (u32, &'a [Node]) {
+        match self.node(map) {
+            Some(node) if node.kind == Kind::Map => {
+                let (start, length) = (node.x as usize, node.y as usize);
+                let members = self.nodes.get(start..start.saturating_add(length));
+                (node.x, members.unwrap_or(&[]))
+            }
+            _ => (0, &[]),
+        }
+    }
+
+    /// The value under a symbol; [`NodeId::MISSING`] if `map` is no map or has none.
+    #[inline]
+    pub fn get(&self, map: NodeId, key: SymbolId) -> NodeId {
+        let (first, members) = self.members(map);
+        match members.iter().position(|member| member.key.0 == key.0) {
+            Some(index) => NodeId(first + index as u32),
+            None => NodeId::MISSING,
+        }
+    }
+
+    /// The value under a key that need not be a symbol.
+    pub fn get_text(&self, map: NodeId, key: &[u8]) -> NodeId {
+        if let Some(symbol) = self.symbols.lookup(key) {
+            return self.get(map, symbol);
+        }
+        let hash = unknown_text_hash(key);
+        let (first, members) = self.members(map);
+        let found = members.iter().position(|member| {
+            member.hash == hash
+                && member.key.symbol().is_none()
+                && self.node_key_bytes(member) == key
+        });
+        match found {
+            Some(index) => NodeId(first + index as u32),
+            None => NodeId::MISSING,
+        }
+    }
+
+    /// The members of a map or list; none for anything else.
+    #[inline]
+    pub fn children(&self, id: NodeId) -> ChildRange {
+        match self.node(id) {
+            Some(node) => match node.kind {
+                Kind::List | Kind::Map => ChildRange {
+                    next: node.x,
+                    end: node.x.saturating_add(node.y),
+                },
+                Kind::Null | Kind::False | Kind::True | Kind::Int | Kind::Float | Kind::String => {
+                    ChildRange::EMPTY
+                }
+            },
+            None => ChildRange::EMPTY,
+        }
+    }
+
+    /// The number of members of a map or list; 0 for anything else.
+    #[inline]
+    pub fn len(&self, id: NodeId) -> usize {
+        self.children(id).len()
+    }
+
+    /// Whether there are no members: true for an empty map or list and for
+    /// everything that is neither.
+    pub fn is_empty(&self, id: NodeId) -> bool {
+        self.len(id) == 0
+    }
+
+    /// The bytes of a string; none for anything else. They are UTF-8.
+    #[inline]
+    pub fn text(&self, id: NodeId) -> &'a [u8] {
+        match self.node(id) {
+            Some(node) if node.kind == Kind::String => text_bytes(&self.texts, node.piece()),
+            _ => &[],
+        }
+    }
+
+    /// The text of a string; empty for anything else.
+    pub fn str(&self, id: NodeId) -> &'a str {
+        std::str::from_utf8(self.text(id)).unwrap_or("")
+    }
+
+    /// Where a string's text is.
+    pub fn text_ref(&self, id: NodeId) -> Option<TextRef> {
+        self.node(id)
+            .filter(|node| node.kind == Kind::String)
+            .map(Node::piece)
+    }
+
+    /// The value of an Int; `None` for anything else.
+    #[inline]
+    pub fn int(&self, id: NodeId) -> Option<i64> {
+        self.node(id)
+            .filter(|node| node.kind == Kind::Int)
+            .map(|node| node.bits() as i64)
+    }
+
+    /// The value of a Float; `None` for anything else, an Int included.
+    #[inline]
+    pub fn float(&self, id: NodeId) -> Option<f64> {
+        self.node(id)
+            .filter(|node| node.kind == Kind::Float)
+            .map(|node| f64::from_bits(node.bits()))
+    }
+
+    /// The value of a boolean; `None` for anything else.
+    #[inline]
+    pub fn bool(&self, id: NodeId) -> Option<bool> {
+        match self.kind(id)? {
+            Kind::True => Some(true),
+            Kind::False => Some(false),
+            Kind::Null | Kind::Int | Kind::Float | Kind::String | Kind::List | Kind::Map => None,
+        }
+    }
+
+    /// The key that a map's member stands under; none for list items and roots.
+    #[inline]
+    pub fn key_bytes(&self, id: NodeId) -> &'a [u8] {
+        self.node(id).map_or(&[], |node| self.node_key_bytes(node))
+    }
+
+    /// [`View::key_bytes`] as text.
+    pub fn key_str(&self, id: NodeId) -> &'a str {
+        std::str::from_utf8(self.key_bytes(id)).unwrap_or("")
+    }
+
+    /// The symbol that a map's member stands under, if its key is one.
+    #[inline]
+    pub fn key_symbol(&self, id: NodeId) -> Option<SymbolId> {
+        self.node(id).and_then(|node| node.key.symbol())
+    }
+
+    #[inline]
+    fn node_key_bytes(&self, node: &Node) -> &'a [u8] {
+        match node.key.symbol() {
+            Some(symbol) => self.symbols.bytes(symbol),
+            None => match node
+                .key
+                .unknown_index()
+                .and_then(|index| self.keys.get(index))
+            {
+                Some(&piece) => text_bytes(&self.texts, piece),
+                None => &[],
+            },
+        }
+    }
+
+    /// The value as a `serde_json::Value`; `null` for [`NodeId::MISSING`].
+    pub fn to_value(&self, id: NodeId) -> Value {
+        let mut open: Vec<Partial> = Vec::new();
+        let mut next = id;
+        loop {
+            let mut value = match self.kind(next) {
+                Some(kind @ (Kind::List | Kind::Map)) => {
+                    open.push(Partial {
+                        id: next,
+                        rest: self.children(next),
+                        value: match kind {
+                            Kind::Map => Value::Object(Map::new()),
+                            _ => Value::Array(Vec::with_capacity(self.len(next))),
+                        },
+                    });
+                    None
+                }
+                _ => Some((next, self.scalar(next))),
+            };
+            // Hand finished values to their parents until one of these has more members.
+            loop {
+                let Some(parent) = open.last_mut() else {
+                    return value.map_or(Value::Null, |(_, value)| value);
+                };
+                if let Some((id, member)) = value.take() {
+                    parent.add(self.key_str(id), member);
+                }
+                match parent.rest.next() {
+                    Some(child) => {
+                        next = child;
+                        break;
+                    }
+                    None => value = open.pop().map(|done| (done.id, done.value)),
+                }
+            }
+        }
+    }
+
+    fn scalar(&self, id: NodeId) -> Value {
+        match self.kind(id) {
+            Some(Kind::False) => Value::Bool(false),
+            Some(Kind::True) => Value::Bool(true),
+            Some(Kind::Int) => self.int(id).map_or(Value::Null, Value::from),
+            Some(Kind::Float) => self.float(id).map_or(Value::Null, Value::from),
+            Some(Kind::String) => Value::from(self.str(id)),
+            Some(Kind::Null | Kind::List | Kind::Map) | None => Value::Null,
+        }
+    }
+}
+
+/// A container on its way into a `serde_json::Value`.
+struct Partial {
+    id: NodeId,
+    rest: ChildRange,
+    value: Value,
+}
+
+impl Partial {
+    fn add(&mut self, key: &str, member: Value) {
+        match &mut self.value {
+            Value::Array(items) => items.push(member),
+            Value::Object(members) => {
+                members.insert(key.to_owned(), member);
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
