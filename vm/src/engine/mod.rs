@@ -1,0 +1,33 @@
+//! The engine: what programs embed.
+//!
+//! Load a [`Bundle`] once, make one [`Session`] for each thread, and evaluate requests
+//! with it, one after another:
+//!
+//! ```
+//! use kpvm::engine::{Input, Request, Session};
+//! use kpvm_format::{Bundle, BundleBuilder};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let bytes = BundleBuilder::new().finish();
+//! let bundle = Bundle::load(bytes)?;
+//! let mut session = Session::new(&bundle);
+//! let pod = br#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}"#;
+//! let evaluation = session.evaluate(&Request::create(Input::Json(pod)))?;
+//! for response in evaluation.responses() {
+//!     println!("{} {}: {}", response.rule(), response.status(), response.message());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A webhook or proxy that only wants to know whether to admit calls
+//! [`Session::decide`], which stops at the first refusal.
+
+mod request;
+mod response;
+mod session;
+
+pub use kpvm_format::Bundle;
+pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo};
+pub use response::{Decision, Evaluation, FailureDetail, RuleResponse, Status};
+pub use session::{EvaluateError, Session};

@@ -1,0 +1,122 @@
+//! What a session is asked to evaluate.
+
+use crate::document::Numbers;
+use crate::tree::Tree;
+
+/// An object in one of the forms that sessions read.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'i> {
+    /// JSON text, the fastest form.
+    Json(&'i [u8]),
+    /// A value that was parsed already.
+    Value(&'i serde_json::Value),
+    /// A value read from YAML.
+    Tree(&'i Tree),
+}
+
+/// What is done to the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Operation {
+    /// The object is created; also every background scan.
+    #[default]
+    Create,
+    /// The object replaces the old object.
+    Update,
+    /// The old object is deleted; there is no new one.
+    Delete,
+    /// A connection to a subresource.
+    Connect,
+}
+
+impl Operation {
+    /// The operation named as Kubernetes does: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "CREATE" => Some(Self::Create),
+            "UPDATE" => Some(Self::Update),
+            "DELETE" => Some(Self::Delete),
+            "CONNECT" => Some(Self::Connect),
+            _ => None,
+        }
+    }
+
+    /// The bit that stands for it in `MatchOperations`.
+    pub(crate) fn bit(self) -> u8 {
+        match self {
+            Self::Create => 1,
+            Self::Update => 2,
+            Self::Delete => 4,
+            Self::Connect => 8,
+        }
+    }
+}
+
+/// A kind with its group and version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupVersionKind<'r> {
+    /// API group; empty for core.
+    pub group: &'r str,
+    /// Version.
+    pub version: &'r str,
+    /// Kind.
+    pub kind: &'r str,
+}
+
+/// Who makes the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UserInfo<'r> {
+    /// User name.
+    pub username: &'r str,
+    /// Groups.
+    pub groups: &'r [&'r str],
+    /// Roles as `namespace:name`.
+    pub roles: &'r [&'r str],
+    /// Cluster roles.
+    pub cluster_roles: &'r [&'r str],
+}
+
+impl UserInfo<'_> {
+    /// Whether nothing at all is known of the user, as in a background scan.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.username.is_empty() && self.groups.is_empty() && self.roles.is_empty() && self.cluster_roles.is_empty()
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request<'r> {
+    /// The new object; absent on DELETE.
+    pub object: Option<Input<'r>>,
+    /// The object before the change, on UPDATE and DELETE.
+    pub old_object: Option<Input<'r>>,
+    /// What is done.
+    pub operation: Operation,
+    /// The kind of the request's resource; `None`: that of the object itself.
+    pub kind: Option<GroupVersionKind<'r>>,
+    /// The subresource; empty for the resource itself.
+    pub subresource: &'r str,
+    /// The user; `None` in a background scan.
+    pub user: Option<UserInfo<'r>>,
+    /// Labels of the object's namespace.
+    pub namespace_labels: &'r [(&'r str, &'r str)],
+    /// What becomes of the object's numbers: kept as they are, or all float64 as in
+    /// `kyverno apply` and `kyverno test`.
+    pub numbers: Numbers,
+}
+
+impl<'r> Request<'r> {
+    /// The creation of an object, with nothing else known.
+    pub fn create(object: Input<'r>) -> Self {
+        Self { object: Some(object), ..Self::default() }
+    }
+
+    /// The replacement of an object.
+    pub fn update(old_object: Input<'r>, object: Input<'r>) -> Self {
+        Self { object: Some(object), old_object: Some(old_object), operation: Operation::Update, ..Self::default() }
+    }
+
+    /// The deletion of an object.
+    pub fn delete(old_object: Input<'r>) -> Self {
+        Self { old_object: Some(old_object), operation: Operation::Delete, ..Self::default() }
+    }
+}

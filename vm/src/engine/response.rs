@@ -1,0 +1,216 @@
+//! What an evaluation gives back.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use kpvm_format::Tables;
+use kpvm_format::table::{NONE, PolicyFlags, Rule, RuleFlags};
+
+/// Outcome of one rule on one resource. A rule without a response did not apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// The resource is as the rule wants it.
+    Pass,
+    /// It is not.
+    Fail,
+    /// The rule could not be evaluated.
+    Error,
+    /// The rule says of itself that it does not apply.
+    Skip,
+}
+
+impl Status {
+    /// `pass`, `fail`, `error` or `skip`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Pass => "pass",
+            Status::Fail => "fail",
+            Status::Error => "error",
+            Status::Skip => "skip",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A range of the session's text buffer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TextRange {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// Where the message of a response comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// `validation rule '…' passed.`
+    Passed,
+    /// `validation rule '…' anyPattern[…] passed.`
+    AlternativePassed(u32),
+    /// Rendered into the session's text buffer.
+    Rendered(TextRange),
+}
+
+/// One response as the session keeps it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) rule: u32,
+    pub(crate) status: Status,
+    pub(crate) message: Message,
+    /// Whether a failure is to be enforced.
+    pub(crate) enforced: bool,
+    /// Path, value and instruction of a failed check.
+    pub(crate) path: TextRange,
+    pub(crate) found: TextRange,
+    pub(crate) instruction: u32,
+}
+
+/// The responses of one evaluation, borrowed from the session.
+#[derive(Debug, Clone, Copy)]
+pub struct Evaluation<'s> {
+    pub(crate) tables: Tables<'s>,
+    pub(crate) outcomes: &'s [Outcome],
+    pub(crate) text: &'s str,
+}
+
+impl<'s> Evaluation<'s> {
+    /// The responses, in the order of policies and rules.
+    pub fn responses(&self) -> impl ExactSizeIterator<Item = RuleResponse<'s>> + use<'s> {
+        let evaluation = *self;
+        evaluation.outcomes.iter().map(move |outcome| RuleResponse { evaluation, outcome })
+    }
+}
+
+/// The outcome of one rule.
+#[derive(Debug, Clone, Copy)]
+pub struct RuleResponse<'s> {
+    evaluation: Evaluation<'s>,
+    outcome: &'s Outcome,
+}
+
+/// Where a check failed, in the resource and in the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailureDetail<'s> {
+    /// Path in the resource, e.g. `/spec/containers/0/image/`; may be empty.
+    pub path: &'s str,
+    /// The value found there, at most 256 bytes of it.
+    pub found: &'s str,
+    /// Number of the policy file in the bundle's facts.
+    pub source: u32,
+    /// Line in the policy file, from 1.
+    pub line: u32,
+    /// Column in the policy file, from 1.
+    pub column: u32,
+}
+
+impl<'s> RuleResponse<'s> {
+    pub(crate) fn new(evaluation: Evaluation<'s>, outcome: &'s Outcome) -> Self {
+        Self { evaluation, outcome }
+    }
+
+    fn record(&self) -> Option<&'s Rule> {
+        self.evaluation.tables.rules.get(self.outcome.rule as usize)
+    }
+
+    fn text(&self, range: TextRange) -> &'s str {
+        self.evaluation.text.get(range.start as usize..range.end as usize).unwrap_or("")
+    }
+
+    /// Number of the policy in the bundle.
+    pub fn policy_index(&self) -> usize {
+        self.record().map_or(0, |rule| rule.policy.get() as usize)
+    }
+
+    /// Name of the policy.
+    pub fn policy(&self) -> &'s str {
+        let tables = &self.evaluation.tables;
+        tables.policies.get(self.policy_index()).map_or("", |policy| tables.text(policy.name))
+    }
+
+    /// Namespace of the policy; empty for a `ClusterPolicy`.
+    pub fn policy_namespace(&self) -> &'s str {
+        let tables = &self.evaluation.tables;
+        tables.policies.get(self.policy_index()).map_or("", |policy| tables.text(policy.namespace))
+    }
+
+    /// Name of the rule, with `autogen-` in front of a generated one.
+    pub fn rule(&self) -> &'s str {
+        self.record().map_or("", |rule| self.evaluation.tables.text(rule.name))
+    }
+
+    /// Whether autogen made the rule.
+    pub fn is_generated(&self) -> bool {
+        self.record().is_some_and(|rule| rule.flags & RuleFlags::GENERATED != 0)
+    }
+
+    /// The outcome.
+    pub fn status(&self) -> Status {
+        self.outcome.status
+    }
+
+    /// Kyverno's message for the outcome.
+    pub fn message(&self) -> Cow<'s, str> {
+        match self.outcome.message {
+            Message::Passed => format!("validation rule '{}' passed.", self.rule()).into(),
+            Message::AlternativePassed(index) => {
+                format!("validation rule '{}' anyPattern[{index}] passed.", self.rule()).into()
+            }
+            Message::Rendered(range) => self.text(range).into(),
+        }
+    }
+
+    /// Whether a failure refuses the request: the action that holds for the rule and
+    /// the object's namespace is Enforce (sheet 01, section 11.1).
+    pub fn is_enforced(&self) -> bool {
+        self.outcome.enforced
+    }
+
+    /// Whether the policy's failures count: false where it is annotated
+    /// `policies.kyverno.io/scored: "false"`.
+    pub fn is_scored(&self) -> bool {
+        let policy = self.evaluation.tables.policies.get(self.policy_index());
+        policy.is_none_or(|policy| policy.flags & PolicyFlags::UNSCORED == 0)
+    }
+
+    /// Where the check failed, if the status comes from a check.
+    pub fn failure(&self) -> Option<FailureDetail<'s>> {
+        if self.outcome.instruction == NONE {
+            return None;
+        }
+        let site = self.evaluation.tables.site(self.outcome.instruction)?;
+        Some(FailureDetail {
+            path: self.text(self.outcome.path),
+            found: self.text(self.outcome.found),
+            source: site.source.get(),
+            line: site.line.get(),
+            column: site.column.get(),
+        })
+    }
+
+    /// The rule's `reportProperties`.
+    pub fn properties(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
+        let tables = self.evaluation.tables;
+        let pairs = self.record().map_or(&[][..], |rule| Tables::range(tables.pairs, rule.properties));
+        pairs.iter().map(move |pair| (tables.text(pair.key), tables.text(pair.value)))
+    }
+}
+
+/// Whether a request may go on.
+#[derive(Debug, Clone, Copy)]
+pub enum Decision<'s> {
+    /// Nothing refuses it.
+    Admitted,
+    /// This rule refuses it: it failed and is enforced, or could not be evaluated.
+    Refused(RuleResponse<'s>),
+}
+
+impl Decision<'_> {
+    /// Whether the request may go on.
+    pub fn is_admitted(&self) -> bool {
+        matches!(self, Decision::Admitted)
+    }
+}
