@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use granit_parser::{Event, ScalarStyle, StructureStyle};
 
+use super::copy::copy;
 use super::error::{YamlErrorKind, clip, line_column};
 use super::scalar::{Scalar, Tag, resolve};
 use super::{DuplicateKeys, Options};
@@ -324,7 +325,7 @@ impl<'o, 't> Builder<'o, 't> {
         if self.open.len() + weight.height > limit {
             return Err((YamlErrorKind::TooDeep { limit }, span));
         }
-        match self.anchors.get(&anchor).map(|known| known.tree.clone()) {
+        match self.anchors.get(&anchor).map(|known| copy(&known.tree)) {
             Some(tree) => self.place(tree, weight.height, span, true),
             None => Ok(()),
         }
@@ -339,10 +340,10 @@ impl<'o, 't> Builder<'o, 't> {
         weight: Weight,
         scalar: Option<&Scalar<'_>>,
     ) -> Result<(), YamlErrorKind> {
-        let copy = Weight { steps: 0, ..weight };
-        self.spend(copy, tree.span).map_err(|(kind, _)| kind)?;
+        let kept = Weight { steps: 0, ..weight };
+        self.spend(kept, tree.span).map_err(|(kind, _)| kind)?;
         let anchored = Anchored {
-            tree: tree.clone(),
+            tree: copy(tree),
             weight,
             key: scalar.and_then(|scalar| scalar.clone().into_key().ok()),
         };

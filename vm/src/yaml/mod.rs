@@ -9,6 +9,7 @@
 //! refused.
 
 mod build;
+mod copy;
 mod error;
 mod scalar;
 mod split;
@@ -134,6 +135,22 @@ fn check_size(document: DocumentText<'_>, limits: &Limits) -> Result<u32, Failur
 /// differently: control characters, line ends that only YAML 1.1 knows, lines
 /// that begin with `---` and go on.
 fn check_text(text: &str, base: u32) -> Result<(), Failure> {
+    check_characters(text, base)?;
+    match split::find_invalid_separator(text) {
+        Some(line) => Err((
+            YamlErrorKind::InvalidSeparator,
+            place(base, line.start, line.end),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_characters(text: &str, base: u32) -> Result<(), Failure> {
+    // Most text is printable ASCII; a fold without early exit is vectorised.
+    let printable = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    if text.bytes().fold(true, |all, byte| all & printable(byte)) {
+        return Ok(());
+    }
     for (at, character) in text.char_indices() {
         let kind = match character {
             '\t' | '\n' | '\r' | ' '..='~' => continue,
@@ -145,13 +162,7 @@ fn check_text(text: &str, base: u32) -> Result<(), Failure> {
         };
         return Err((kind, place(base, at, at + character.len_utf8())));
     }
-    match split::find_invalid_separator(text) {
-        Some(line) => Err((
-            YamlErrorKind::InvalidSeparator,
-            place(base, line.start, line.end),
-        )),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// A place in a document whose size was checked.

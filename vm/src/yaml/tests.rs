@@ -423,6 +423,8 @@ fn row_36_nesting_is_read_up_to_the_limit_and_refused_beyond() {
             .collect::<String>()
     };
     let half = |depth: usize| format!("{}{}", block(depth / 2), flow(depth.div_ceil(2)));
+    // Kept for aliases, and copied: `{a: &a [...], b: *a}`.
+    let anchored = |depth: usize| format!("{{a: &a {}, b: *a}}", flow(depth - 1));
     on_a_small_stack(Duration::from_secs(5), || {
         for make in [
             &flow as &dyn Fn(usize) -> String,
@@ -430,6 +432,7 @@ fn row_36_nesting_is_read_up_to_the_limit_and_refused_beyond() {
             &block,
             &lines,
             &half,
+            &anchored,
         ] {
             for depth in [128, 999, 1_000] {
                 assert!(read_text(&make(depth), REFUSE).is_ok(), "{depth}");
@@ -626,5 +629,46 @@ proptest! {
         )
     ) {
         check_any(&pieces.concat());
+    }
+}
+
+// ---- Real files -----------------------------------------------------------------
+
+fn yaml_files(directory: &std::path::Path, files: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            yaml_files(&path, files);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
+            files.push(path);
+        }
+    }
+}
+
+/// Manifests that clusters run are read, every document of them, as maps with
+/// a kind, and without a duplicate key.
+#[test]
+fn real_manifests_are_read() {
+    let root = std::path::Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../shared/manifests"
+    ));
+    if !root.is_dir() {
+        println!("skipped: {} is absent", root.display());
+        return;
+    }
+    let mut files = Vec::new();
+    yaml_files(root, &mut files);
+    assert!(!files.is_empty());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for result in read_all(&text, REFUSE) {
+            let tree = result.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert!(tree.get("kind").is_some(), "{}", file.display());
+            check_spans(&tree, &text);
+        }
     }
 }
