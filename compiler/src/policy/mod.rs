@@ -7,6 +7,7 @@ pub mod model;
 pub mod read;
 mod schema;
 mod text;
+pub mod validate;
 mod wildcard_temp;
 
 #[cfg(test)]

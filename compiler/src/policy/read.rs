@@ -198,7 +198,7 @@ fn validate(tree: &Tree) -> Validate {
     }
 }
 
-fn match_block(tree: &Tree) -> MatchBlock {
+pub(super) fn match_block(tree: &Tree) -> MatchBlock {
     let filters = |key| {
         let list = field(tree, key)?.as_list()?;
         Some(list.iter().map(filter).collect())

@@ -321,6 +321,36 @@ static CEL_VALIDATION: Shape = Shape::Object(&[
     field("reason", TEXT),
 ]);
 
+/// A `PolicyException` of kyverno.io (sheet 01, section 9).
+pub(super) static EXCEPTION: Shape = Shape::Object(&[
+    field("apiVersion", TEXT),
+    field("kind", TEXT),
+    field("metadata", Shape::Object(METADATA)),
+    field(
+        "spec",
+        Shape::Object(&[
+            field("background", Shape::Bool),
+            field(
+                "match",
+                Shape::Object(&[
+                    field("any", Shape::List(&FILTER)),
+                    field("all", Shape::List(&FILTER)),
+                ]),
+            ),
+            field("conditions", Shape::AnyAll),
+            field(
+                "exceptions",
+                Shape::List(&Shape::Object(&[
+                    field("policyName", TEXT),
+                    field("ruleNames", Shape::List(&TEXT)),
+                ])),
+            ),
+            field("podSecurity", Shape::List(&POD_SECURITY_EXCLUDE)),
+        ]),
+    ),
+    field("status", Shape::OpaqueMap),
+]);
+
 /// Checks a whole document against a shape and reports everything that is wrong.
 pub(super) fn check(
     tree: &Tree,

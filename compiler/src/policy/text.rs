@@ -91,6 +91,17 @@ fn reference_end(text: &str) -> Option<usize> {
     Some(2 + first.len_utf8() + run.rfind(')')? + 1)
 }
 
+/// Whether there is a `{{...}}` without any brace inside, escaped or not: the test
+/// for places that allow no variables (sheet 01, section 2.3, item 3).
+pub(super) fn has_plain_variable(text: &str) -> bool {
+    text.match_indices("{{").any(|(start, _)| {
+        text.get(start + 2..)
+            .and_then(|body| Some((body, body.find(['{', '}'])?)))
+            .and_then(|(body, brace)| body.get(brace..))
+            .is_some_and(|rest| rest.starts_with("}}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,6 +36,11 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
+/// Whether the text has a `*` or a `?`.
+pub(crate) fn contains_wildcard(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
