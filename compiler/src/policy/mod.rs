@@ -1,3 +1,16 @@
 //! Policies: the typed model, reading it from YAML, checking it, autogen.
 
+pub mod autogen;
+pub mod condition;
+pub mod kind_selector;
 pub mod model;
+pub mod read;
+mod schema;
+mod text;
+pub mod validate;
+mod wildcard_temp;
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod test_tree;
