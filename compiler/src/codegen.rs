@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use kpvm_format::BundleBuilder;
 use kpvm_format::MAX_LOOP_DEPTH;
-use kpvm_format::instruction::{self, OperandKind};
 use kpvm_format::instruction::Op;
+use kpvm_format::instruction::{self, OperandKind};
 use kpvm_format::table;
 use zerocopy::little_endian::{U16, U32};
 
@@ -34,7 +34,11 @@ pub enum CodegenError {
 ///
 /// # Errors
 /// When the block needs more registers or slots than a frame has.
-pub fn generate(block: &Block, sources: &Sources, bundle: &mut BundleBuilder) -> Result<u32, CodegenError> {
+pub fn generate(
+    block: &Block,
+    sources: &Sources,
+    bundle: &mut BundleBuilder,
+) -> Result<u32, CodegenError> {
     let instructions: Vec<&Instruction> = instructions(block).collect();
     if block.loop_slots() as usize > MAX_LOOP_DEPTH {
         return Err(CodegenError::Loops);
@@ -57,7 +61,11 @@ pub fn generate(block: &Block, sources: &Sources, bundle: &mut BundleBuilder) ->
             });
         }
     }
-    let count = registers.values().copied().max().map_or(1, |most| u16::from(most) + 1);
+    let count = registers
+        .values()
+        .copied()
+        .max()
+        .map_or(1, |most| u16::from(most) + 1);
     bundle.blocks.push(table::Block {
         start: U32::new(start as u32),
         length: U32::new(instructions.len() as u32),
@@ -95,12 +103,16 @@ fn encode(
     registers: &HashMap<Register, u8>,
 ) -> instruction::Instruction {
     let value = |field, kind| match kind {
-        OperandKind::Source | OperandKind::Destination => {
-            u32::from(registers.get(&Register(ir.field(field))).copied().unwrap_or(0))
-        }
-        OperandKind::Forward | OperandKind::Backward => {
-            positions.get(&Label(ir.field(field))).copied().unwrap_or(u32::MAX)
-        }
+        OperandKind::Source | OperandKind::Destination => u32::from(
+            registers
+                .get(&Register(ir.field(field)))
+                .copied()
+                .unwrap_or(0),
+        ),
+        OperandKind::Forward | OperandKind::Backward => positions
+            .get(&Label(ir.field(field)))
+            .copied()
+            .unwrap_or(u32::MAX),
         _ => ir.field(field),
     };
     let mut encoded = instruction::Instruction::new(ir.op);
@@ -150,7 +162,9 @@ fn loop_ranges(instructions: &[&Instruction]) -> Vec<(usize, usize)> {
     ranges
 }
 
-fn allocate_registers(instructions: &[&Instruction]) -> Result<HashMap<Register, u8>, CodegenError> {
+fn allocate_registers(
+    instructions: &[&Instruction],
+) -> Result<HashMap<Register, u8>, CodegenError> {
     let lifetimes = lifetimes(instructions);
     let mut order: Vec<(Register, (usize, usize))> = lifetimes.into_iter().collect();
     order.sort_by_key(|&(register, (first, _))| (first, register));
@@ -161,7 +175,10 @@ fn allocate_registers(instructions: &[&Instruction]) -> Result<HashMap<Register,
         if register == Register::SUBJECT {
             continue;
         }
-        let free = busy_until.iter().position(|&until| until < first).unwrap_or(busy_until.len());
+        let free = busy_until
+            .iter()
+            .position(|&until| until < first)
+            .unwrap_or(busy_until.len());
         let number = u8::try_from(free).map_err(|_| CodegenError::Registers)?;
         if free == busy_until.len() {
             busy_until.push(last);
@@ -177,8 +194,14 @@ fn write_path(path: &[Segment], bundle: &mut BundleBuilder) -> table::Range {
     let segments: Vec<table::PathSegment> = path
         .iter()
         .map(|segment| match segment {
-            Segment::Text(text) => table::PathSegment { text: bundle.text(text), loop_slot: U32::new(table::NONE) },
-            Segment::LoopIndex(slot) => table::PathSegment { text: bundle.text(""), loop_slot: U32::new(*slot) },
+            Segment::Text(text) => table::PathSegment {
+                text: bundle.text(text),
+                loop_slot: U32::new(table::NONE),
+            },
+            Segment::LoopIndex(slot) => table::PathSegment {
+                text: bundle.text(""),
+                loop_slot: U32::new(*slot),
+            },
         })
         .collect();
     let start = bundle.path_segments.len();

@@ -25,7 +25,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { skip_unsupported: false, check: true, limits: Limits::DEFAULT }
+        Self {
+            skip_unsupported: false,
+            check: true,
+            limits: Limits::DEFAULT,
+        }
     }
 }
 
@@ -47,7 +51,9 @@ pub struct Compilation {
 impl Compilation {
     /// Whether any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 }
 
@@ -58,11 +64,14 @@ pub fn compile(sources: &Sources, options: &Options) -> Compilation {
     let mut diagnostics = Vec::new();
     let mut documents = Vec::new();
     for (source, file) in sources.iter() {
-        for document in yaml::read_all(&file.text, &read_options(options)) {
+        for document in yaml::read_all(&file.text, read_options(options)) {
             match document {
                 Ok(tree) => documents.push((source, tree)),
                 Err(error) => {
-                    let location = Location { source, span: error.span };
+                    let location = Location {
+                        source,
+                        span: error.span,
+                    };
                     diagnostics.push(Diagnostic::error("yaml", error.kind.to_string(), location));
                 }
             }
@@ -71,8 +80,11 @@ pub fn compile(sources: &Sources, options: &Options) -> Compilation {
     compile_documents(&documents, sources, options, diagnostics)
 }
 
-fn read_options(options: &Options) -> yaml::Options {
-    yaml::Options { duplicate_keys: yaml::DuplicateKeys::Refuse, limits: options.limits }
+fn read_options(options: &Options) -> yaml::Options<'_> {
+    yaml::Options {
+        duplicate_keys: yaml::DuplicateKeys::Refuse,
+        limits: &options.limits,
+    }
 }
 
 /// Compiles policies that were read already.
@@ -83,11 +95,22 @@ pub fn compile_documents(
     mut diagnostics: Vec<Diagnostic>,
 ) -> Compilation {
     let policies = read_policies(documents, options, &mut diagnostics);
-    let mut compilation = Compilation { policies: policies.len(), ..Compilation::default() };
+    let mut compilation = Compilation {
+        policies: policies.len(),
+        ..Compilation::default()
+    };
     let mut lowerer = Lowerer::new();
     for policy in &policies {
         lowerer.lower_policy(policy, sources, &options.limits, &mut |rule, error| {
-            refuse(policy, rule, error, sources, options, &mut diagnostics, &mut compilation.omitted);
+            refuse(
+                policy,
+                rule,
+                error,
+                sources,
+                options,
+                &mut diagnostics,
+                &mut compilation.omitted,
+            );
         });
     }
     let mut bundle = lowerer.finish();
@@ -100,16 +123,31 @@ pub fn compile_documents(
     compilation
 }
 
-fn read_policies(documents: &[(SourceId, Tree)], options: &Options, diagnostics: &mut Vec<Diagnostic>) -> Vec<Policy> {
+/// Reads and checks policies without compiling them, as Kyverno does when they are loaded.
+pub fn check_documents(documents: &[(SourceId, Tree)], options: &Options) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    read_policies(documents, options, &mut diagnostics);
+    diagnostics
+}
+
+fn read_policies(
+    documents: &[(SourceId, Tree)],
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Policy> {
     let mut policies: Vec<Policy> = Vec::new();
     for (source, tree) in documents {
         for item in expand_list(tree) {
             let before = diagnostics.len();
-            let Some(policy) = read::read_policy(item, *source, diagnostics) else { continue };
+            let Some(policy) = read::read_policy(item, *source, diagnostics) else {
+                continue;
+            };
             if options.check {
                 validate::validate_policy(&policy, &compile_expression, diagnostics);
             }
-            let failed = diagnostics[before..].iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+            let failed = diagnostics[before..]
+                .iter()
+                .any(|diagnostic| diagnostic.severity == Severity::Error);
             let twin = policies.iter().find(|other| is_same_policy(other, &policy));
             if let Some(twin) = twin {
                 diagnostics.push(duplicate_policy(&policy, twin));
@@ -124,26 +162,44 @@ fn read_policies(documents: &[(SourceId, Tree)], options: &Options, diagnostics:
 /// The items of a `List`, or the document itself.
 fn expand_list(tree: &Tree) -> Vec<&Tree> {
     let is_list = tree.get("kind").and_then(Tree::as_str) == Some("List");
-    match tree.get("items").and_then(Tree::as_list).filter(|_| is_list) {
+    match tree
+        .get("items")
+        .and_then(Tree::as_list)
+        .filter(|_| is_list)
+    {
         Some(items) => items.iter().collect(),
         None => vec![tree],
     }
 }
 
 fn compile_expression(text: &str) -> Result<(), String> {
-    crate::frontend::jmespath::parse(text).map(drop).map_err(|error| error.message)
+    crate::frontend::jmespath::parse(text)
+        .map(drop)
+        .map_err(|error| error.message)
 }
 
 fn is_same_policy(left: &Policy, right: &Policy) -> bool {
-    left.kind == right.kind && left.name.value == right.name.value && left.namespace == right.namespace
+    left.kind == right.kind
+        && left.name.value == right.name.value
+        && left.namespace == right.namespace
 }
 
 fn duplicate_policy(policy: &Policy, twin: &Policy) -> Diagnostic {
-    let location = Location { source: policy.source, span: policy.name.span };
-    let same_file = if policy.source == twin.source { "above in this file" } else { "in another file" };
+    let location = Location {
+        source: policy.source,
+        span: policy.name.span,
+    };
+    let same_file = if policy.source == twin.source {
+        "above in this file"
+    } else {
+        "in another file"
+    };
     Diagnostic::error(
         "duplicate-policy",
-        format!("the policy '{}' is defined twice: it stands {same_file} already", policy.name.value),
+        format!(
+            "the policy '{}' is defined twice: it stands {same_file} already",
+            policy.name.value
+        ),
         location,
     )
     .hint("remove or rename one of them")
@@ -163,8 +219,15 @@ fn refuse(
     match error {
         LowerError::Invalid(diagnostic) => diagnostics.push(diagnostic.subject(subject)),
         LowerError::Unsupported(unsupported) => {
-            let span = if unsupported.span == Span::default() { rule.name.span } else { unsupported.span };
-            let location = Location { source: policy.source, span };
+            let span = if unsupported.span == Span::default() {
+                rule.name.span
+            } else {
+                unsupported.span
+            };
+            let location = Location {
+                source: policy.source,
+                span,
+            };
             if options.skip_unsupported {
                 let place = sources.line_column(location);
                 let file = &sources.file(policy.source).name;

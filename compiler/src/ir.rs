@@ -62,7 +62,15 @@ pub struct Instruction {
 impl Instruction {
     /// An instruction with all operands zero.
     pub fn new(op: Op) -> Self {
-        Self { op, a: 0, b: 0, e: 0, c: 0, d: 0, site: None }
+        Self {
+            op,
+            a: 0,
+            b: 0,
+            e: 0,
+            c: 0,
+            d: 0,
+            site: None,
+        }
     }
 
     /// With operand `a`.
@@ -201,7 +209,10 @@ impl Slots {
 impl Block {
     /// A block without instructions.
     pub fn new() -> Self {
-        Self { registers: 1, ..Self::default() }
+        Self {
+            registers: 1,
+            ..Self::default()
+        }
     }
 
     /// A register of its own.

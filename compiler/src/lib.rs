@@ -2,6 +2,12 @@
 //!
 //! Nothing here ever looks at a resource.
 
+pub mod codegen;
+pub mod compile;
 pub mod diagnostic;
+pub mod frontend;
+pub mod ir;
+pub mod lower;
+pub mod optimise;
 pub mod policy;
 pub mod source;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
@@ -38,7 +38,10 @@ impl Pools<'_> {
     /// The number of the path that leads from `parent` to the value under `key`.
     pub fn path(&mut self, parent: u32, key: SymbolId) -> u32 {
         *self.paths.entry((parent, key)).or_insert_with(|| {
-            self.bundle.paths.push(table::Path { parent: U32::new(parent), symbol: U32::new(key.0) });
+            self.bundle.paths.push(table::Path {
+                parent: U32::new(parent),
+                symbol: U32::new(key.0),
+            });
             self.bundle.paths.len() as u32 - 1
         })
     }
@@ -81,7 +84,11 @@ impl From<Unsupported> for LowerError {
 }
 
 fn unsupported<T>(what: &str, span: Span) -> Result<T, LowerError> {
-    Err(Unsupported { what: what.to_owned(), span }.into())
+    Err(Unsupported {
+        what: what.to_owned(),
+        span,
+    }
+    .into())
 }
 
 /// Lowers policies one after another into one bundle.
@@ -133,7 +140,11 @@ impl Lowerer {
         let overrides = self.action_overrides(&policy.failure_action_overrides, limits);
         let namespace = match policy.kind {
             PolicyKind::ClusterPolicy => "",
-            PolicyKind::Policy => policy.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or("default"),
+            PolicyKind::Policy => policy
+                .namespace
+                .as_deref()
+                .filter(|name| !name.is_empty())
+                .unwrap_or("default"),
         };
         let entry = table::Policy {
             name: self.bundle.text(&policy.name.value),
@@ -173,12 +184,17 @@ impl Lowerer {
         optimise(&mut body);
         optimise(&mut matching);
         let too_big = |error: codegen::CodegenError| {
-            let location = Location { source: policy.source, span: rule.tree.span };
+            let location = Location {
+                source: policy.source,
+                span: rule.tree.span,
+            };
             LowerError::Invalid(
-                Diagnostic::error("rule-too-big", error.to_string(), location).hint("split the rule into several"),
+                Diagnostic::error("rule-too-big", error.to_string(), location)
+                    .hint("split the rule into several"),
             )
         };
-        let match_block = codegen::generate(&matching, sources, &mut self.bundle).map_err(too_big)?;
+        let match_block =
+            codegen::generate(&matching, sources, &mut self.bundle).map_err(too_big)?;
         let body_block = codegen::generate(&body, sources, &mut self.bundle).map_err(too_big)?;
         let (message_kind, message) = lower_message(kind, validate);
         let entry = table::Rule {
@@ -211,7 +227,10 @@ impl Lowerer {
     fn properties(&mut self, rule: &Rule) -> Range {
         let start = self.bundle.pairs.len();
         for (key, value) in &rule.report_properties {
-            let pair = table::Pair { key: self.bundle.text(key), value: self.bundle.text(&value.value) };
+            let pair = table::Pair {
+                key: self.bundle.text(key),
+                value: self.bundle.text(&value.value),
+            };
             self.bundle.pairs.push(pair);
         }
         Range::new(start, rule.report_properties.len())
@@ -220,7 +239,10 @@ impl Lowerer {
     fn action_overrides(&mut self, overrides: &[FailureActionOverride], limits: &Limits) -> Range {
         // An action that is none of the four spellings is passed over at evaluation.
         let valid = |entry: &&FailureActionOverride| {
-            matches!(entry.action.as_str(), "Enforce" | "enforce" | "Audit" | "audit")
+            matches!(
+                entry.action.as_str(),
+                "Enforce" | "enforce" | "Audit" | "audit"
+            )
         };
         let entries: Vec<table::ActionOverride> = overrides
             .iter()
@@ -229,7 +251,12 @@ impl Lowerer {
                 let mut pools = self.pools(limits);
                 table::ActionOverride {
                     enforce: u8::from(is_enforce(&entry.action)),
-                    namespaces: U32::new(entry.namespaces.as_ref().map_or(NONE, |list| pools.text_list(list))),
+                    namespaces: U32::new(
+                        entry
+                            .namespaces
+                            .as_ref()
+                            .map_or(NONE, |list| pools.text_list(list)),
+                    ),
                     selector: U32::new(pools.optional_selector(entry.namespace_selector.as_ref())),
                 }
             })
@@ -245,26 +272,49 @@ fn is_enforce(action: &str) -> bool {
 }
 
 fn policy_flags(policy: &Policy) -> u8 {
-    let unscored = policy.annotations.iter().any(|(key, value)| key == "policies.kyverno.io/scored" && value == "false");
+    let unscored = policy
+        .annotations
+        .iter()
+        .any(|(key, value)| key == "policies.kyverno.io/scored" && value == "false");
     let flags = [
         (policy.kind == PolicyKind::Policy, PolicyFlags::NAMESPACED),
-        (policy.apply_rules == ApplyRules::One, PolicyFlags::APPLY_ONE),
-        (policy.failure_action.as_deref().is_some_and(is_enforce), PolicyFlags::ENFORCE),
+        (
+            policy.apply_rules == ApplyRules::One,
+            PolicyFlags::APPLY_ONE,
+        ),
+        (
+            policy.failure_action.as_deref().is_some_and(is_enforce),
+            PolicyFlags::ENFORCE,
+        ),
         (unscored, PolicyFlags::UNSCORED),
     ];
-    flags.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag)
+    flags
+        .iter()
+        .filter(|(set, _)| *set)
+        .fold(0, |flags, (_, flag)| flags | flag)
 }
 
 fn rule_flags(policy: &Policy, validate: &Validate, generated: bool) -> u8 {
-    let action = validate.failure_action.as_deref().filter(|action| !action.is_empty());
-    let enforce = action.or(policy.failure_action.as_deref()).is_some_and(is_enforce);
+    let action = validate
+        .failure_action
+        .as_deref()
+        .filter(|action| !action.is_empty());
+    let enforce = action
+        .or(policy.failure_action.as_deref())
+        .is_some_and(is_enforce);
     let flags = [
         (enforce, RuleFlags::ENFORCE),
         (action.is_some(), RuleFlags::OWN_ACTION),
-        (validate.allow_existing_violations, RuleFlags::ALLOW_EXISTING),
+        (
+            validate.allow_existing_violations,
+            RuleFlags::ALLOW_EXISTING,
+        ),
         (generated, RuleFlags::GENERATED),
     ];
-    flags.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag)
+    flags
+        .iter()
+        .filter(|(set, _)| *set)
+        .fold(0, |flags, (_, flag)| flags | flag)
 }
 
 /// The rules of a policy with the kinds for which each is tried: Kyverno computes the
@@ -275,14 +325,33 @@ fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
     let mut replaced: Vec<String> = Vec::new();
     for kind in autogen::autogen_controllers(policy) {
         let rules = autogen::compute_rules(policy, Some(&kind));
-        let new = rules.into_iter().filter(|rule| !policy.rules.iter().any(|written| written.name == rule.name));
-        let new: Vec<Rule> = new.collect();
+        let names = |rules: &[Rule]| {
+            rules
+                .iter()
+                .map(|rule| rule.name.value.clone())
+                .collect::<Vec<_>>()
+        };
+        // Nothing generated: the written rules unchanged. Else those that are not
+        // called `autogen-…` come first.
+        let kept = if names(&rules) == names(&policy.rules) {
+            rules.len()
+        } else {
+            policy
+                .rules
+                .iter()
+                .filter(|rule| !rule.name.value.starts_with("autogen-"))
+                .count()
+        };
+        let new: Vec<Rule> = rules.into_iter().skip(kept).collect();
         if new.is_empty() || replaced.contains(&kind) {
             continue;
         }
         replaced.push(kind.clone());
         for rule in new {
-            match generated.iter_mut().find(|known| same_but_for_kinds(&known.rule, &rule)) {
+            match generated
+                .iter_mut()
+                .find(|known| same_but_for_kinds(&known.rule, &rule))
+            {
                 Some(known) => {
                     add_kinds(&mut known.rule, &rule);
                     known.kinds.push(kind.clone());
@@ -297,18 +366,30 @@ fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
         }
     }
     let written = policy.rules.iter().map(|rule| {
-        let dropped = if rule.name.value.starts_with("autogen-") { replaced.clone() } else { Vec::new() };
+        let dropped = if rule.name.value.starts_with("autogen-") {
+            replaced.clone()
+        } else {
+            Vec::new()
+        };
         let kinds = match_kinds(rule);
         IndexedRule {
             rule: rule.clone(),
-            kinds: kinds.into_iter().filter(|kind| !dropped.contains(kind)).collect(),
+            kinds: kinds
+                .into_iter()
+                .filter(|kind| !dropped.contains(kind))
+                .collect(),
             dropped_kinds: dropped,
             generated: false,
         }
     });
     let mut rules: Vec<IndexedRule> = written.collect();
     // For one kind the generated rules come in the order of the rules they were made of.
-    let order = |rule: &Rule| policy.rules.iter().position(|written| written.tree.span == rule.tree.span);
+    let order = |rule: &Rule| {
+        policy
+            .rules
+            .iter()
+            .position(|written| written.tree.span == rule.tree.span)
+    };
     generated.sort_by_key(|indexed| order(&indexed.rule));
     rules.extend(generated);
     rules
@@ -317,7 +398,12 @@ fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
 /// The kinds that the match block of a rule names, each once.
 fn match_kinds(rule: &Rule) -> Vec<String> {
     let block = &rule.match_block;
-    let lists = block.any.iter().flatten().chain(block.all.iter().flatten()).chain(std::iter::once(&block.direct));
+    let lists = block
+        .any
+        .iter()
+        .flatten()
+        .chain(block.all.iter().flatten())
+        .chain(std::iter::once(&block.direct));
     let mut kinds = Vec::new();
     for kind in lists.flat_map(|filter| &filter.resources.kinds) {
         let kind = KindSelector::parse(&kind.value).kind;
@@ -352,7 +438,12 @@ fn add_kinds(into: &mut Rule, from: &Rule) {
     let mut from = from.clone();
     for (into, from) in filters_mut(into).zip(filters_mut(&mut from)) {
         for kind in from.resources.kinds.drain(..) {
-            if !into.resources.kinds.iter().any(|known| known.value == kind.value) {
+            if !into
+                .resources
+                .kinds
+                .iter()
+                .any(|known| known.value == kind.value)
+            {
                 into.resources.kinds.push(kind);
             }
         }
@@ -391,9 +482,12 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
             return unsupported(what, part.span);
         }
     }
-    let texts = validate.message.iter().chain(rule.report_properties.iter().map(|(_, value)| value));
+    let texts = validate
+        .message
+        .iter()
+        .chain(rule.report_properties.iter().map(|(_, value)| value));
     for text in texts {
-        if variable::contains_variable(&text.value) {
+        if contains_variable(&text.value) {
             return unsupported("a variable {{ }}", text.span);
         }
     }
@@ -401,29 +495,52 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
 }
 
 /// By the order in which Kyverno looks at the bodies: deny, pattern, anyPattern.
-fn lower_body(policy: &Policy, validate: &Validate, pools: &mut Pools<'_>) -> Result<(BodyKind, Block), LowerError> {
+fn lower_body(
+    policy: &Policy,
+    validate: &Validate,
+    pools: &mut Pools<'_>,
+) -> Result<(BodyKind, Block), LowerError> {
     if let Some(deny) = &validate.deny {
         return Ok((BodyKind::Deny, lower_deny(deny)?));
     }
     let (kind, body) = match (&validate.pattern, &validate.any_pattern) {
         (Some(pattern), _) => (BodyKind::Pattern, pattern),
         (None, Some(patterns)) => (BodyKind::AnyPattern, patterns),
-        (None, None) => return unsupported("a validate rule without pattern, anyPattern or deny", validate.span),
+        (None, None) => {
+            return unsupported(
+                "a validate rule without pattern, anyPattern or deny",
+                validate.span,
+            );
+        }
     };
     if let Some(span) = find_variable(body) {
         return unsupported("a variable {{ }}", span);
     }
     let resolved = match reference::resolve(body) {
-        Ok(resolved) => variable::unescape_tree(&resolved),
-        Err(error) => return Ok((kind, fixed_error(&format!("variable substitution failed: {error}"), pools))),
+        Ok(resolved) => unescape(&resolved),
+        Err(error) => {
+            return Ok((
+                kind,
+                fixed_error(&format!("variable substitution failed: {error}"), pools),
+            ));
+        }
     };
     let lowered = match kind {
         BodyKind::AnyPattern => lower_any_pattern(policy, validate, &resolved, pools),
-        BodyKind::Pattern | BodyKind::Deny => pattern::lower_pattern(&resolved, policy.source, pools),
+        BodyKind::Pattern | BodyKind::Deny => {
+            pattern::lower_pattern(&resolved, policy.source, pools)
+        }
     };
     let block = lowered.map_err(|error| {
-        let location = Location { source: policy.source, span: error.span };
-        LowerError::Invalid(Diagnostic::error("pattern-too-deep", error.message, location))
+        let location = Location {
+            source: policy.source,
+            span: error.span,
+        };
+        LowerError::Invalid(Diagnostic::error(
+            "pattern-too-deep",
+            error.message,
+            location,
+        ))
     })?;
     Ok((kind, block))
 }
@@ -438,7 +555,10 @@ fn lower_any_pattern(
     let go_kind = match &floats.value {
         TreeValue::List(items) if items.is_empty() => {
             // Kyverno passes an empty list with the raw message of the rule.
-            let message = validate.message.as_ref().map_or("", |message| &message.value);
+            let message = validate
+                .message
+                .as_ref()
+                .map_or("", |message| &message.value);
             return Ok(fixed_text(0, message, pools));
         }
         TreeValue::List(items) => return pattern::lower_any_pattern(items, policy.source, pools),
@@ -472,7 +592,9 @@ fn floats_only(tree: &Tree) -> Tree {
         TreeValue::List(items) => TreeValue::List(items.iter().map(floats_only).collect()),
         TreeValue::Map(members) => {
             let mut members = members.clone();
-            members.iter_mut().for_each(|member| member.value = floats_only(&member.value));
+            members
+                .iter_mut()
+                .for_each(|member| member.value = floats_only(&member.value));
             TreeValue::Map(members)
         }
         other => other.clone(),
@@ -480,12 +602,43 @@ fn floats_only(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
+fn contains_variable(text: &str) -> bool {
+    !variable::scan(text).is_empty()
+}
+
+/// Every `\{{` made `{{`, as the substitution of variables leaves it.
+fn unescape(tree: &Tree) -> Tree {
+    let text = |text: &str| {
+        variable::unescape_variables(text)
+            .into_owned()
+            .into_boxed_str()
+    };
+    let value = match &tree.value {
+        TreeValue::String(value) => TreeValue::String(text(value)),
+        TreeValue::List(items) => TreeValue::List(items.iter().map(unescape).collect()),
+        TreeValue::Map(members) => TreeValue::Map(
+            members
+                .iter()
+                .map(|member| Member {
+                    key: text(&member.key),
+                    key_span: member.key_span,
+                    value: unescape(&member.value),
+                })
+                .collect(),
+        ),
+        other => other.clone(),
+    };
+    Tree::new(value, tree.span)
+}
+
 fn find_variable(tree: &Tree) -> Option<Span> {
     match &tree.value {
-        TreeValue::String(text) => variable::contains_variable(text).then_some(tree.span),
+        TreeValue::String(text) => contains_variable(text).then_some(tree.span),
         TreeValue::List(items) => items.iter().find_map(find_variable),
         TreeValue::Map(members) => members.iter().find_map(|member| {
-            variable::contains_variable(&member.key).then_some(member.key_span).or_else(|| find_variable(&member.value))
+            contains_variable(&member.key)
+                .then_some(member.key_span)
+                .or_else(|| find_variable(&member.value))
         }),
         TreeValue::Null | TreeValue::Bool(_) | TreeValue::Int(_) | TreeValue::Float(_) => None,
     }
@@ -493,34 +646,49 @@ fn find_variable(tree: &Tree) -> Option<Span> {
 
 /// Without conditions a deny rule always fails; `any: []` never does (sheet 01, case 33).
 fn lower_deny(deny: &Tree) -> Result<Block, LowerError> {
-    let conditions = deny.get("conditions").filter(|conditions| !conditions.is_null());
+    let conditions = deny
+        .get("conditions")
+        .filter(|conditions| !conditions.is_null());
     let holds = match conditions {
         None => true,
         Some(tree) => match Conditions::read(tree) {
             Ok(Conditions::List(list)) if list.is_empty() => true,
-            Ok(Conditions::AnyAll(block)) if block.all.as_ref().is_none_or(Vec::is_empty) => match &block.any {
-                None => true,
-                Some(any) if any.is_empty() => false,
-                Some(_) => return unsupported("validate.deny.conditions", tree.span),
-            },
+            Ok(Conditions::AnyAll(block)) if block.all.as_ref().is_none_or(Vec::is_empty) => {
+                match &block.any {
+                    None => true,
+                    Some(any) if any.is_empty() => false,
+                    Some(_) => return unsupported("validate.deny.conditions", tree.span),
+                }
+            }
             _ => return unsupported("validate.deny.conditions", tree.span),
         },
     };
     let mut block = Block::new();
-    block.push(Instruction::new(if holds { Op::ReturnDeny } else { Op::ReturnPass }));
+    block.push(Instruction::new(if holds {
+        Op::ReturnDeny
+    } else {
+        Op::ReturnPass
+    }));
     Ok(block)
 }
 
 /// The message as the outcome needs it (sheet 02, section 12; sheet 01, section 8.1).
 fn lower_message(kind: BodyKind, validate: &Validate) -> (MessageKind, String) {
-    let Some(message) = validate.message.as_ref().filter(|message| !message.value.is_empty()) else {
+    let Some(message) = validate
+        .message
+        .as_ref()
+        .filter(|message| !message.value.is_empty())
+    else {
         return (MessageKind::Absent, String::new());
     };
-    let document = Tree::new(TreeValue::String(message.value.as_str().into()), message.span);
+    let document = Tree::new(
+        TreeValue::String(message.value.as_str().into()),
+        message.span,
+    );
     let Ok(text) = reference::resolve_text(&message.value, &document) else {
         return (MessageKind::Unresolvable, String::new());
     };
-    let mut text = variable::unescape(&text);
+    let mut text = variable::unescape_variables(&text).into_owned();
     if kind != BodyKind::Deny && !text.ends_with('.') {
         text.push('.');
     }

@@ -53,11 +53,15 @@ fn thread_jumps(block: &mut Block) {
         forwarded.insert(label, target);
     }
     for item in &mut block.items {
-        let Item::Instruction(instruction) = item else { continue };
+        let Item::Instruction(instruction) = item else {
+            continue;
+        };
         for operand in instruction.op.operands() {
             if operand.kind == OperandKind::Forward {
                 let field = instruction.field_mut(operand.field);
-                *field = forwarded.get(&Label(*field)).map_or(*field, |label| label.0);
+                *field = forwarded
+                    .get(&Label(*field))
+                    .map_or(*field, |label| label.0);
             }
         }
     }
@@ -78,7 +82,11 @@ fn remove_unreachable(block: &mut Block) -> bool {
         }
         Item::Instruction(instruction) => {
             let keep = reachable || matches!(instruction.op, Op::LoopBegin | Op::LoopNext);
-            reachable = if keep { !instruction.op.ends_block() } else { false };
+            reachable = if keep {
+                !instruction.op.ends_block()
+            } else {
+                false
+            };
             keep
         }
     });
@@ -109,14 +117,23 @@ fn remove_unused_labels(block: &mut Block) -> bool {
 /// Removes jumps to what stands behind them anyway.
 fn remove_idle_jumps(block: &mut Block) -> bool {
     let idle = |position: usize| {
-        let Some(Item::Instruction(instruction)) = block.items.get(position) else { return false };
-        let behind = block.items[position + 1..].iter().map_while(|item| match item {
-            Item::Label(label) => Some(*label),
-            Item::Instruction(_) => None,
-        });
-        instruction.op == Op::Jump && instruction.jump().is_some_and(|label| behind.into_iter().any(|next| next == label))
+        let Some(Item::Instruction(instruction)) = block.items.get(position) else {
+            return false;
+        };
+        let behind = block.items[position + 1..]
+            .iter()
+            .map_while(|item| match item {
+                Item::Label(label) => Some(*label),
+                Item::Instruction(_) => None,
+            });
+        instruction.op == Op::Jump
+            && instruction
+                .jump()
+                .is_some_and(|label| behind.into_iter().any(|next| next == label))
     };
-    let idle: HashSet<usize> = (0..block.items.len()).filter(|&position| idle(position)).collect();
+    let idle: HashSet<usize> = (0..block.items.len())
+        .filter(|&position| idle(position))
+        .collect();
     let mut position = 0;
     block.items.retain(|_| {
         position += 1;
@@ -130,7 +147,9 @@ type Load = (Op, u32, u32);
 
 fn load_of(instruction: &Instruction) -> Option<Load> {
     match instruction.op {
-        Op::LoadPath | Op::LoadField | Op::LoadIndex => Some((instruction.op, instruction.b, instruction.c)),
+        Op::LoadPath | Op::LoadField | Op::LoadIndex => {
+            Some((instruction.op, instruction.b, instruction.c))
+        }
         _ => None,
     }
 }
@@ -152,7 +171,9 @@ fn share_loads(block: &mut Block) {
         }
         Item::Instruction(instruction) => {
             rename_sources(instruction, &renamed);
-            let Some(available) = &mut known else { return true };
+            let Some(available) = &mut known else {
+                return true;
+            };
             if let Some(load) = load_of(instruction) {
                 if let Some(&register) = available.get(&load) {
                     renamed.insert(Register(instruction.a), register);
@@ -180,12 +201,17 @@ fn rename_sources(instruction: &mut Instruction, renamed: &HashMap<Register, Reg
     for operand in instruction.op.operands() {
         if operand.kind == OperandKind::Source {
             let field = instruction.field_mut(operand.field);
-            *field = renamed.get(&Register(*field)).map_or(*field, |register| register.0);
+            *field = renamed
+                .get(&Register(*field))
+                .map_or(*field, |register| register.0);
         }
     }
 }
 
-fn meet(here: Option<HashMap<Load, Register>>, there: Option<&HashMap<Load, Register>>) -> Option<HashMap<Load, Register>> {
+fn meet(
+    here: Option<HashMap<Load, Register>>,
+    there: Option<&HashMap<Load, Register>>,
+) -> Option<HashMap<Load, Register>> {
     match (here, there) {
         (None, None) => None,
         (None, Some(there)) => Some(there.clone()),
@@ -222,7 +248,9 @@ fn remove_dead_loads(block: &mut Block) -> bool {
         .collect();
     let before = block.items.len();
     block.items.retain(|item| match item {
-        Item::Instruction(instruction) => load_of(instruction).is_none() || read.contains(&Register(instruction.a)),
+        Item::Instruction(instruction) => {
+            load_of(instruction).is_none() || read.contains(&Register(instruction.a))
+        }
         Item::Label(_) => true,
     });
     block.items.len() != before
@@ -245,7 +273,12 @@ mod tests {
 
     fn load(block: &mut Block, source: Register, key: u32) -> Register {
         let register = block.register();
-        block.push(Instruction::new(Op::LoadField).a(register.0).b(source.0).c(key));
+        block.push(
+            Instruction::new(Op::LoadField)
+                .a(register.0)
+                .b(source.0)
+                .c(key),
+        );
         register
     }
 
@@ -265,7 +298,16 @@ mod tests {
         block.place(fail);
         block.push(Instruction::new(Op::ReturnError));
         optimise(&mut block);
-        assert_eq!(names(&block), ["LoadField", "RequireMap", "RequireMap", "ReturnPass", "ReturnError"]);
+        assert_eq!(
+            names(&block),
+            [
+                "LoadField",
+                "RequireMap",
+                "RequireMap",
+                "ReturnPass",
+                "ReturnError"
+            ]
+        );
     }
 
     #[test]
@@ -273,7 +315,11 @@ mod tests {
         let mut block = Block::new();
         let (fail, join) = (block.label(), block.label());
         let optional = load(&mut block, Register::SUBJECT, 1);
-        block.push(Instruction::new(Op::JumpIfMissing).a(optional.0).target(join));
+        block.push(
+            Instruction::new(Op::JumpIfMissing)
+                .a(optional.0)
+                .target(join),
+        );
         let inside = load(&mut block, Register::SUBJECT, 2);
         check(&mut block, inside, fail);
         block.place(join);
@@ -283,7 +329,13 @@ mod tests {
         block.place(fail);
         block.push(Instruction::new(Op::ReturnError));
         optimise(&mut block);
-        assert_eq!(names(&block).iter().filter(|&&name| name == "LoadField").count(), 3);
+        assert_eq!(
+            names(&block)
+                .iter()
+                .filter(|&&name| name == "LoadField")
+                .count(),
+            3
+        );
     }
 
     #[test]

@@ -49,9 +49,15 @@ impl Sources {
 
     /// Adds a text and returns its number.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
+        let (name, text): (String, String) = (name.into(), text.into());
+        let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        let line_starts = std::iter::once(0)
+            .chain(newlines.map(|(offset, _)| offset as u32 + 1))
+            .collect();
         self.files.push(SourceFile {
-            name: name.into(),
-            text: text.into(),
+            name,
+            text,
+            line_starts,
         });
         SourceId(self.files.len() as u32 - 1)
     }

@@ -78,7 +78,7 @@ record! {
 }
 
 /// Type of a leaf's pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LeafKind {
     /// `null`
@@ -139,7 +139,7 @@ impl ComparisonFlags {
 }
 
 /// Comparison operators of string patterns (sheet 02, section 6.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Operator {
     /// none
@@ -166,10 +166,23 @@ impl Operator {
         Operator::Less,
         Operator::LessOrEqual,
     ];
+
+    /// Whether a value that stands in this order to the operand is accepted.
+    #[must_use]
+    pub fn accepts(self, value_to_operand: std::cmp::Ordering) -> bool {
+        match self {
+            Operator::Equal => value_to_operand.is_eq(),
+            Operator::NotEqual => value_to_operand.is_ne(),
+            Operator::Greater => value_to_operand.is_gt(),
+            Operator::GreaterOrEqual => value_to_operand.is_ge(),
+            Operator::Less => value_to_operand.is_lt(),
+            Operator::LessOrEqual => value_to_operand.is_le(),
+        }
+    }
 }
 
 /// The shape of a wildcard, for the cheapest test that gives the same answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum WildcardClass {
     /// No wildcard.

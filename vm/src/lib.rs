@@ -5,8 +5,10 @@
 //! random numbers; what a rule needs from outside comes through the host.
 
 pub mod document;
+pub mod engine;
 pub mod labels;
 pub mod limits;
+mod machine;
 pub mod scalar;
 pub mod tree;
 pub mod yaml;

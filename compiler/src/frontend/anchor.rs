@@ -15,7 +15,10 @@ pub struct AnchoredKey<'k> {
 ///
 /// Anything that does not fit is a plain key, blanks included.
 pub fn parse(key: &str) -> AnchoredKey<'_> {
-    let plain = AnchoredKey { anchor: Anchor::None, inner: key };
+    let plain = AnchoredKey {
+        anchor: Anchor::None,
+        inner: key,
+    };
     let trimmed = key.trim();
     let (anchor, rest) = match trimmed.chars().next() {
         Some('+') => (Anchor::AddIfNotPresent, &trimmed[1..]),
@@ -25,7 +28,10 @@ pub fn parse(key: &str) -> AnchoredKey<'_> {
         Some('^') => (Anchor::Existence, &trimmed[1..]),
         _ => (Anchor::Conditional, trimmed),
     };
-    match rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+    match rest
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'))
+    {
         Some(inner) if !inner.is_empty() && !inner.contains('\n') => AnchoredKey { anchor, inner },
         _ => plain,
     }

@@ -16,10 +16,6 @@ pub struct Leaves {
     numbers: HashMap<(LeafKind, u64, String), u32>,
 }
 
-impl std::hash::Hash for Leaves {
-    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
-}
-
 impl Leaves {
     /// The number of the predicate for a scalar pattern; `None` for maps and lists.
     pub fn intern(&mut self, pattern: &TreeValue, bundle: &mut BundleBuilder) -> Option<u32> {
@@ -39,11 +35,19 @@ impl Leaves {
         if let Some(&number) = self.numbers.get(&key) {
             return Some(number);
         }
-        let alternatives =
-            if kind == LeafKind::String { write_string_pattern(&key.2, bundle) } else { Range::EMPTY };
+        let alternatives = if kind == LeafKind::String {
+            write_string_pattern(&key.2, bundle)
+        } else {
+            Range::EMPTY
+        };
         let number = bundle.leaves.len() as u32;
         let text = bundle.text(&key.2);
-        bundle.leaves.push(table::Leaf { kind: kind as u8, value: U64::new(value), text, alternatives });
+        bundle.leaves.push(table::Leaf {
+            kind: kind as u8,
+            value: U64::new(value),
+            text,
+            alternatives,
+        });
         self.numbers.insert(key, number);
         Some(number)
     }
@@ -52,7 +56,7 @@ impl Leaves {
 fn write_string_pattern(text: &str, bundle: &mut BundleBuilder) -> Range {
     let pattern = StringPattern::parse(text);
     let mut alternatives = Vec::new();
-    for conjuncts in &pattern.alternatives {
+    for conjuncts in pattern.alternatives() {
         let start = bundle.comparisons.len();
         for conjunct in conjuncts {
             match conjunct {
@@ -80,10 +84,10 @@ fn write_string_pattern(text: &str, bundle: &mut BundleBuilder) -> Range {
 fn write_comparison(comparison: &Comparison<'_>, join: Join, bundle: &mut BundleBuilder) {
     let mut flags = 0;
     let mut quantity = 0;
-    if comparison.duration.is_some() {
+    if comparison.duration().is_some() {
         flags |= ComparisonFlags::DURATION;
     }
-    if let Some(parsed) = &comparison.quantity {
+    if let Some(parsed) = comparison.quantity() {
         match parsed.as_nano() {
             Some(nano) => {
                 flags |= ComparisonFlags::QUANTITY;
@@ -92,14 +96,14 @@ fn write_comparison(comparison: &Comparison<'_>, join: Join, bundle: &mut Bundle
             None => flags |= ComparisonFlags::BIG_QUANTITY,
         }
     }
-    let operand = bundle.text(comparison.operand);
+    let operand = bundle.text(comparison.operand());
     bundle.comparisons.push(table::Comparison {
-        operator: comparison.operator as u8,
-        class: comparison.class as u8,
+        operator: comparison.operator() as u8,
+        class: comparison.class() as u8,
         flags,
         join: join as u8,
         operand,
-        duration: I64::new(comparison.duration.unwrap_or(0)),
+        duration: I64::new(comparison.duration().unwrap_or(0)),
         quantity: U128::new(quantity),
     });
 }

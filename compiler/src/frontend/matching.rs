@@ -13,10 +13,17 @@ use crate::policy::model::{Filter, LabelSelector, MatchBlock, Rule, Subject};
 
 /// Lowers `match` and `exclude` of a rule into a block that ends matched or unmatched.
 pub fn lower_matching(rule: &Rule, pools: &mut Pools<'_>) -> Block {
-    let mut lowering = Lowering { block: Block::new(), pools };
+    let mut lowering = Lowering {
+        block: Block::new(),
+        pools,
+    };
     let unmatched = lowering.block.label();
     lowering.lower_block(&rule.match_block, Side::Match, unmatched);
-    if let Some(exclude) = rule.exclude_block.as_ref().filter(|exclude| !is_empty_exclude(exclude)) {
+    if let Some(exclude) = rule
+        .exclude_block
+        .as_ref()
+        .filter(|exclude| !is_empty_exclude(exclude))
+    {
         let kept = lowering.block.label();
         lowering.lower_block(exclude, Side::Exclude, kept);
         lowering.block.jump(unmatched);
@@ -57,7 +64,9 @@ fn is_empty_filter(filter: &Filter) -> bool {
 }
 
 fn is_empty_exclude(block: &MatchBlock) -> bool {
-    filters(&block.any).is_empty() && filters(&block.all).is_empty() && is_empty_filter(&block.direct)
+    filters(&block.any).is_empty()
+        && filters(&block.all).is_empty()
+        && is_empty_filter(&block.direct)
 }
 
 fn filters(list: &Option<Vec<Filter>>) -> &[Filter] {
@@ -84,7 +93,8 @@ impl Lowering<'_, '_> {
             self.block.jump(otherwise);
             self.block.place(held);
         } else if !all.is_empty() {
-            all.iter().for_each(|filter| self.lower_filter(filter, side, otherwise));
+            all.iter()
+                .for_each(|filter| self.lower_filter(filter, side, otherwise));
         } else {
             self.lower_filter(&block.direct, side, otherwise);
         }
@@ -103,10 +113,13 @@ impl Lowering<'_, '_> {
         let no_user = self.block.label();
         match side {
             Side::Match if has_resources(filter) => {
-                self.block.push(Instruction::new(Op::JumpIfNoUser).target(no_user));
+                self.block
+                    .push(Instruction::new(Op::JumpIfNoUser).target(no_user));
             }
             // Without user information nothing is left of the filter: it cannot match.
-            Side::Match => self.block.push(Instruction::new(Op::JumpIfNoUser).target(otherwise)),
+            Side::Match => self
+                .block
+                .push(Instruction::new(Op::JumpIfNoUser).target(otherwise)),
             Side::Exclude => {}
         }
         self.lower_user(filter, otherwise);
@@ -119,16 +132,29 @@ impl Lowering<'_, '_> {
         if !resources.operations.is_empty() {
             let set = operation_set(&resources.operations);
             if set != 0b1111 {
-                self.block.push(Instruction::new(Op::MatchOperations).b(set).target(otherwise));
+                self.block.push(
+                    Instruction::new(Op::MatchOperations)
+                        .b(set)
+                        .target(otherwise),
+                );
             }
         }
         if !resources.kinds.is_empty() {
-            let kinds: Vec<&str> = resources.kinds.iter().map(|kind| kind.value.as_str()).collect();
+            let kinds: Vec<&str> = resources
+                .kinds
+                .iter()
+                .map(|kind| kind.value.as_str())
+                .collect();
             let kinds = self.pools.kinds(&kinds);
-            self.block.push(Instruction::new(Op::MatchKinds).c(kinds).target(otherwise));
+            self.block
+                .push(Instruction::new(Op::MatchKinds).c(kinds).target(otherwise));
         }
         if !resources.name.is_empty() {
-            self.lower_texts(Op::MatchNames, std::slice::from_ref(&resources.name), otherwise);
+            self.lower_texts(
+                Op::MatchNames,
+                std::slice::from_ref(&resources.name),
+                otherwise,
+            );
         }
         if !resources.names.is_empty() {
             self.lower_texts(Op::MatchNames, &resources.names, otherwise);
@@ -136,33 +162,59 @@ impl Lowering<'_, '_> {
         if !resources.namespaces.is_empty() {
             self.lower_texts(Op::MatchNamespaces, &resources.namespaces, otherwise);
         }
-        if let Some(annotations) = resources.annotations.as_ref().filter(|pairs| !pairs.is_empty()) {
+        if let Some(annotations) = resources
+            .annotations
+            .as_ref()
+            .filter(|pairs| !pairs.is_empty())
+        {
             let pairs = self.pools.pair_list(annotations);
-            self.block.push(Instruction::new(Op::MatchAnnotations).c(pairs).target(otherwise));
+            self.block.push(
+                Instruction::new(Op::MatchAnnotations)
+                    .c(pairs)
+                    .target(otherwise),
+            );
         }
         if let Some(selector) = &resources.selector {
             let selector = self.pools.selector(selector);
-            self.block.push(Instruction::new(Op::MatchSelector).c(selector).target(otherwise));
+            self.block.push(
+                Instruction::new(Op::MatchSelector)
+                    .c(selector)
+                    .target(otherwise),
+            );
         }
         if let Some(selector) = &resources.namespace_selector {
             let selector = self.pools.selector(selector);
             let any_kind = resources.kinds.iter().any(|kind| kind.value == "*");
-            let instruction = Instruction::new(Op::MatchNamespaceSelector).b(u32::from(any_kind)).c(selector);
+            let instruction = Instruction::new(Op::MatchNamespaceSelector)
+                .b(u32::from(any_kind))
+                .c(selector);
             self.block.push(instruction.target(otherwise));
         }
     }
 
     fn lower_user(&mut self, filter: &Filter, otherwise: Label) {
-        let lists = [(Op::MatchRoles, &filter.roles), (Op::MatchClusterRoles, &filter.cluster_roles)];
+        let lists = [
+            (Op::MatchRoles, &filter.roles),
+            (Op::MatchClusterRoles, &filter.cluster_roles),
+        ];
         for (op, list) in lists {
             if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
                 let texts = self.pools.text_list(list);
-                self.block.push(Instruction::new(op).c(texts).target(otherwise));
+                self.block
+                    .push(Instruction::new(op).c(texts).target(otherwise));
             }
         }
-        if let Some(subjects) = filter.subjects.as_ref().filter(|subjects| !subjects.is_empty()) {
+        if let Some(subjects) = filter
+            .subjects
+            .as_ref()
+            .filter(|subjects| !subjects.is_empty())
+        {
             let subjects = self.pools.subjects(subjects);
-            self.block.push(Instruction::new(Op::MatchSubjects).c(subjects).target(otherwise));
+            self.block.push(
+                Instruction::new(Op::MatchSubjects)
+                    .c(subjects)
+                    .target(otherwise),
+            );
         }
     }
 
@@ -172,7 +224,8 @@ impl Lowering<'_, '_> {
             return;
         }
         let list = self.pools.text_list(texts);
-        self.block.push(Instruction::new(op).c(list).target(otherwise));
+        self.block
+            .push(Instruction::new(op).c(list).target(otherwise));
     }
 }
 
@@ -185,7 +238,9 @@ fn operation_set(operations: &[String]) -> u32 {
         "CONNECT" => 8,
         _ => 0,
     };
-    operations.iter().fold(0, |set, operation| set | bit(operation))
+    operations
+        .iter()
+        .fold(0, |set, operation| set | bit(operation))
 }
 
 impl Pools<'_> {
@@ -212,14 +267,19 @@ impl Pools<'_> {
         let entries: Vec<table::Text> = texts.iter().map(|text| self.bundle.text(text)).collect();
         let start = self.bundle.texts.len();
         self.bundle.texts.extend(&entries);
-        self.bundle.text_lists.push(Range::new(start, entries.len()));
+        self.bundle
+            .text_lists
+            .push(Range::new(start, entries.len()));
         self.bundle.text_lists.len() as u32 - 1
     }
 
     fn pairs(&mut self, pairs: &[(String, String)]) -> Range {
         let entries: Vec<table::Pair> = pairs
             .iter()
-            .map(|(key, value)| table::Pair { key: self.bundle.text(key), value: self.bundle.text(value) })
+            .map(|(key, value)| table::Pair {
+                key: self.bundle.text(key),
+                value: self.bundle.text(value),
+            })
             .collect();
         let start = self.bundle.pairs.len();
         self.bundle.pairs.extend(&entries);
@@ -240,7 +300,8 @@ impl Pools<'_> {
             .match_expressions
             .iter()
             .map(|requirement| table::Requirement {
-                operator: requirement_operator(&requirement.operator).unwrap_or(RequirementOperator::In) as u8,
+                operator: requirement_operator(&requirement.operator)
+                    .unwrap_or(RequirementOperator::In) as u8,
                 key: self.bundle.text(&requirement.key),
                 values: U32::new(self.text_list(&requirement.values)),
             })
@@ -264,17 +325,26 @@ impl Pools<'_> {
         let start = self.bundle.subjects.len();
         for subject in subjects {
             let (kind, name) = match subject.kind.as_str() {
-                "ServiceAccount" => {
-                    (SubjectKind::User, format!("system:serviceaccount:{}:{}", subject.namespace, subject.name))
-                }
+                "ServiceAccount" => (
+                    SubjectKind::User,
+                    format!(
+                        "system:serviceaccount:{}:{}",
+                        subject.namespace, subject.name
+                    ),
+                ),
                 "User" => (SubjectKind::User, subject.name.clone()),
                 "Group" => (SubjectKind::Group, subject.name.clone()),
                 _ => (SubjectKind::Unknown, String::new()),
             };
             let name = self.bundle.text(&name);
-            self.bundle.subjects.push(table::Subject { kind: kind as u8, name });
+            self.bundle.subjects.push(table::Subject {
+                kind: kind as u8,
+                name,
+            });
         }
-        self.bundle.subject_lists.push(Range::new(start, subjects.len()));
+        self.bundle
+            .subject_lists
+            .push(Range::new(start, subjects.len()));
         self.bundle.subject_lists.len() as u32 - 1
     }
 }
@@ -301,11 +371,18 @@ fn is_malformed(selector: &LabelSelector) -> bool {
         || selector.match_expressions.iter().any(|requirement| {
             let values_fit = match requirement_operator(&requirement.operator) {
                 None => false,
-                Some(RequirementOperator::In | RequirementOperator::NotIn) => !requirement.values.is_empty(),
-                Some(RequirementOperator::Exists | RequirementOperator::DoesNotExist) => requirement.values.is_empty(),
+                Some(RequirementOperator::In | RequirementOperator::NotIn) => {
+                    !requirement.values.is_empty()
+                }
+                Some(RequirementOperator::Exists | RequirementOperator::DoesNotExist) => {
+                    requirement.values.is_empty()
+                }
             };
             !values_fit
                 || !labels::is_valid_key(&requirement.key)
-                || !requirement.values.iter().all(|value| labels::is_valid_value(value))
+                || !requirement
+                    .values
+                    .iter()
+                    .all(|value| labels::is_valid_value(value))
         })
 }

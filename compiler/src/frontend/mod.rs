@@ -2,7 +2,9 @@
 //! them ends in the IR.
 
 pub mod anchor;
+pub mod jmespath;
 pub mod leaf;
 pub mod matching;
 pub mod pattern;
 pub mod reference;
+pub mod variable;

@@ -30,7 +30,11 @@ pub struct PatternError {
 ///
 /// # Errors
 /// When the pattern is nested deeper than the limit.
-pub fn lower_pattern(pattern: &Tree, source: SourceId, pools: &mut Pools<'_>) -> Result<Block, PatternError> {
+pub fn lower_pattern(
+    pattern: &Tree,
+    source: SourceId,
+    pools: &mut Pools<'_>,
+) -> Result<Block, PatternError> {
     let mut lowering = Lowering::new(source, pools);
     let failed = lowering.block.label();
     lowering.lower_root(pattern, failed)?;
@@ -53,11 +57,17 @@ pub fn lower_any_pattern(
     for (index, pattern) in patterns.iter().enumerate() {
         let failed = lowering.block.label();
         lowering.lower_root(pattern, failed)?;
-        lowering.block.push(Instruction::new(Op::ReturnAlternative).c(index as u32));
+        lowering
+            .block
+            .push(Instruction::new(Op::ReturnAlternative).c(index as u32));
         lowering.block.place(failed);
-        lowering.block.push(Instruction::new(Op::AlternativeFailed).c(index as u32));
+        lowering
+            .block
+            .push(Instruction::new(Op::AlternativeFailed).c(index as u32));
     }
-    lowering.block.push(Instruction::new(Op::ReturnAlternativesFailed));
+    lowering
+        .block
+        .push(Instruction::new(Op::ReturnAlternativesFailed));
     Ok(lowering.block)
 }
 
@@ -94,7 +104,14 @@ enum Tags {
 
 impl<'p, 'b> Lowering<'p, 'b> {
     fn new(source: SourceId, pools: &'p mut Pools<'b>) -> Self {
-        Self { block: Block::new(), source, pools, path: Vec::new(), depth: 0, tags: HashMap::new() }
+        Self {
+            block: Block::new(),
+            source,
+            pools,
+            path: Vec::new(),
+            depth: 0,
+            tags: HashMap::new(),
+        }
     }
 
     fn lower_root(&mut self, pattern: &Tree, on_error: Label) -> Result<(), PatternError> {
@@ -103,7 +120,13 @@ impl<'p, 'b> Lowering<'p, 'b> {
     }
 
     fn site(&self, span: Span) -> Site {
-        Site { path: self.path.clone(), location: Location { source: self.source, span } }
+        Site {
+            path: self.path.clone(),
+            location: Location {
+                source: self.source,
+                span,
+            },
+        }
     }
 
     /// Appends a check whose error lies at the current path.
@@ -118,7 +141,8 @@ impl<'p, 'b> Lowering<'p, 'b> {
             Place::Register(register) => register,
             Place::Path(path) => {
                 let register = self.block.register();
-                self.block.push(Instruction::new(Op::LoadPath).a(register.0).c(path));
+                self.block
+                    .push(Instruction::new(Op::LoadPath).a(register.0).c(path));
                 register
             }
         }
@@ -131,7 +155,12 @@ impl<'p, 'b> Lowering<'p, 'b> {
             Place::Path(path) => Place::Path(self.pools.path(path, symbol)),
             Place::Register(source) => {
                 let register = self.block.register();
-                self.block.push(Instruction::new(Op::LoadField).a(register.0).b(source.0).c(symbol.0));
+                self.block.push(
+                    Instruction::new(Op::LoadField)
+                        .a(register.0)
+                        .b(source.0)
+                        .c(symbol.0),
+                );
                 Place::Register(register)
             }
         }
@@ -175,7 +204,10 @@ impl<'p, 'b> Lowering<'p, 'b> {
         if self.depth >= self.pools.limits.pattern_depth {
             let limit = self.pools.limits.pattern_depth;
             let message = format!("the pattern is nested deeper than {limit} maps and lists");
-            return Err(PatternError { message, span: pattern.span });
+            return Err(PatternError {
+                message,
+                span: pattern.span,
+            });
         }
         self.depth += 1;
         let result = match &pattern.value {
@@ -193,7 +225,11 @@ impl<'p, 'b> Lowering<'p, 'b> {
     fn lower_scalar(&mut self, pattern: &Tree, place: Place, on_error: Label) {
         if let Some(leaf) = self.pools.leaves.intern(&pattern.value, self.pools.bundle) {
             let register = self.register(place);
-            self.check(Instruction::new(Op::TestLeaf).a(register.0).c(leaf), pattern.span, on_error);
+            self.check(
+                Instruction::new(Op::TestLeaf).a(register.0).c(leaf),
+                pattern.span,
+                on_error,
+            );
         }
     }
 
@@ -205,7 +241,11 @@ impl<'p, 'b> Lowering<'p, 'b> {
         on_error: Label,
     ) -> Result<(), PatternError> {
         let register = self.register(place);
-        self.check(Instruction::new(Op::RequireMap).a(register.0), pattern.span, on_error);
+        self.check(
+            Instruction::new(Op::RequireMap).a(register.0),
+            pattern.span,
+            on_error,
+        );
         // Children are loaded from the static path if there is one, so that the path
         // cache is shared by all rules, else from the register.
         let parent = match place {
@@ -215,12 +255,17 @@ impl<'p, 'b> Lowering<'p, 'b> {
         let kept: Vec<&Member> = match self.tags.get(&std::ptr::from_ref(pattern)) {
             Some(Tags::Dynamic(tags)) => {
                 let tags = *tags;
-                self.check(Instruction::new(Op::TestTags).a(register.0).c(tags), pattern.span, on_error);
+                self.check(
+                    Instruction::new(Op::TestTags).a(register.0).c(tags),
+                    pattern.span,
+                    on_error,
+                );
                 return Ok(());
             }
-            Some(Tags::Static) => {
-                members.iter().filter(|member| matches!(member.value.value, TreeValue::String(_))).collect()
-            }
+            Some(Tags::Static) => members
+                .iter()
+                .filter(|member| matches!(member.value.value, TreeValue::String(_)))
+                .collect(),
             None => members.iter().collect(),
         };
         let mut anchored = Vec::new();
@@ -231,7 +276,9 @@ impl<'p, 'b> Lowering<'p, 'b> {
                 Anchor::Conditional | Anchor::Existence | Anchor::Equality | Anchor::Negation => {
                     anchored.push((member, key));
                 }
-                Anchor::None | Anchor::Global | Anchor::AddIfNotPresent => plain.push((member, key)),
+                Anchor::None | Anchor::Global | Anchor::AddIfNotPresent => {
+                    plain.push((member, key))
+                }
             }
         }
         anchored.sort_by(|(left, _), (right, _)| left.key.cmp(&right.key));
@@ -251,22 +298,34 @@ impl<'p, 'b> Lowering<'p, 'b> {
     fn record_anchor(&mut self, map: Register, text: &str, inner: &str) {
         let symbol = self.pools.bundle.symbols.intern(inner);
         let text = self.pools.text(text);
-        self.block.push(Instruction::new(Op::RecordAnchor).a(map.0).c(symbol.0).d(text));
+        self.block.push(
+            Instruction::new(Op::RecordAnchor)
+                .a(map.0)
+                .c(symbol.0)
+                .d(text),
+        );
     }
 
     /// Section 9: looks for label and annotation maps below this map's `metadata`.
     fn plan_tags(&mut self, members: &[Member], register: Register) {
-        let Some(metadata) = find_inner(members, "metadata").and_then(Tree::as_map) else { return };
+        let Some(metadata) = find_inner(members, "metadata").and_then(Tree::as_map) else {
+            return;
+        };
         for tag in ["labels", "annotations"] {
-            let Some(tree) = find_inner(metadata, tag) else { continue };
-            let Some(entries) = tree.as_map() else { continue };
+            let Some(tree) = find_inner(metadata, tag) else {
+                continue;
+            };
+            let Some(entries) = tree.as_map() else {
+                continue;
+            };
             let has_wildcard = |member: &Member| {
                 matches!(member.value.value, TreeValue::String(_))
                     && contains_wildcard(anchor::parse(&member.key).inner)
             };
             let plan = if entries.iter().any(has_wildcard) {
                 let tags = self.write_tag_pattern(tag, entries);
-                self.block.push(Instruction::new(Op::ExpandTags).a(register.0).c(tags));
+                self.block
+                    .push(Instruction::new(Op::ExpandTags).a(register.0).c(tags));
                 Tags::Dynamic(tags)
             } else {
                 Tags::Static
@@ -278,11 +337,19 @@ impl<'p, 'b> Lowering<'p, 'b> {
     fn write_tag_pattern(&mut self, tag: &str, members: &[Member]) -> u32 {
         let mut entries = Vec::new();
         for member in members {
-            let TreeValue::String(value) = &member.value.value else { continue };
+            let TreeValue::String(value) = &member.value.value else {
+                continue;
+            };
             let AnchoredKey { anchor, inner } = anchor::parse(&member.key);
             let wildcard = contains_wildcard(inner);
             // A wildcard key loses the blanks around its anchor; another key stays as it is.
-            let Some(leaf) = self.pools.leaves.intern(&member.value.value, self.pools.bundle) else { continue };
+            let Some(leaf) = self
+                .pools
+                .leaves
+                .intern(&member.value.value, self.pools.bundle)
+            else {
+                continue;
+            };
             let star = anchor == Anchor::None && &**value == "*";
             let key = self.pools.bundle.text(inner);
             entries.push(table::TagEntry {
@@ -296,7 +363,10 @@ impl<'p, 'b> Lowering<'p, 'b> {
         let bundle = &mut self.pools.bundle;
         let range = table::Range::new(bundle.tag_entries.len(), entries.len());
         bundle.tag_entries.extend(&entries);
-        let (metadata, tag) = (bundle.symbols.intern("metadata"), bundle.symbols.intern(tag));
+        let (metadata, tag) = (
+            bundle.symbols.intern("metadata"),
+            bundle.symbols.intern(tag),
+        );
         bundle.tag_patterns.push(table::TagPattern {
             metadata: U32::new(metadata.0),
             tag: U32::new(tag.0),
@@ -312,9 +382,13 @@ impl<'p, 'b> Lowering<'p, 'b> {
         parent: Place,
         on_error: Label,
     ) -> Result<(), PatternError> {
-        let folding = anchored.iter().any(|(member, key)| key_may_skip(key.anchor, &member.value));
+        let folding = anchored
+            .iter()
+            .any(|(member, key)| key_may_skip(key.anchor, &member.value));
         if !folding {
-            return anchored.iter().try_for_each(|(member, key)| self.lower_anchor(member, *key, parent, on_error));
+            return anchored
+                .iter()
+                .try_for_each(|(member, key)| self.lower_anchor(member, *key, parent, on_error));
         }
         let fold = self.block.enter_fold();
         self.block.push(Instruction::new(Op::FoldBegin).a(fold));
@@ -324,10 +398,12 @@ impl<'p, 'b> Lowering<'p, 'b> {
             self.block.push(Instruction::new(Op::FoldApplied).a(fold));
             self.block.jump(next);
             self.block.place(failed);
-            self.block.push(Instruction::new(Op::FoldKeyError).a(fold).target(on_error));
+            self.block
+                .push(Instruction::new(Op::FoldKeyError).a(fold).target(on_error));
             self.block.place(next);
         }
-        self.block.push(Instruction::new(Op::FoldKeysEnd).a(fold).target(on_error));
+        self.block
+            .push(Instruction::new(Op::FoldKeysEnd).a(fold).target(on_error));
         self.block.leave_fold();
         Ok(())
     }
@@ -350,15 +426,27 @@ impl<'p, 'b> Lowering<'p, 'b> {
             Anchor::Conditional => this.lower_conditional(member, place, register, on_error),
             Anchor::Equality => {
                 let absent = this.block.label();
-                this.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(absent));
+                this.block.push(
+                    Instruction::new(Op::JumpIfMissing)
+                        .a(register.0)
+                        .target(absent),
+                );
                 this.lower(&member.value, place, on_error)?;
                 this.block.place(absent);
                 Ok(())
             }
             Anchor::Negation => {
                 let absent = this.block.label();
-                this.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(absent));
-                this.check(Instruction::new(Op::FailNegation), member.key_span, on_error);
+                this.block.push(
+                    Instruction::new(Op::JumpIfMissing)
+                        .a(register.0)
+                        .target(absent),
+                );
+                this.check(
+                    Instruction::new(Op::FailNegation),
+                    member.key_span,
+                    on_error,
+                );
                 this.block.place(absent);
                 Ok(())
             }
@@ -375,41 +463,74 @@ impl<'p, 'b> Lowering<'p, 'b> {
         on_error: Label,
     ) -> Result<(), PatternError> {
         let (missing, failed, end) = (self.block.label(), self.block.label(), self.block.label());
-        self.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(missing));
+        self.block.push(
+            Instruction::new(Op::JumpIfMissing)
+                .a(register.0)
+                .target(missing),
+        );
         self.lower(&member.value, place, failed)?;
         self.block.jump(end);
         self.block.place(missing);
-        self.check(Instruction::new(Op::FailConditional), member.key_span, on_error);
+        self.check(
+            Instruction::new(Op::FailConditional),
+            member.key_span,
+            on_error,
+        );
         self.block.place(failed);
-        self.block.push(Instruction::new(Op::WrapConditional).target(on_error));
+        self.block
+            .push(Instruction::new(Op::WrapConditional).target(on_error));
         self.block.place(end);
         Ok(())
     }
 
-    fn lower_existence(&mut self, member: &Member, register: Register, on_error: Label) -> Result<(), PatternError> {
+    fn lower_existence(
+        &mut self,
+        member: &Member,
+        register: Register,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
         let end = self.block.label();
         let span = member.value.span;
-        self.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(end));
-        self.check(Instruction::new(Op::RequireExistenceList).a(register.0), span, on_error);
+        self.block.push(
+            Instruction::new(Op::JumpIfMissing)
+                .a(register.0)
+                .target(end),
+        );
+        self.check(
+            Instruction::new(Op::RequireExistenceList).a(register.0),
+            span,
+            on_error,
+        );
         let Some(items) = member.value.as_list() else {
             let kind = self.pools.text(go_type(&member.value));
-            self.check(Instruction::new(Op::FailExistencePattern).b(0).c(kind), span, on_error);
+            self.check(
+                Instruction::new(Op::FailExistencePattern).b(0).c(kind),
+                span,
+                on_error,
+            );
             self.block.place(end);
             return Ok(());
         };
         for item in items {
             if item.as_map().is_none() {
                 let kind = self.pools.text("[]interface {}");
-                self.check(Instruction::new(Op::FailExistencePattern).b(1).c(kind), item.span, on_error);
+                self.check(
+                    Instruction::new(Op::FailExistencePattern).b(1).c(kind),
+                    item.span,
+                    on_error,
+                );
                 break;
             }
-            let (matched, none, other) = (self.block.label(), self.block.label(), self.block.label());
+            let (matched, none, other) =
+                (self.block.label(), self.block.label(), self.block.label());
             let slot = self.block.enter_loop();
             let element = self.block.register();
             self.loop_begin(slot, register, element, none);
             let body = self.block.label();
             self.block.place(body);
-            self.under_index(slot, |this| this.lower(item, Place::Register(element), other))?;
+            self.under_index(slot, |this| {
+                this.lower(item, Place::Register(element), other)
+            })?;
             self.block.jump(matched);
             self.block.place(other);
             self.loop_next(slot, element, body);
@@ -423,11 +544,22 @@ impl<'p, 'b> Lowering<'p, 'b> {
     }
 
     fn loop_begin(&mut self, slot: u32, list: Register, item: Register, empty: Label) {
-        self.block.push(Instruction::new(Op::LoopBegin).a(slot).b(list.0).e(item.0).target(empty));
+        self.block.push(
+            Instruction::new(Op::LoopBegin)
+                .a(slot)
+                .b(list.0)
+                .e(item.0)
+                .target(empty),
+        );
     }
 
     fn loop_next(&mut self, slot: u32, item: Register, body: Label) {
-        self.block.push(Instruction::new(Op::LoopNext).a(slot).e(item.0).target(body));
+        self.block.push(
+            Instruction::new(Op::LoopNext)
+                .a(slot)
+                .e(item.0)
+                .target(body),
+        );
     }
 
     /// Section 3.2, step 3: anchor-bearing keys descending, then the others ascending.
@@ -436,9 +568,9 @@ impl<'p, 'b> Lowering<'p, 'b> {
         mut plain: Vec<(&'t Member, AnchoredKey<'t>)>,
     ) -> Vec<(&'t Member, AnchoredKey<'t>)> {
         plain.sort_by(|(left, _), (right, _)| left.key.cmp(&right.key));
-        let (mut front, back): (Vec<_>, Vec<_>) = plain
-            .into_iter()
-            .partition(|(member, key)| key.anchor == Anchor::Global || self.has_anchor(&member.value));
+        let (mut front, back): (Vec<_>, Vec<_>) = plain.into_iter().partition(|(member, key)| {
+            key.anchor == Anchor::Global || self.has_anchor(&member.value)
+        });
         front.reverse();
         front.extend(back);
         front
@@ -453,8 +585,10 @@ impl<'p, 'b> Lowering<'p, 'b> {
                 .iter()
                 .filter(|member| !tags || matches!(member.value.value, TreeValue::String(_)))
                 .any(|member| {
-                    !matches!(anchor::parse(&member.key).anchor, Anchor::None | Anchor::AddIfNotPresent)
-                        || self.has_anchor(&member.value)
+                    !matches!(
+                        anchor::parse(&member.key).anchor,
+                        Anchor::None | Anchor::AddIfNotPresent
+                    ) || self.has_anchor(&member.value)
                 }),
             TreeValue::List(items) => items.iter().any(|item| self.has_anchor(item)),
             _ => false,
@@ -478,11 +612,15 @@ impl<'p, 'b> Lowering<'p, 'b> {
         if member.value.as_str() == Some("*") {
             let register = self.register(place);
             let symbol = self.pools.bundle.symbols.intern(name);
-            let check = Instruction::new(Op::RequirePresent).a(register.0).c(symbol.0);
+            let check = Instruction::new(Op::RequirePresent)
+                .a(register.0)
+                .c(symbol.0);
             self.check(check, member.key_span, on_error);
             return Ok(());
         }
-        self.under(&format!("{name}/"), |this| this.lower(&member.value, place, on_error))
+        self.under(&format!("{name}/"), |this| {
+            this.lower(&member.value, place, on_error)
+        })
     }
 
     fn lower_global(
@@ -499,11 +637,18 @@ impl<'p, 'b> Lowering<'p, 'b> {
             place => place,
         };
         let (failed, end) = (self.block.label(), self.block.label());
-        self.block.push(Instruction::new(Op::JumpIfMissing).a(register.0).target(end));
-        self.under(&format!("{inner}/"), |this| this.lower(&member.value, place, failed))?;
+        self.block.push(
+            Instruction::new(Op::JumpIfMissing)
+                .a(register.0)
+                .target(end),
+        );
+        self.under(&format!("{inner}/"), |this| {
+            this.lower(&member.value, place, failed)
+        })?;
         self.block.jump(end);
         self.block.place(failed);
-        self.block.push(Instruction::new(Op::WrapGlobal).target(on_error));
+        self.block
+            .push(Instruction::new(Op::WrapGlobal).target(on_error));
         self.block.place(end);
         Ok(())
     }
@@ -517,14 +662,24 @@ impl<'p, 'b> Lowering<'p, 'b> {
         on_error: Label,
     ) -> Result<(), PatternError> {
         let register = self.register(place);
-        self.check(Instruction::new(Op::RequireList).a(register.0), pattern.span, on_error);
+        self.check(
+            Instruction::new(Op::RequireList).a(register.0),
+            pattern.span,
+            on_error,
+        );
         match items.first().map(|first| (first, &first.value)) {
             None => {
-                self.check(Instruction::new(Op::FailEmptyPattern), pattern.span, on_error);
+                self.check(
+                    Instruction::new(Op::FailEmptyPattern),
+                    pattern.span,
+                    on_error,
+                );
                 Ok(())
             }
             Some((first, TreeValue::Map(_))) => self.lower_list_of_maps(first, register, on_error),
-            Some((_, TreeValue::List(_))) => self.lower_positional(pattern, items, register, on_error),
+            Some((_, TreeValue::List(_))) => {
+                self.lower_positional(pattern, items, register, on_error)
+            }
             Some((first, _)) => {
                 self.lower_scalar(first, Place::Register(register), on_error);
                 Ok(())
@@ -532,7 +687,12 @@ impl<'p, 'b> Lowering<'p, 'b> {
         }
     }
 
-    fn lower_list_of_maps(&mut self, first: &Tree, list: Register, on_error: Label) -> Result<(), PatternError> {
+    fn lower_list_of_maps(
+        &mut self,
+        first: &Tree,
+        list: Register,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
         let folding = may_skip(first);
         let (body, end) = (self.block.label(), self.block.label());
         let slot = self.block.enter_loop();
@@ -545,16 +705,21 @@ impl<'p, 'b> Lowering<'p, 'b> {
         self.block.place(body);
         match fold {
             None => {
-                self.under_index(slot, |this| this.lower(first, Place::Register(item), on_error))?;
+                self.under_index(slot, |this| {
+                    this.lower(first, Place::Register(item), on_error)
+                })?;
             }
             Some(fold) => {
-                self.under_index(slot, |this| this.lower_folded_item(first, item, fold, on_error))?;
+                self.under_index(slot, |this| {
+                    this.lower_folded_item(first, item, fold, on_error)
+                })?;
             }
         }
         self.loop_next(slot, item, body);
         self.block.place(end);
         if let Some(fold) = fold {
-            self.block.push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
+            self.block
+                .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
             self.block.leave_fold();
         }
         self.block.leave_loop();
@@ -573,7 +738,8 @@ impl<'p, 'b> Lowering<'p, 'b> {
         self.block.push(Instruction::new(Op::FoldApplied).a(fold));
         self.block.jump(next);
         self.block.place(failed);
-        self.block.push(Instruction::new(Op::FoldItemError).a(fold).target(on_error));
+        self.block
+            .push(Instruction::new(Op::FoldItemError).a(fold).target(on_error));
         self.block.place(next);
         Ok(())
     }
@@ -586,21 +752,31 @@ impl<'p, 'b> Lowering<'p, 'b> {
         on_error: Label,
     ) -> Result<(), PatternError> {
         let length = items.len() as u32;
-        self.check(Instruction::new(Op::RequireLength).a(list.0).c(length), pattern.span, on_error);
+        self.check(
+            Instruction::new(Op::RequireLength).a(list.0).c(length),
+            pattern.span,
+            on_error,
+        );
         let fold = items.iter().any(may_skip).then(|| self.block.enter_fold());
         if let Some(fold) = fold {
             self.block.push(Instruction::new(Op::FoldBegin).a(fold));
         }
         for (index, item) in items.iter().enumerate() {
             let register = self.block.register();
-            self.block.push(Instruction::new(Op::LoadIndex).a(register.0).b(list.0).c(index as u32));
+            self.block.push(
+                Instruction::new(Op::LoadIndex)
+                    .a(register.0)
+                    .b(list.0)
+                    .c(index as u32),
+            );
             self.under(&format!("{index}/"), |this| match fold {
                 None => this.lower(item, Place::Register(register), on_error),
                 Some(fold) => this.lower_folded_item(item, register, fold, on_error),
             })?;
         }
         if let Some(fold) = fold {
-            self.block.push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
+            self.block
+                .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
             self.block.leave_fold();
         }
         Ok(())
@@ -619,9 +795,9 @@ fn find_inner<'t>(members: &'t [Member], inner: &str) -> Option<&'t Tree> {
 /// Whether matching against the pattern can end in a skip.
 fn may_skip(tree: &Tree) -> bool {
     match &tree.value {
-        TreeValue::Map(members) => {
-            members.iter().any(|member| key_may_skip(anchor::parse(&member.key).anchor, &member.value))
-        }
+        TreeValue::Map(members) => members
+            .iter()
+            .any(|member| key_may_skip(anchor::parse(&member.key).anchor, &member.value)),
         TreeValue::List(items) => items.iter().any(may_skip),
         _ => false,
     }

@@ -8,7 +8,6 @@ pub mod read;
 mod schema;
 mod text;
 pub mod validate;
-mod wildcard_temp;
 
 #[cfg(test)]
 mod golden;

@@ -78,7 +78,10 @@ pub struct UserInfo<'r> {
 impl UserInfo<'_> {
     /// Whether nothing at all is known of the user, as in a background scan.
     pub(crate) fn is_empty(&self) -> bool {
-        self.username.is_empty() && self.groups.is_empty() && self.roles.is_empty() && self.cluster_roles.is_empty()
+        self.username.is_empty()
+            && self.groups.is_empty()
+            && self.roles.is_empty()
+            && self.cluster_roles.is_empty()
     }
 }
 
@@ -107,16 +110,28 @@ pub struct Request<'r> {
 impl<'r> Request<'r> {
     /// The creation of an object, with nothing else known.
     pub fn create(object: Input<'r>) -> Self {
-        Self { object: Some(object), ..Self::default() }
+        Self {
+            object: Some(object),
+            ..Self::default()
+        }
     }
 
     /// The replacement of an object.
     pub fn update(old_object: Input<'r>, object: Input<'r>) -> Self {
-        Self { object: Some(object), old_object: Some(old_object), operation: Operation::Update, ..Self::default() }
+        Self {
+            object: Some(object),
+            old_object: Some(old_object),
+            operation: Operation::Update,
+            ..Self::default()
+        }
     }
 
     /// The deletion of an object.
     pub fn delete(old_object: Input<'r>) -> Self {
-        Self { old_object: Some(old_object), operation: Operation::Delete, ..Self::default() }
+        Self {
+            old_object: Some(old_object),
+            operation: Operation::Delete,
+            ..Self::default()
+        }
     }
 }

@@ -81,7 +81,10 @@ impl<'s> Evaluation<'s> {
     /// The responses, in the order of policies and rules.
     pub fn responses(&self) -> impl ExactSizeIterator<Item = RuleResponse<'s>> + use<'s> {
         let evaluation = *self;
-        evaluation.outcomes.iter().map(move |outcome| RuleResponse { evaluation, outcome })
+        evaluation.outcomes.iter().map(move |outcome| RuleResponse {
+            evaluation,
+            outcome,
+        })
     }
 }
 
@@ -109,7 +112,10 @@ pub struct FailureDetail<'s> {
 
 impl<'s> RuleResponse<'s> {
     pub(crate) fn new(evaluation: Evaluation<'s>, outcome: &'s Outcome) -> Self {
-        Self { evaluation, outcome }
+        Self {
+            evaluation,
+            outcome,
+        }
     }
 
     fn record(&self) -> Option<&'s Rule> {
@@ -117,7 +123,10 @@ impl<'s> RuleResponse<'s> {
     }
 
     fn text(&self, range: TextRange) -> &'s str {
-        self.evaluation.text.get(range.start as usize..range.end as usize).unwrap_or("")
+        self.evaluation
+            .text
+            .get(range.start as usize..range.end as usize)
+            .unwrap_or("")
     }
 
     /// Number of the policy in the bundle.
@@ -128,23 +137,31 @@ impl<'s> RuleResponse<'s> {
     /// Name of the policy.
     pub fn policy(&self) -> &'s str {
         let tables = &self.evaluation.tables;
-        tables.policies.get(self.policy_index()).map_or("", |policy| tables.text(policy.name))
+        tables
+            .policies
+            .get(self.policy_index())
+            .map_or("", |policy| tables.text(policy.name))
     }
 
     /// Namespace of the policy; empty for a `ClusterPolicy`.
     pub fn policy_namespace(&self) -> &'s str {
         let tables = &self.evaluation.tables;
-        tables.policies.get(self.policy_index()).map_or("", |policy| tables.text(policy.namespace))
+        tables
+            .policies
+            .get(self.policy_index())
+            .map_or("", |policy| tables.text(policy.namespace))
     }
 
     /// Name of the rule, with `autogen-` in front of a generated one.
     pub fn rule(&self) -> &'s str {
-        self.record().map_or("", |rule| self.evaluation.tables.text(rule.name))
+        self.record()
+            .map_or("", |rule| self.evaluation.tables.text(rule.name))
     }
 
     /// Whether autogen made the rule.
     pub fn is_generated(&self) -> bool {
-        self.record().is_some_and(|rule| rule.flags & RuleFlags::GENERATED != 0)
+        self.record()
+            .is_some_and(|rule| rule.flags & RuleFlags::GENERATED != 0)
     }
 
     /// The outcome.
@@ -156,9 +173,11 @@ impl<'s> RuleResponse<'s> {
     pub fn message(&self) -> Cow<'s, str> {
         match self.outcome.message {
             Message::Passed => format!("validation rule '{}' passed.", self.rule()).into(),
-            Message::AlternativePassed(index) => {
-                format!("validation rule '{}' anyPattern[{index}] passed.", self.rule()).into()
-            }
+            Message::AlternativePassed(index) => format!(
+                "validation rule '{}' anyPattern[{index}] passed.",
+                self.rule()
+            )
+            .into(),
             Message::Rendered(range) => self.text(range).into(),
         }
     }
@@ -194,8 +213,12 @@ impl<'s> RuleResponse<'s> {
     /// The rule's `reportProperties`.
     pub fn properties(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
         let tables = self.evaluation.tables;
-        let pairs = self.record().map_or(&[][..], |rule| Tables::range(tables.pairs, rule.properties));
-        pairs.iter().map(move |pair| (tables.text(pair.key), tables.text(pair.value)))
+        let pairs = self
+            .record()
+            .map_or(&[][..], |rule| Tables::range(tables.pairs, rule.properties));
+        pairs
+            .iter()
+            .map(move |pair| (tables.text(pair.key), tables.text(pair.value)))
     }
 }
 

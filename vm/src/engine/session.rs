@@ -4,17 +4,20 @@
 use std::fmt::Write;
 
 use kpvm_format::Tables;
-use kpvm_format::table::{BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags};
+use kpvm_format::table::{
+    BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
+};
 
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{
-    BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts, View,
+    BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
+    View,
 };
 use crate::limits::Limits;
 use crate::machine::{
-    Ending, ErrorKind, Machine, RequestFacts, Scene, SelectorLabels, Subject, render_go_value, selector_matches,
-    wildcard_list_matches,
+    Ending, Machine, RequestFacts, Scene, SelectorLabels, Subject, render_go_value,
+    selector_matches, wildcard_list_matches,
 };
 use kpvm_format::Bundle;
 
@@ -50,7 +53,9 @@ pub enum EvaluateError {
         found: &'static str,
     },
     /// The object says no kind, and the request does not either.
-    #[error("expected the object to say its kind as text, found {found}; every Kubernetes object has apiVersion and kind")]
+    #[error(
+        "expected the object to say its kind as text, found {found}; every Kubernetes object has apiVersion and kind"
+    )]
     NoKind {
         /// What stands under `kind`.
         found: &'static str,
@@ -127,7 +132,11 @@ impl<'b> Session<'b> {
     }
 
     fn evaluation(&self) -> Evaluation<'_> {
-        Evaluation { tables: self.bundle.tables(), outcomes: &self.outcomes, text: &self.text }
+        Evaluation {
+            tables: self.bundle.tables(),
+            outcomes: &self.outcomes,
+            text: &self.text,
+        }
     }
 
     fn run(&mut self, request: &Request<'_>, mode: Mode) -> Result<(), EvaluateError> {
@@ -135,12 +144,30 @@ impl<'b> Session<'b> {
         self.outcomes.clear();
         self.text.clear();
         let tables = self.bundle.tables();
-        let object = self.read(request.object.as_ref(), TextSource::Object, "object", &tables, request.numbers)?;
-        let old_object =
-            self.read(request.old_object.as_ref(), TextSource::OldObject, "old object", &tables, request.numbers)?;
-        let texts = Texts { object: json_text(request.object), old_object: json_text(request.old_object), bundle: &[] };
+        let object = self.read(
+            request.object.as_ref(),
+            TextSource::Object,
+            "object",
+            &tables,
+            request.numbers,
+        )?;
+        let old_object = self.read(
+            request.old_object.as_ref(),
+            TextSource::OldObject,
+            "old object",
+            &tables,
+            request.numbers,
+        )?;
+        let texts = Texts {
+            object: json_text(request.object),
+            old_object: json_text(request.old_object),
+            bundle: &[],
+        };
         let view = self.buffer.view(texts, tables.symbols);
-        let objects = Objects { new: object, old: old_object };
+        let objects = Objects {
+            new: object,
+            old: old_object,
+        };
         let main = objects.main().ok_or(EvaluateError::NoObject)?;
         let kind = match request.kind {
             Some(kind) => kind,
@@ -184,18 +211,30 @@ impl<'b> Session<'b> {
         let too_large = |_: BufferFull| EvaluateError::TooLarge { role };
         let root = match input {
             Input::Json(text) => {
-                let options = ReadOptions { numbers, limits: self.limits };
+                let options = ReadOptions {
+                    numbers,
+                    limits: self.limits,
+                };
                 self.buffer
                     .read_json(text, source, &tables.symbols, &options)
                     .map_err(|error| EvaluateError::Json { role, error })?
             }
-            Input::Value(value) => self.buffer.push_value(value, &tables.symbols, numbers).map_err(too_large)?,
-            Input::Tree(tree) => self.buffer.push_tree(tree, &tables.symbols, numbers).map_err(too_large)?,
+            Input::Value(value) => self
+                .buffer
+                .push_value(value, &tables.symbols, numbers)
+                .map_err(too_large)?,
+            Input::Tree(tree) => self
+                .buffer
+                .push_tree(tree, &tables.symbols, numbers)
+                .map_err(too_large)?,
         };
         let view = self.buffer.view(Texts::NONE, tables.symbols);
         match view.kind(root) {
             Some(Kind::Map) => Ok(Some(root)),
-            found => Err(EvaluateError::NotAMap { role, found: describe(found) }),
+            found => Err(EvaluateError::NotAMap {
+                role,
+                found: describe(found),
+            }),
         }
     }
 }
@@ -232,9 +271,15 @@ fn kind_of<'v>(view: &View<'v>, object: NodeId) -> Result<GroupVersionKind<'v>, 
     let api_version = view.str(view.get_text(object, b"apiVersion"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     if version.contains('/') {
-        return Err(EvaluateError::ApiVersion { found: api_version.chars().take(64).collect() });
+        return Err(EvaluateError::ApiVersion {
+            found: api_version.chars().take(64).collect(),
+        });
     }
-    Ok(GroupVersionKind { group, version, kind: view.str(kind) })
+    Ok(GroupVersionKind {
+        group,
+        version,
+        kind: view.str(kind),
+    })
 }
 
 /// The roots of the request's objects.
@@ -264,7 +309,13 @@ struct Judgement {
 
 impl Judgement {
     fn plain(status: Status, message: Message) -> Self {
-        Self { status, message, path: TextRange::default(), found: TextRange::default(), instruction: NONE }
+        Self {
+            status,
+            message,
+            path: TextRange::default(),
+            found: TextRange::default(),
+            instruction: NONE,
+        }
     }
 }
 
@@ -292,8 +343,14 @@ impl<'e> Evaluator<'e, '_> {
         let mut policy_done = false;
         let tables = self.tables;
         let kind = self.facts.kind;
-        let exact = tables.symbols.lookup(kind.as_bytes()).map_or(&[][..], |symbol| tables.rules_of_kind(symbol));
-        let (mut exact, mut wildcard) = (exact.iter().peekable(), tables.wildcard_rules.iter().peekable());
+        let exact = tables
+            .symbols
+            .lookup(kind.as_bytes())
+            .map_or(&[][..], |symbol| tables.rules_of_kind(symbol));
+        let (mut exact, mut wildcard) = (
+            exact.iter().peekable(),
+            tables.wildcard_rules.iter().peekable(),
+        );
         // Both lists ascend and share no rule; merged they are the order of evaluation.
         loop {
             let next = match (exact.peek(), wildcard.peek()) {
@@ -301,9 +358,15 @@ impl<'e> Evaluator<'e, '_> {
                 (_, Some(_)) => wildcard.next(),
                 (_, None) => exact.next(),
             };
-            let Some(number) = next.map(|number| number.get()) else { return };
-            let Some(rule) = tables.rules.get(number as usize) else { continue };
-            let Some(policy) = tables.policies.get(rule.policy.get() as usize) else { continue };
+            let Some(number) = next.map(|number| number.get()) else {
+                return;
+            };
+            let Some(rule) = tables.rules.get(number as usize) else {
+                continue;
+            };
+            let Some(policy) = tables.policies.get(rule.policy.get() as usize) else {
+                continue;
+            };
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
                 policy_done = !self.is_in_scope(policy);
@@ -312,7 +375,9 @@ impl<'e> Evaluator<'e, '_> {
                 continue;
             }
             subject.rule_name = tables.text(rule.name);
-            let Some(judgement) = self.evaluate_rule(rule, &subject) else { continue };
+            let Some(judgement) = self.evaluate_rule(rule, &subject) else {
+                continue;
+            };
             policy_done = policy.flags & PolicyFlags::APPLY_ONE != 0
                 && matches!(judgement.status, Status::Pass | Status::Fail);
             if self.record(number, rule, policy, &subject, judgement) {
@@ -353,17 +418,27 @@ impl<'e> Evaluator<'e, '_> {
             return true;
         }
         let namespace = self.tables.text(policy.namespace);
-        [self.objects.new, self.objects.old].into_iter().flatten().all(|object| {
-            let subject = subject_facts(&self.view, object);
-            subject.kind != "Namespace" && !subject.namespace.is_empty() && subject.namespace == namespace
-        })
+        [self.objects.new, self.objects.old]
+            .into_iter()
+            .flatten()
+            .all(|object| {
+                let subject = subject_facts(&self.view, object);
+                subject.kind != "Namespace"
+                    && !subject.namespace.is_empty()
+                    && subject.namespace == namespace
+            })
     }
 
     fn scene<'s>(&self, subject: &'s Subject<'s>, request: &'s RequestFacts<'s>) -> Scene<'s>
     where
         'e: 's,
     {
-        Scene { tables: self.tables, view: self.view, subject, request }
+        Scene {
+            tables: self.tables,
+            view: self.view,
+            subject,
+            request,
+        }
     }
 
     /// Runs a block under the limits of one rule.
@@ -407,12 +482,19 @@ impl<'e> Evaluator<'e, '_> {
         if judgement.status != Status::Fail || !self.old_object_fails(rule) {
             return judgement;
         }
-        self.fixed(Status::Skip, "skipping the rule evaluation as pre-existing violations are allowed")
+        self.fixed(
+            Status::Skip,
+            "skipping the rule evaluation as pre-existing violations are allowed",
+        )
     }
 
     fn old_object_fails(&mut self, rule: &Rule) -> bool {
-        let Some(old) = self.objects.old else { return false };
-        let Ok(kind) = kind_of(&self.view, old) else { return false };
+        let Some(old) = self.objects.old else {
+            return false;
+        };
+        let Ok(kind) = kind_of(&self.view, old) else {
+            return false;
+        };
         let mut subject = subject_facts(&self.view, old);
         subject.rule_name = self.tables.text(rule.name);
         let facts = RequestFacts {
@@ -426,7 +508,8 @@ impl<'e> Evaluator<'e, '_> {
         };
         let scene = self.scene(&subject, &facts);
         self.machine.change_subject();
-        let matched = self.run_block(|machine| machine.check(rule.match_block.get(), scene)) == Ending::Matched;
+        let matched = self.run_block(|machine| machine.check(rule.match_block.get(), scene))
+            == Ending::Matched;
         let fails = matched && {
             let ending = self.run_block(|machine| machine.check(rule.body_block.get(), scene));
             let mark = self.text.len();
@@ -443,10 +526,20 @@ impl<'e> Evaluator<'e, '_> {
     fn judge(&mut self, rule: &Rule, ending: Ending, scene: Scene<'_>) -> Judgement {
         match ending {
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
-            Ending::Alternative(index) => Judgement::plain(Status::Pass, Message::AlternativePassed(index)),
+            Ending::Alternative(index) => {
+                Judgement::plain(Status::Pass, Message::AlternativePassed(index))
+            }
             Ending::Text { status, text } => {
-                let status = if status == 0 { Status::Pass } else { Status::Error };
-                let text = self.tables.texts.get(text as usize).map_or("", |&text| self.tables.text(text));
+                let status = if status == 0 {
+                    Status::Pass
+                } else {
+                    Status::Error
+                };
+                let text = self
+                    .tables
+                    .texts
+                    .get(text as usize)
+                    .map_or("", |&text| self.tables.text(text));
                 self.fixed(status, text)
             }
             Ending::Deny => self.judge_deny(rule, scene),
@@ -474,7 +567,10 @@ impl<'e> Evaluator<'e, '_> {
         let start = self.text.len();
         write(self.text);
         truncate(self.text, start + self.limits.message_bytes);
-        TextRange { start: start as u32, end: self.text.len() as u32 }
+        TextRange {
+            start: start as u32,
+            end: self.text.len() as u32,
+        }
     }
 
     /// Sheet 01, section 8.1.
@@ -498,11 +594,18 @@ impl<'e> Evaluator<'e, '_> {
             Ending::Error(kind) if kind.is_skip() => self.fixed(Status::Skip, &explanation.text),
             Ending::Error(kind) => {
                 let pathless = explanation.is_pathless(kind);
-                let status = if pathless { Status::Error } else { Status::Fail };
+                let status = if pathless {
+                    Status::Error
+                } else {
+                    Status::Fail
+                };
                 let name = scene.subject.rule_name;
                 let detail = match message_kind(rule) {
                     MessageKind::Unresolvable => {
-                        format!("variables substitution error in rule {name} execution error: {}", explanation.text)
+                        format!(
+                            "variables substitution error in rule {name} execution error: {}",
+                            explanation.text
+                        )
                     }
                     _ if pathless => format!("rule {name} execution error: {}", explanation.text),
                     _ => format!("rule {name} failed at path {}", explanation.path),
@@ -518,7 +621,9 @@ impl<'e> Evaluator<'e, '_> {
                         "variables substitution error in rule {} execution error: {}",
                         scene.subject.rule_name, explanation.failed_alternatives
                     ),
-                    MessageKind::Absent | MessageKind::Text => explanation.failed_alternatives.clone(),
+                    MessageKind::Absent | MessageKind::Text => {
+                        explanation.failed_alternatives.clone()
+                    }
                 };
                 self.failure(rule, Status::Fail, &detail)
             }
@@ -527,7 +632,13 @@ impl<'e> Evaluator<'e, '_> {
         let judgement = if judgement.status == Status::Skip {
             judgement
         } else {
-            self.with_detail(judgement, &explanation.path, explanation.value.0, explanation.instruction, scene)
+            self.with_detail(
+                judgement,
+                &explanation.path,
+                explanation.value.0,
+                explanation.instruction,
+                scene,
+            )
         };
         // The buffers of the explanation are used again.
         self.machine.explanation = explanation;
@@ -560,7 +671,8 @@ impl<'e> Evaluator<'e, '_> {
     ) -> Judgement {
         judgement.instruction = instruction;
         judgement.path = self.render(|out| out.push_str(path));
-        let secret = scene.subject.is_secret && (path.starts_with("/data/") || path.starts_with("/stringData/"));
+        let secret = scene.subject.is_secret
+            && (path.starts_with("/data/") || path.starts_with("/stringData/"));
         judgement.found = self.render(|out| {
             let start = out.len();
             match scene.view.kind(value) {
@@ -579,13 +691,15 @@ impl<'e> Evaluator<'e, '_> {
 
     /// Sheet 01, section 11.1.
     fn is_enforced(&self, rule: &Rule, policy: &Policy, subject: &Subject<'_>) -> bool {
-        self.override_action(rule.overrides, subject).unwrap_or_else(|| {
-            if rule.flags & RuleFlags::OWN_ACTION != 0 {
-                rule.flags & RuleFlags::ENFORCE != 0
-            } else {
-                self.override_action(policy.overrides, subject).unwrap_or(policy.flags & PolicyFlags::ENFORCE != 0)
-            }
-        })
+        self.override_action(rule.overrides, subject)
+            .unwrap_or_else(|| {
+                if rule.flags & RuleFlags::OWN_ACTION != 0 {
+                    rule.flags & RuleFlags::ENFORCE != 0
+                } else {
+                    self.override_action(policy.overrides, subject)
+                        .unwrap_or(policy.flags & PolicyFlags::ENFORCE != 0)
+                }
+            })
     }
 
     /// The first override that holds for the object's namespace (section 11.2).
@@ -595,7 +709,11 @@ impl<'e> Evaluator<'e, '_> {
             .iter()
             .find(|entry| {
                 let in_namespaces = entry.namespaces.get() == NONE
-                    || wildcard_list_matches(entry.namespaces.get(), subject.namespace, self.tables);
+                    || wildcard_list_matches(
+                        entry.namespaces.get(),
+                        subject.namespace,
+                        self.tables,
+                    );
                 let selected = entry.selector.get() == NONE
                     || selector_matches(entry.selector.get(), self.tables, &labels);
                 in_namespaces && selected
@@ -613,12 +731,17 @@ const NOBODY: UserInfo<'static> = UserInfo {
 };
 
 fn message_kind(rule: &Rule) -> MessageKind {
-    MessageKind::ALL.get(usize::from(rule.message_kind)).copied().unwrap_or(MessageKind::Absent)
+    MessageKind::ALL
+        .get(usize::from(rule.message_kind))
+        .copied()
+        .unwrap_or(MessageKind::Absent)
 }
 
 /// Whether autogen replaces the rule for this kind.
 fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
-    Tables::range(tables.index_kinds, rule.dropped_kinds).iter().any(|&dropped| tables.text(dropped) == kind)
+    Tables::range(tables.index_kinds, rule.dropped_kinds)
+        .iter()
+        .any(|&dropped| tables.text(dropped) == kind)
 }
 
 /// Cuts a text at a character border.

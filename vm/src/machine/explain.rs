@@ -101,7 +101,11 @@ impl Explanation {
 
     pub(super) fn alternative_failed(&mut self, index: u32, kind: ErrorKind, rule: &str) {
         let pathless = self.is_pathless(kind);
-        let list = if kind.is_skip() { &mut self.skipped_alternatives } else { &mut self.failed_alternatives };
+        let list = if kind.is_skip() {
+            &mut self.skipped_alternatives
+        } else {
+            &mut self.failed_alternatives
+        };
         if !list.is_empty() {
             list.push(' ');
         }
@@ -166,16 +170,23 @@ impl Machine {
             Op::FailEmptyPattern => "pattern Array empty".into(),
             Op::FailExistence => format!("existence anchor validation failed at path {path}"),
             Op::FailExistencePattern => {
-                let kind = tables.texts.get(instruction.c.get() as usize).map_or("", |&text| tables.text(text));
+                let kind = tables
+                    .texts
+                    .get(instruction.c.get() as usize)
+                    .map_or("", |&text| tables.text(text));
                 if instruction.b == 0 {
-                    format!("invalid pattern type {kind}: Pattern has to be of list to compare against resource")
+                    format!(
+                        "invalid pattern type {kind}: Pattern has to be of list to compare against resource"
+                    )
                 } else {
                     format!(
                         "invalid pattern type {kind}: Pattern has to be of type map to compare against items in resource"
                     )
                 }
             }
-            Op::FailNegation => format!("negation anchor matched in resource: {path} is not allowed"),
+            Op::FailNegation => {
+                format!("negation anchor matched in resource: {path} is not allowed")
+            }
             Op::FailConditional => MISSING_CONDITIONAL.into(),
             // No other operation fails.
             _ => String::new(),
@@ -209,23 +220,29 @@ impl Machine {
             Anchor::Conditional if value.is_missing() => MISSING_CONDITIONAL.into(),
             Anchor::Conditional => format!("conditional anchor mismatch: {}", leaf_text()),
             Anchor::Global => format!("global anchor mismatch: {}", leaf_text()),
-            Anchor::Negation => format!("negation anchor matched in resource: {path} is not allowed"),
+            Anchor::Negation => {
+                format!("negation anchor matched in resource: {path} is not allowed")
+            }
             Anchor::Existence if scene.view.kind(value) == Some(Kind::List) => {
-                "invalid pattern type string: Pattern has to be of list to compare against resource".into()
+                "invalid pattern type string: Pattern has to be of list to compare against resource"
+                    .into()
             }
             Anchor::Existence => format!(
                 "invalid resource type {}: Existence ^ () anchor can be used only on list/array type resource",
                 go_type(&scene.view, value)
             ),
         };
-        let at_parent = kind == ErrorKind::Plain && anchor == Anchor::None && leaf_is_star(leaf, scene);
+        let at_parent =
+            kind == ErrorKind::Plain && anchor == Anchor::None && leaf_is_star(leaf, scene);
         explanation.path = if at_parent { parent } else { path };
     }
 
     /// The path of an instruction's error, with the indices that its loops have now.
     fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
         let mut path = String::new();
-        let Some(site) = scene.tables.site(instruction) else { return path };
+        let Some(site) = scene.tables.site(instruction) else {
+            return path;
+        };
         for segment in kpvm_format::Tables::range(scene.tables.path_segments, site.path) {
             match segment.loop_slot.get() {
                 NONE => path.push_str(scene.tables.text(segment.text)),
@@ -239,14 +256,23 @@ impl Machine {
     }
 }
 
-const MISSING_CONDITIONAL: &str = "conditional anchor mismatch: conditional anchor key doesn't exist in the resource";
+const MISSING_CONDITIONAL: &str =
+    "conditional anchor mismatch: conditional anchor key doesn't exist in the resource";
 
 fn leaf_is_star(leaf: u32, scene: Scene<'_>) -> bool {
-    scene.tables.leaves.get(leaf as usize).is_some_and(|leaf| scene.tables.text(leaf.text) == "*")
+    scene
+        .tables
+        .leaves
+        .get(leaf as usize)
+        .is_some_and(|leaf| scene.tables.text(leaf.text) == "*")
 }
 
 fn mismatch(leaf: u32, value: NodeId, path: &str, scene: Scene<'_>) -> String {
-    let pattern = scene.tables.leaves.get(leaf as usize).map_or("", |leaf| scene.tables.text(leaf.text));
+    let pattern = scene
+        .tables
+        .leaves
+        .get(leaf as usize)
+        .map_or("", |leaf| scene.tables.text(leaf.text));
     let mut text = String::from("resource value '");
     if scene.subject.is_secret && (path.starts_with("/data/") || path.starts_with("/stringData/")) {
         text.push_str("***");
@@ -309,7 +335,13 @@ pub(crate) fn render_go_value(view: &View<'_>, value: NodeId, out: &mut String) 
             Some(Kind::List) => {
                 out.push('[');
                 steps.push(Step::Text("]"));
-                for (index, item) in view.children(value).enumerate().collect::<Vec<_>>().into_iter().rev() {
+                for (index, item) in view
+                    .children(value)
+                    .enumerate()
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .rev()
+                {
                     steps.push(Step::Value(item));
                     if index > 0 {
                         steps.push(Step::Text(" "));

@@ -13,21 +13,31 @@ use crate::scalar::wildcard;
 
 /// Whether the value satisfies the predicate; every item of a list must.
 pub(super) fn holds(leaf: u32, value: NodeId, scene: Scene<'_>) -> bool {
-    let Some(leaf) = scene.tables.leaves.get(leaf as usize) else { return false };
+    let Some(leaf) = scene.tables.leaves.get(leaf as usize) else {
+        return false;
+    };
     let view = &scene.view;
     if view.kind(value) == Some(Kind::List) {
-        return view.children(value).all(|item| scalar_holds(leaf, item, view, scene.tables));
+        return view
+            .children(value)
+            .all(|item| scalar_holds(leaf, item, view, scene.tables));
     }
     scalar_holds(leaf, value, view, scene.tables)
 }
 
 fn scalar_holds(leaf: &table::Leaf, value: NodeId, view: &View<'_>, tables: &Tables<'_>) -> bool {
-    let Some(value) = scalar(value, view) else { return false };
+    let Some(value) = scalar(value, view) else {
+        return false;
+    };
     let bits = leaf.value.get();
     match LeafKind::ALL.get(usize::from(leaf.kind)) {
         Some(LeafKind::Null) => matches!(
             value,
-            Scalar::Null | Scalar::Bool(false) | Scalar::Int(0) | Scalar::Float(0.0) | Scalar::String("")
+            Scalar::Null
+                | Scalar::Bool(false)
+                | Scalar::Int(0)
+                | Scalar::Float(0.0)
+                | Scalar::String("")
         ),
         Some(LeafKind::Bool) => value == Scalar::Bool(bits != 0),
         Some(LeafKind::Int) => int_holds(bits as i64, value),
@@ -76,10 +86,20 @@ fn string_holds(leaf: &table::Leaf, value: Scalar<'_>, tables: &Tables<'_>) -> b
     let operand = ScalarOperand::new(value);
     Tables::range(tables.alternatives, leaf.alternatives)
         .iter()
-        .any(|&alternative| conjunction_holds(Tables::range(tables.comparisons, alternative), &operand, tables))
+        .any(|&alternative| {
+            conjunction_holds(
+                Tables::range(tables.comparisons, alternative),
+                &operand,
+                tables,
+            )
+        })
 }
 
-fn conjunction_holds(comparisons: &[table::Comparison], value: &ScalarOperand<'_>, tables: &Tables<'_>) -> bool {
+fn conjunction_holds(
+    comparisons: &[table::Comparison],
+    value: &ScalarOperand<'_>,
+    tables: &Tables<'_>,
+) -> bool {
     // `either` carries the first half of an outside range to the second.
     let mut either = false;
     for comparison in comparisons {
@@ -94,7 +114,11 @@ fn conjunction_holds(comparisons: &[table::Comparison], value: &ScalarOperand<'_
     true
 }
 
-fn comparison_holds(record: &table::Comparison, value: &ScalarOperand<'_>, tables: &Tables<'_>) -> bool {
+fn comparison_holds(
+    record: &table::Comparison,
+    value: &ScalarOperand<'_>,
+    tables: &Tables<'_>,
+) -> bool {
     let operand = tables.text(record.operand);
     let (Some(&operator), Some(&class)) = (
         Operator::ALL.get(usize::from(record.operator)),
@@ -109,7 +133,10 @@ fn comparison_holds(record: &table::Comparison, value: &ScalarOperand<'_>, table
         return match operator {
             Operator::Equal => wildcard::matches_class(class, operand, text),
             Operator::NotEqual => !wildcard::matches_class(class, operand, text),
-            Operator::Greater | Operator::GreaterOrEqual | Operator::Less | Operator::LessOrEqual => false,
+            Operator::Greater
+            | Operator::GreaterOrEqual
+            | Operator::Less
+            | Operator::LessOrEqual => false,
         };
     }
     let duration = (record.flags & ComparisonFlags::DURATION != 0).then(|| record.duration.get());

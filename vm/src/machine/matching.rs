@@ -56,25 +56,41 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: Scene<'_>) -> bool {
         Op::MatchOperations => flag & request.operation != 0,
         Op::MatchNames => wildcard_list_matches(entry, subject.name, tables),
         Op::MatchNamespaces => {
-            let namespace = if subject.kind == "Namespace" { subject.name } else { subject.namespace };
+            let namespace = if subject.kind == "Namespace" {
+                subject.name
+            } else {
+                subject.namespace
+            };
             wildcard_list_matches(entry, namespace, tables)
         }
         Op::MatchAnnotations => annotations_match(entry, scene),
-        Op::MatchSelector => {
-            selector_matches(entry, tables, &SelectorLabels::Document(&scene.view, subject.labels))
-        }
+        Op::MatchSelector => selector_matches(
+            entry,
+            tables,
+            &SelectorLabels::Document(&scene.view, subject.labels),
+        ),
         Op::MatchNamespaceSelector => {
             if subject.kind == "Namespace" {
                 false
             } else if subject.kind.is_empty() && flag == 0 {
                 true
             } else {
-                selector_matches(entry, tables, &SelectorLabels::Pairs(request.namespace_labels))
+                selector_matches(
+                    entry,
+                    tables,
+                    &SelectorLabels::Pairs(request.namespace_labels),
+                )
             }
         }
-        Op::MatchRoles => request.user.is_some_and(|user| lists_meet(entry, user.roles, tables)),
-        Op::MatchClusterRoles => request.user.is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
-        Op::MatchSubjects => request.user.is_some_and(|user| subjects_match(entry, &user, tables)),
+        Op::MatchRoles => request
+            .user
+            .is_some_and(|user| lists_meet(entry, user.roles, tables)),
+        Op::MatchClusterRoles => request
+            .user
+            .is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
+        Op::MatchSubjects => request
+            .user
+            .is_some_and(|user| subjects_match(entry, &user, tables)),
         Op::JumpIfNoUser => request.user.is_some(),
         // `execute` hands over the operations above only.
         _ => false,
@@ -82,33 +98,49 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: Scene<'_>) -> bool {
 }
 
 fn kinds_match(list: u32, tables: &Tables<'_>, request: &RequestFacts<'_>) -> bool {
-    let range = tables.kind_lists.get(list as usize).copied().unwrap_or(Range::EMPTY);
+    let range = tables
+        .kind_lists
+        .get(list as usize)
+        .copied()
+        .unwrap_or(Range::EMPTY);
     // Ephemeral containers are a change of the Pod itself (section 4.1).
     let ephemeral = request.subresource == "ephemeralcontainers"
         && request.group.is_empty()
         && request.version == "v1"
         && request.kind == "Pod";
-    Tables::range(tables.kind_selectors, range).iter().any(|selector| {
-        let holds = |pattern, text: &str| wildcard::matches(tables.text(pattern).as_bytes(), text.as_bytes());
-        holds(selector.kind, request.kind)
-            && holds(selector.group, request.group)
-            && holds(selector.version, request.version)
-            && (holds(selector.subresource, request.subresource) || ephemeral)
-    })
+    Tables::range(tables.kind_selectors, range)
+        .iter()
+        .any(|selector| {
+            let holds = |pattern, text: &str| {
+                wildcard::matches(tables.text(pattern).as_bytes(), text.as_bytes())
+            };
+            holds(selector.kind, request.kind)
+                && holds(selector.group, request.group)
+                && holds(selector.version, request.version)
+                && (holds(selector.subresource, request.subresource) || ephemeral)
+        })
 }
 
 /// Whether one wildcard of a list describes the text.
 pub(crate) fn wildcard_list_matches(list: u32, text: &str, tables: &Tables<'_>) -> bool {
-    tables.text_list(list).any(|pattern| wildcard::matches(pattern.as_bytes(), text.as_bytes()))
+    tables
+        .text_list(list)
+        .any(|pattern| wildcard::matches(pattern.as_bytes(), text.as_bytes()))
 }
 
 fn annotations_match(list: u32, scene: Scene<'_>) -> bool {
     let tables = scene.tables;
-    let range = tables.pair_lists.get(list as usize).copied().unwrap_or(Range::EMPTY);
+    let range = tables
+        .pair_lists
+        .get(list as usize)
+        .copied()
+        .unwrap_or(Range::EMPTY);
     let labels = SelectorLabels::Document(&scene.view, scene.subject.annotations);
-    Tables::range(tables.pairs, range)
-        .iter()
-        .all(|pair| labels.find_wildcard(tables.text(pair.key), tables.text(pair.value)).is_some())
+    Tables::range(tables.pairs, range).iter().all(|pair| {
+        labels
+            .find_wildcard(tables.text(pair.key), tables.text(pair.value))
+            .is_some()
+    })
 }
 
 fn lists_meet(list: u32, values: &[&str], tables: &Tables<'_>) -> bool {
@@ -116,9 +148,14 @@ fn lists_meet(list: u32, values: &[&str], tables: &Tables<'_>) -> bool {
 }
 
 fn subjects_match(list: u32, user: &crate::engine::UserInfo<'_>, tables: &Tables<'_>) -> bool {
-    let range = tables.subject_lists.get(list as usize).copied().unwrap_or(Range::EMPTY);
+    let range = tables
+        .subject_lists
+        .get(list as usize)
+        .copied()
+        .unwrap_or(Range::EMPTY);
     Tables::range(tables.subjects, range).iter().any(|subject| {
-        let holds = |text: &str| wildcard::matches(tables.text(subject.name).as_bytes(), text.as_bytes());
+        let holds =
+            |text: &str| wildcard::matches(tables.text(subject.name).as_bytes(), text.as_bytes());
         match SubjectKind::ALL.get(usize::from(subject.kind)) {
             Some(SubjectKind::User) => holds(user.username),
             Some(SubjectKind::Group) => user.groups.iter().any(|group| holds(group)),
@@ -142,14 +179,18 @@ impl<'l> SelectorLabels<'l> {
                 let value = view.get_text(*map, key.as_bytes());
                 (view.kind(value) == Some(Kind::String)).then(|| view.str(value))
             }
-            SelectorLabels::Pairs(pairs) => pairs.iter().find(|(name, _)| *name == key).map(|&(_, value)| value),
+            SelectorLabels::Pairs(pairs) => pairs
+                .iter()
+                .find(|(name, _)| *name == key)
+                .map(|&(_, value)| value),
         }
     }
 
     /// The first label, by key, that a pair of wildcards describes.
     fn find_wildcard(&self, key: &str, value: &str) -> Option<(&'l str, &'l str)> {
         let fits = |(name, text): &(&str, &str)| {
-            wildcard::matches(key.as_bytes(), name.as_bytes()) && wildcard::matches(value.as_bytes(), text.as_bytes())
+            wildcard::matches(key.as_bytes(), name.as_bytes())
+                && wildcard::matches(value.as_bytes(), text.as_bytes())
         };
         match self {
             SelectorLabels::Document(view, map) => view
@@ -164,37 +205,57 @@ impl<'l> SelectorLabels<'l> {
 }
 
 /// Section 5.4: wildcard pairs take a label's place, then the selector is Kubernetes'.
-pub(crate) fn selector_matches(selector: u32, tables: &Tables<'_>, labels: &SelectorLabels<'_>) -> bool {
-    let Some(selector) = tables.selectors.get(selector as usize) else { return false };
+pub(crate) fn selector_matches(
+    selector: u32,
+    tables: &Tables<'_>,
+    labels: &SelectorLabels<'_>,
+) -> bool {
+    let Some(selector) = tables.selectors.get(selector as usize) else {
+        return false;
+    };
     if selector.malformed != 0 {
         return false;
     }
-    let labels_hold = Tables::range(tables.pairs, selector.labels).iter().all(|pair| {
-        let (key, value) = (tables.text(pair.key), tables.text(pair.value));
-        if wildcard::contains_wildcard(key) || wildcard::contains_wildcard(value) {
-            // Without a label that fits, `*` and `?` become `0`: such a label is hardly there.
-            match labels.find_wildcard(key, value) {
-                Some((key, value)) => labels::is_valid_key(key) && labels::is_valid_value(value),
-                None => {
-                    let literal = |text: &str| text.replace(['*', '?'], "0");
-                    let (key, value) = (literal(key), literal(value));
-                    labels::is_valid_key(&key) && labels::is_valid_value(&value) && labels.get(&key) == Some(&value)
+    let labels_hold = Tables::range(tables.pairs, selector.labels)
+        .iter()
+        .all(|pair| {
+            let (key, value) = (tables.text(pair.key), tables.text(pair.value));
+            if wildcard::contains_wildcard(key) || wildcard::contains_wildcard(value) {
+                // Without a label that fits, `*` and `?` become `0`: such a label is hardly there.
+                match labels.find_wildcard(key, value) {
+                    Some((key, value)) => {
+                        labels::is_valid_key(key) && labels::is_valid_value(value)
+                    }
+                    None => {
+                        let literal = |text: &str| text.replace(['*', '?'], "0");
+                        let (key, value) = (literal(key), literal(value));
+                        labels::is_valid_key(&key)
+                            && labels::is_valid_value(&value)
+                            && labels.get(&key) == Some(&value)
+                    }
                 }
+            } else {
+                labels.get(key) == Some(value)
             }
-        } else {
-            labels.get(key) == Some(value)
-        }
-    });
+        });
     labels_hold
-        && Tables::range(tables.requirements, selector.requirements).iter().all(|requirement| {
-            let found = labels.get(tables.text(requirement.key));
-            let listed = || found.is_some_and(|found| tables.text_list(requirement.values.get()).any(|text| text == found));
-            match RequirementOperator::ALL.get(usize::from(requirement.operator)) {
-                Some(RequirementOperator::In) => listed(),
-                Some(RequirementOperator::NotIn) => found.is_none() || !listed(),
-                Some(RequirementOperator::Exists) => found.is_some(),
-                Some(RequirementOperator::DoesNotExist) => found.is_none(),
-                None => false,
-            }
-        })
+        && Tables::range(tables.requirements, selector.requirements)
+            .iter()
+            .all(|requirement| {
+                let found = labels.get(tables.text(requirement.key));
+                let listed = || {
+                    found.is_some_and(|found| {
+                        tables
+                            .text_list(requirement.values.get())
+                            .any(|text| text == found)
+                    })
+                };
+                match RequirementOperator::ALL.get(usize::from(requirement.operator)) {
+                    Some(RequirementOperator::In) => listed(),
+                    Some(RequirementOperator::NotIn) => found.is_none() || !listed(),
+                    Some(RequirementOperator::Exists) => found.is_some(),
+                    Some(RequirementOperator::DoesNotExist) => found.is_none(),
+                    None => false,
+                }
+            })
 }

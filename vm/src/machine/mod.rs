@@ -18,7 +18,9 @@ use kpvm_format::table::NONE;
 use crate::document::{NodeId, View};
 
 pub(crate) use explain::{Explanation, render_go_value};
-pub(crate) use matching::{RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches};
+pub(crate) use matching::{
+    RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
+};
 
 /// Kind of the error that a check ended with; typed here, found by searching texts in
 /// Kyverno (sheet 02, section 3.5).
@@ -146,7 +148,13 @@ impl Machine {
             registers: Box::new([NodeId::MISSING; 256]),
             loops: [LoopState::default(); kpvm_format::MAX_LOOP_DEPTH],
             folds: Box::new([FoldState::default(); 256]),
-            paths: vec![CachedPath { stamp: 0, node: NodeId::MISSING }; paths],
+            paths: vec![
+                CachedPath {
+                    stamp: 0,
+                    node: NodeId::MISSING
+                };
+                paths
+            ],
             stamp: 0,
             error: ErrorKind::Plain,
             any_alternative_failed: false,
@@ -160,7 +168,10 @@ impl Machine {
     pub(crate) fn change_subject(&mut self) {
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
-            self.paths.fill(CachedPath { stamp: 0, node: NodeId::MISSING });
+            self.paths.fill(CachedPath {
+                stamp: 0,
+                node: NodeId::MISSING,
+            });
             self.stamp = 1;
         }
     }
@@ -195,13 +206,20 @@ impl Machine {
         self.execute::<E>(code, first, scene)
     }
 
-    fn execute<E: Explain>(&mut self, code: &[Instruction], first: u32, scene: Scene<'_>) -> Ending {
+    fn execute<E: Explain>(
+        &mut self,
+        code: &[Instruction],
+        first: u32,
+        scene: Scene<'_>,
+    ) -> Ending {
         let view = &scene.view;
         let mut position = 0usize;
         // INVARIANT: the verifier checked every operand; what is out of range anyway
         // ends the run as if it had run out of fuel.
         while let Some(instruction) = code.get(position) {
-            let Some(op) = Op::decode(instruction.op) else { break };
+            let Some(op) = Op::decode(instruction.op) else {
+                break;
+            };
             if self.fuel == 0 {
                 break;
             }
@@ -237,11 +255,15 @@ impl Machine {
                     continue;
                 }
                 Op::RequireMap => (!is_map(view, value)).then_some(ErrorKind::Plain),
-                Op::RequireList | Op::RequireExistenceList => (!is_list(view, value)).then_some(ErrorKind::Plain),
+                Op::RequireList | Op::RequireExistenceList => {
+                    (!is_list(view, value)).then_some(ErrorKind::Plain)
+                }
                 Op::RequirePresent => is_null(view, value).then_some(ErrorKind::Plain),
                 Op::RequireLength => (view.len(value) < c as usize).then_some(ErrorKind::Plain),
                 Op::TestLeaf => (!leaf::holds(c, value, scene)).then_some(ErrorKind::Plain),
-                Op::FailEmptyPattern | Op::FailExistence | Op::FailExistencePattern => Some(ErrorKind::Plain),
+                Op::FailEmptyPattern | Op::FailExistence | Op::FailExistencePattern => {
+                    Some(ErrorKind::Plain)
+                }
                 Op::FailNegation => Some(ErrorKind::Negation),
                 Op::FailConditional => Some(ErrorKind::Conditional),
                 Op::WrapConditional => {
@@ -263,7 +285,11 @@ impl Machine {
                 Op::RecordAnchor => {
                     if E::ON {
                         let present = !view.get(value, SymbolId(c)).is_missing();
-                        let text = scene.tables.texts.get(target).map_or("", |&text| scene.tables.text(text));
+                        let text = scene
+                            .tables
+                            .texts
+                            .get(target)
+                            .map_or("", |&text| scene.tables.text(text));
                         self.explanation.record_anchor(text, present);
                     }
                     continue;
@@ -273,7 +299,9 @@ impl Machine {
                     continue;
                 }
                 Op::TestTags => {
-                    if let Some(kind) = self.test_tags::<E>(c, value, first + position as u32 - 1, scene) {
+                    if let Some(kind) =
+                        self.test_tags::<E>(c, value, first + position as u32 - 1, scene)
+                    {
                         self.error = kind;
                         position = target;
                     }
@@ -310,9 +338,15 @@ impl Machine {
                 }
                 Op::LoopBegin => {
                     let list = view.children(self.registers[usize::from(b)]);
-                    let Some(state) = self.loops.get_mut(usize::from(a)) else { break };
+                    let Some(state) = self.loops.get_mut(usize::from(a)) else {
+                        break;
+                    };
                     let item = list.at(0);
-                    *state = LoopState { next: item.0.wrapping_add(1), end: item.0.wrapping_add(list.len() as u32), index: 0 };
+                    *state = LoopState {
+                        next: item.0.wrapping_add(1),
+                        end: item.0.wrapping_add(list.len() as u32),
+                        index: 0,
+                    };
                     if item.is_missing() {
                         position = target;
                     } else {
@@ -321,7 +355,9 @@ impl Machine {
                     continue;
                 }
                 Op::LoopNext => {
-                    let Some(state) = self.loops.get_mut(usize::from(a)) else { break };
+                    let Some(state) = self.loops.get_mut(usize::from(a)) else {
+                        break;
+                    };
                     if state.next < state.end {
                         self.registers[usize::from(instruction.e)] = NodeId(state.next);
                         state.next += 1;
@@ -333,7 +369,8 @@ impl Machine {
                 Op::AlternativeFailed => {
                     self.any_alternative_failed |= !self.error.is_skip();
                     if E::ON {
-                        self.explanation.alternative_failed(c, self.error, scene.subject.rule_name);
+                        self.explanation
+                            .alternative_failed(c, self.error, scene.subject.rule_name);
                     }
                     continue;
                 }
@@ -341,7 +378,9 @@ impl Machine {
                 Op::ReturnAlternative => return Ending::Alternative(c),
                 Op::ReturnError => return Ending::Error(self.error),
                 Op::ReturnAlternativesFailed => {
-                    return Ending::AlternativesFailed { any_failed: self.any_alternative_failed };
+                    return Ending::AlternativesFailed {
+                        any_failed: self.any_alternative_failed,
+                    };
                 }
                 Op::ReturnDeny => return Ending::Deny,
                 Op::ReturnText => return Ending::Text { status: b, text: c },
@@ -378,8 +417,10 @@ impl Machine {
 
     /// The value at a static path, found once for each subject.
     fn load_path(&mut self, path: u32, scene: Scene<'_>) -> NodeId {
-        let (Some(&cached), Some(entry)) = (self.paths.get(path as usize), scene.tables.paths.get(path as usize))
-        else {
+        let (Some(&cached), Some(entry)) = (
+            self.paths.get(path as usize),
+            scene.tables.paths.get(path as usize),
+        ) else {
             return NodeId::MISSING;
         };
         if cached.stamp == self.stamp {
@@ -392,7 +433,10 @@ impl Machine {
         };
         let node = scene.view.get(parent, SymbolId(entry.symbol.get()));
         if let Some(slot) = self.paths.get_mut(path as usize) {
-            *slot = CachedPath { stamp: self.stamp, node };
+            *slot = CachedPath {
+                stamp: self.stamp,
+                node,
+            };
         }
         node
     }

@@ -25,17 +25,25 @@ impl ExpandedTags {
     }
 
     fn get(&self, entry: u32) -> Option<NodeId> {
-        self.chosen.iter().find(|(number, _)| *number == entry).map(|&(_, node)| node)
+        self.chosen
+            .iter()
+            .find(|(number, _)| *number == entry)
+            .map(|&(_, node)| node)
     }
 
     /// Chooses keys for the entries of a pattern that have none yet.
     pub(super) fn expand(&mut self, pattern: u32, map: NodeId, scene: Scene<'_>) {
-        let Some(pattern) = scene.tables.tag_patterns.get(pattern as usize) else { return };
+        let Some(pattern) = scene.tables.tag_patterns.get(pattern as usize) else {
+            return;
+        };
         let view = &scene.view;
         let metadata = view.get(map, SymbolId(pattern.metadata.get()));
         let tags = view.get(metadata, SymbolId(pattern.tag.get()));
         let start = pattern.entries.start.get();
-        for (offset, entry) in Tables::range(scene.tables.tag_entries, pattern.entries).iter().enumerate() {
+        for (offset, entry) in Tables::range(scene.tables.tag_entries, pattern.entries)
+            .iter()
+            .enumerate()
+        {
             let number = start + offset as u32;
             if entry.wildcard == 0 || self.get(number).is_some() {
                 continue;
@@ -69,7 +77,11 @@ impl Entry<'_> {
             Anchor::None | Anchor::AddIfNotPresent => 2,
         };
         let by_text = (self.anchor.modifier(), self.key).cmp(&(other.anchor.modifier(), other.key));
-        class(self).cmp(&class(other)).then(if class(self) == 1 { by_text.reverse() } else { by_text })
+        class(self).cmp(&class(other)).then(if class(self) == 1 {
+            by_text.reverse()
+        } else {
+            by_text
+        })
     }
 }
 
@@ -92,8 +104,11 @@ impl Machine {
         let records = Tables::range(scene.tables.tag_entries, pattern.entries);
         let start = pattern.entries.start.get();
         let entry = |index: usize, record| self.expanded_entry(start + index as u32, record, scene);
-        let mut entries: smallvec::SmallVec<[Entry<'_>; 8]> =
-            records.iter().enumerate().map(|(index, record)| entry(index, record)).collect();
+        let mut entries: smallvec::SmallVec<[Entry<'_>; 8]> = records
+            .iter()
+            .enumerate()
+            .map(|(index, record)| entry(index, record))
+            .collect();
         entries.sort_by(Entry::order);
         let mut fold = FoldState::default();
         let mut skips = String::new();
@@ -102,7 +117,10 @@ impl Machine {
             if E::ON {
                 self.record_tag(entry, value);
             }
-            let grouped = !matches!(entry.anchor, Anchor::None | Anchor::Global | Anchor::AddIfNotPresent);
+            let grouped = !matches!(
+                entry.anchor,
+                Anchor::None | Anchor::Global | Anchor::AddIfNotPresent
+            );
             if !grouped && fold.skipped {
                 // The group of anchored keys ends in front of the first other key.
                 if !fold.applied || fold.direct {
@@ -115,7 +133,15 @@ impl Machine {
                 continue;
             };
             if E::ON {
-                self.explain_tag(entry.anchor, entry.key, entry.record.leaf.get(), value, kind, instruction, scene);
+                self.explain_tag(
+                    entry.anchor,
+                    entry.key,
+                    entry.record.leaf.get(),
+                    value,
+                    kind,
+                    instruction,
+                    scene,
+                );
             }
             if !grouped {
                 return Some(kind);
@@ -140,12 +166,19 @@ impl Machine {
     }
 
     fn expanded_entry<'e>(&self, number: u32, record: &'e TagEntry, scene: Scene<'e>) -> Entry<'e> {
-        let anchor = Anchor::ALL.get(usize::from(record.anchor)).copied().unwrap_or(Anchor::None);
+        let anchor = Anchor::ALL
+            .get(usize::from(record.anchor))
+            .copied()
+            .unwrap_or(Anchor::None);
         let key = match self.tags.get(number) {
             Some(member) => scene.view.key_str(member),
             None => scene.tables.text(record.key),
         };
-        Entry { record, anchor, key }
+        Entry {
+            record,
+            anchor,
+            key,
+        }
     }
 
     fn record_tag(&mut self, entry: &Entry<'_>, value: NodeId) {
@@ -169,7 +202,11 @@ fn test_entry(entry: &Entry<'_>, value: NodeId, scene: &Scene<'_>) -> Outcome {
         Anchor::Existence => (value.is_missing(), ErrorKind::Plain),
         Anchor::Global => (value.is_missing() || leaf_holds(), ErrorKind::Global),
     };
-    if holds { Outcome::Holds } else { Outcome::Fails(kind) }
+    if holds {
+        Outcome::Holds
+    } else {
+        Outcome::Fails(kind)
+    }
 }
 
 fn is_null(view: &View<'_>, node: NodeId) -> bool {

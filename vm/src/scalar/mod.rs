@@ -11,7 +11,7 @@ pub mod pattern_string;
 pub mod quantity;
 pub mod wildcard;
 
+pub use kpvm_format::table::{Operator, WildcardClass};
 pub use leaf::LeafPattern;
-pub use pattern_string::{Comparison, Conjunct, Operator, Scalar, ScalarOperand, StringPattern};
+pub use pattern_string::{Comparison, Conjunct, Scalar, ScalarOperand, StringPattern};
 pub use quantity::Quantity;
-pub use wildcard::WildcardClass;

@@ -8,6 +8,7 @@
 //! match a string pattern and never get here.
 
 use std::cell::OnceCell;
+#[cfg(test)]
 use std::cmp::Ordering;
 use std::fmt::Write;
 
@@ -16,7 +17,8 @@ use smallvec::SmallVec;
 use super::duration;
 use super::number::{self, FixedText, ShortText};
 use super::quantity::Quantity;
-use super::wildcard::{self, WildcardClass};
+use super::wildcard;
+use kpvm_format::table::{Operator, WildcardClass};
 
 /// A scalar of a resource, or the absence of one (sheet 02, section 1).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,55 +35,23 @@ pub enum Scalar<'v> {
     String(&'v str),
 }
 
-/// How a value is compared with an operand (sheet 02, section 6.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operator {
-    /// No operator, or the value itself.
-    Equal,
-    /// `!`
-    NotEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-}
-
-impl Operator {
-    /// Whether a value that stands in this order to the operand is accepted.
-    #[must_use]
-    pub fn accepts(self, value_to_operand: Ordering) -> bool {
-        match self {
-            Operator::Equal => value_to_operand.is_eq(),
-            Operator::NotEqual => value_to_operand.is_ne(),
-            Operator::Greater => value_to_operand.is_gt(),
-            Operator::GreaterOrEqual => value_to_operand.is_ge(),
-            Operator::Less => value_to_operand.is_lt(),
-            Operator::LessOrEqual => value_to_operand.is_le(),
-        }
+/// The operator at the beginning of a conjunct, and the text behind it.
+pub fn split_operator(conjunct: &str) -> (Operator, &str) {
+    const SIGNS: [(&str, Operator); 5] = [
+        (">=", Operator::GreaterOrEqual),
+        ("<=", Operator::LessOrEqual),
+        (">", Operator::Greater),
+        ("<", Operator::Less),
+        ("!", Operator::NotEqual),
+    ];
+    // A single byte is always a text: `>` is no operator without an operand.
+    if conjunct.len() < 2 {
+        return (Operator::Equal, conjunct);
     }
-
-    /// The operator at the beginning of a conjunct, and the text behind it.
-    fn split(conjunct: &str) -> (Operator, &str) {
-        const SIGNS: [(&str, Operator); 5] = [
-            (">=", Operator::GreaterOrEqual),
-            ("<=", Operator::LessOrEqual),
-            (">", Operator::Greater),
-            ("<", Operator::Less),
-            ("!", Operator::NotEqual),
-        ];
-        // A single byte is always a text: `>` is no operator without an operand.
-        if conjunct.len() < 2 {
-            return (Operator::Equal, conjunct);
-        }
-        SIGNS
-            .iter()
-            .find_map(|(sign, operator)| Some((*operator, conjunct.strip_prefix(sign)?)))
-            .unwrap_or((Operator::Equal, conjunct))
-    }
+    SIGNS
+        .iter()
+        .find_map(|(sign, operator)| Some((*operator, conjunct.strip_prefix(sign)?)))
+        .unwrap_or((Operator::Equal, conjunct))
 }
 
 /// One operand with its operator, and everything about the operand that does not
@@ -209,7 +179,7 @@ impl<'p> Conjunct<'p> {
     #[must_use]
     pub fn parse(text: &'p str) -> Conjunct<'p> {
         let text = text.trim_matches(' ');
-        let (operator, operand) = Operator::split(text);
+        let (operator, operand) = split_operator(text);
         if operator == Operator::Equal
             && let Some(range) = Range::parse(text)
         {
@@ -297,7 +267,7 @@ fn split_endpoint(text: &str) -> Option<(&str, &str)> {
 /// (`1-|5` is a range), although matching it as a pattern then splits it there.
 #[must_use]
 pub fn is_range(text: &str) -> bool {
-    Operator::split(text).0 == Operator::Equal
+    split_operator(text).0 == Operator::Equal
         && Range::parse(text).is_some_and(|range| !range.is_outside)
 }
 

@@ -6,28 +6,11 @@
 //! head before its first `*`, the tail after its last `*`, and the segments in
 //! between, each of which is taken at its leftmost place.
 
+use kpvm_format::table::WildcardClass;
 use memchr::memmem;
 
 /// The character that Go puts in the place of a byte that is not UTF-8.
 const REPLACEMENT: u32 = 0xFFFD;
-
-/// What kind of pattern a text is, so that the usual ones need no general search
-/// (sheet 02, section 8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WildcardClass {
-    /// No wildcard: the text itself.
-    Literal,
-    /// Nothing but `*`: every text.
-    Any,
-    /// `abc*`: texts that start so.
-    Prefix,
-    /// `*abc`: texts that end so.
-    Suffix,
-    /// `*abc*`: texts that hold this.
-    Contains,
-    /// Everything else.
-    General,
-}
 
 /// Whether a text holds a wildcard character (sheet 02, section 8).
 #[must_use]
@@ -87,7 +70,11 @@ pub fn matches_class(class: WildcardClass, pattern: &str, text: &str) -> bool {
 /// Bytes that are not UTF-8 count as one U+FFFD each, on both sides. Time is
 /// linear unless a segment between two `*` holds a `?`: see [`worst_steps`].
 #[must_use]
-pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub fn matches(pattern: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> bool {
+    bytes_match(pattern.as_ref(), text.as_ref())
+}
+
+fn bytes_match(pattern: &[u8], text: &[u8]) -> bool {
     let Some((head, rest)) = split_at_star(pattern, memchr::memchr(b'*', pattern)) else {
         return literal_end(pattern, text) == Some(text.len());
     };

@@ -8,7 +8,7 @@ use kpvm::tree::{Member, Tree, TreeValue};
 use super::Report;
 use crate::policy::model::{Filter, LabelRequirement, LabelSelector, Rule};
 use crate::policy::read::items;
-use crate::policy::wildcard_temp::matches;
+use kpvm::scalar::wildcard::matches;
 
 pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     let Some(exclude) = rule.tree.get("exclude").filter(|tree| !tree.is_null()) else {

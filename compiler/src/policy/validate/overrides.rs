@@ -7,7 +7,7 @@ use super::structure::span_at;
 use super::{Bodies, Report};
 use crate::policy::model::{FailureActionOverride, Policy, PolicyKind};
 use crate::policy::read::{field, items};
-use crate::policy::wildcard_temp::{contains_wildcard, matches};
+use kpvm::scalar::wildcard::{contains_wildcard, matches};
 
 pub(super) fn check(policy: &Policy, report: &mut Report<'_>) {
     if policy.kind == PolicyKind::Policy {

@@ -8,7 +8,7 @@ use super::{CheckedRule, CompileExpression, Report};
 use crate::policy::model::{Filter, MatchBlock, Policy};
 use crate::policy::read::{field, items, text_of};
 use crate::policy::text;
-use crate::policy::wildcard_temp::matches;
+use kpvm::scalar::wildcard::matches;
 
 pub(super) fn check(
     policy: &Policy,
