@@ -97,15 +97,28 @@ pub fn can_autogen(policy: &Policy) -> bool {
         && policy.rules.iter().flat_map(blocks).any(names_a_controller)
 }
 
-/// Whether an untyped rule body says anything (Kyverno compares it to an empty one).
-pub(super) fn has_content(tree: &Tree) -> bool {
-    match &tree.value {
-        TreeValue::Null => false,
-        TreeValue::Bool(value) => *value,
-        TreeValue::Int(_) | TreeValue::Float(_) | TreeValue::List(_) => true,
-        TreeValue::String(text) => !text.is_empty(),
-        TreeValue::Map(members) => members.iter().any(|member| has_content(&member.value)),
-    }
+/// Whether a body that is not typed here says anything: a field that differs from
+/// the zero value of Kyverno's own type.
+pub(super) fn has_content(body: &Tree) -> bool {
+    body.as_map().unwrap_or_default().iter().any(|member| {
+        let key = &*member.key;
+        match &member.value.value {
+            TreeValue::Null => false,
+            TreeValue::String(text) => !text.is_empty(),
+            // These two tell an explicit `false` from an absent field.
+            TreeValue::Bool(false) => {
+                ["mutateExistingOnPolicyUpdate", "generateExisting"].contains(&key)
+            }
+            TreeValue::Map(_) if ["clone", "cloneList"].contains(&key) => {
+                has_content(&member.value)
+            }
+            TreeValue::Bool(true)
+            | TreeValue::Int(_)
+            | TreeValue::Float(_)
+            | TreeValue::List(_)
+            | TreeValue::Map(_) => true,
+        }
+    })
 }
 
 /// All resource blocks of a rule: direct, any and all, of match and exclude.

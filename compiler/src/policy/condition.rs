@@ -82,20 +82,16 @@ impl Conditions {
         }
     }
 
-    /// Every condition with its place inside the block (`any[0]`, `all[1]`, `[2]`).
-    pub fn iter(&self) -> impl Iterator<Item = (String, &Condition)> {
-        let lists: Vec<(&str, &[Condition])> = match self {
-            Self::AnyAll(block) => vec![
-                ("any", block.any.as_deref().unwrap_or_default()),
-                ("all", block.all.as_deref().unwrap_or_default()),
-            ],
-            Self::List(list) => vec![("", list)],
+    /// Every condition, those of `any` first.
+    pub fn iter(&self) -> impl Iterator<Item = &Condition> {
+        let (first, second) = match self {
+            Self::AnyAll(block) => (
+                block.any.as_deref().unwrap_or_default(),
+                block.all.as_deref().unwrap_or_default(),
+            ),
+            Self::List(list) => (list.as_slice(), [].as_slice()),
         };
-        lists.into_iter().flat_map(|(name, list)| {
-            list.iter()
-                .enumerate()
-                .map(move |(index, condition)| (format!("{name}[{index}]"), condition))
-        })
+        first.iter().chain(second)
     }
 }
 

@@ -1,12 +1,10 @@
 //! Whether `exclude` takes away everything that `match` selects, as far as Kyverno
 //! looks (sheet 01, section 2.2.1).
 
-use std::cmp::Ordering;
-
 use kpvm::tree::{Member, Tree, TreeValue};
 
 use super::Report;
-use crate::policy::model::{Filter, LabelRequirement, LabelSelector, Rule};
+use crate::policy::model::{Filter, LabelRequirement, LabelSelector, Rule, Spanned};
 use crate::policy::read::items;
 use kpvm::scalar::wildcard::matches;
 
@@ -62,9 +60,8 @@ fn leaves_something(included: &Filter, excluded: &Filter) -> bool {
         let covered = |name: &String| taken.names.iter().any(|pattern| matches(pattern, name));
         return !matched.names.iter().any(covered);
     }
-    let texts = |kinds: &[crate::policy::model::Spanned<String>]| {
-        Some(kinds.iter().map(|kind| kind.value.clone()).collect())
-    };
+    let texts =
+        |kinds: &[Spanned<String>]| Some(kinds.iter().map(|kind| kind.value.clone()).collect());
     let namespaces = |list: &[String]| Some(list.to_vec());
     let kinds_outside = outside::<String>(&texts(&matched.kinds), &texts(&taken.kinds));
     outside(
@@ -124,7 +121,7 @@ pub(super) fn canonical(tree: &Tree) -> Tree {
                 })
                 .filter(|member| !is_zero(member))
                 .collect();
-            members.sort_by(|left, right| -> Ordering { left.key.cmp(&right.key) });
+            members.sort_by(|left, right| left.key.cmp(&right.key));
             TreeValue::Map(members)
         }
         TreeValue::List(items) => TreeValue::List(items.iter().map(canonical).collect()),

@@ -3,8 +3,8 @@
 
 use kpvm::tree::{Span, Tree};
 
-use super::structure::span_at;
 use super::{Bodies, Report};
+use crate::policy::autogen::filters;
 use crate::policy::condition::Conditions;
 use crate::policy::model::{Filter, MatchBlock, Policy, Rule};
 use crate::policy::read::field;
@@ -12,7 +12,7 @@ use crate::policy::read::field;
 pub(super) fn check(policy: &Policy, rule: &Rule, report: &mut Report<'_>) {
     for block in [Some(&rule.match_block), rule.exclude_block.as_ref()] {
         let Some(block) = block else { continue };
-        for filter in super::super::autogen::filters(block) {
+        for filter in filters(block) {
             check_wildcard(policy, rule, filter, report);
         }
     }
@@ -148,9 +148,4 @@ fn uses_request(key: &str) -> bool {
                 .iter()
                 .any(|start| body.trim_start().starts_with(start))
     })
-}
-
-/// Where the `resources` of a block stand.
-pub(super) fn resources_span(block: &Tree) -> Span {
-    span_at(block, &["resources"])
 }

@@ -183,11 +183,370 @@ impl<'a> Report<'a> {
             Severity::Error => Diagnostic::error(code, message, location),
             Severity::Warning => Diagnostic::warning(code, message, location),
         };
-        self.diagnostics.push(
-            diagnostic
-                .label("here")
-                .hint(hint)
-                .subject(self.subject.as_str()),
-        );
+        self.diagnostics
+            .push(diagnostic.hint(hint).subject(self.subject.as_str()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::policy::read::read_policy;
+    use crate::policy::test_tree::tree;
+
+    const NAME: &str = "r";
+
+    /// A policy of one rule about Pods with a pattern; `change` replaces parts of it.
+    fn policy(change: impl FnOnce(&mut Value)) -> Policy {
+        let mut document = json!({
+            "apiVersion": "kyverno.io/v1",
+            "kind": "ClusterPolicy",
+            "metadata": {"name": "p"},
+            "spec": {"rules": [{
+                "name": NAME,
+                "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+                "validate": {"pattern": {"spec": {"x": "y"}}},
+            }]},
+        });
+        change(&mut document);
+        let mut diagnostics = Vec::new();
+        let policy = read_policy(&tree(&document), SourceId(0), &mut diagnostics);
+        policy.unwrap_or_else(|| panic!("{diagnostics:?}"))
+    }
+
+    fn findings(policy: &Policy) -> Vec<Diagnostic> {
+        let compile = |expression: &str| match expression.contains("..") {
+            true => Err("syntax".to_owned()),
+            false => Ok(()),
+        };
+        let mut diagnostics = Vec::new();
+        validate_policy(policy, &compile, &mut diagnostics);
+        diagnostics
+    }
+
+    /// The codes found when the given part of the rule is replaced.
+    fn codes(part: &str, value: Value) -> Vec<&'static str> {
+        let policy = policy(|document| document["spec"]["rules"][0][part] = value);
+        findings(&policy).iter().map(|one| one.code).collect()
+    }
+
+    #[test]
+    fn a_plain_policy_has_no_findings() {
+        assert_eq!(findings(&policy(|_| {})), []);
+    }
+
+    #[test]
+    fn parts_of_a_rule_follow_sheet_01_section_2() {
+        let filter = |resources: Value| json!({"any": [{"resources": resources}]});
+        let condition = |key: Value, operator: &str, value: Value| json!({"any": [{"key": key, "operator": operator, "value": value}]});
+        let context = |entry: Value| json!([entry]);
+        let cases: Vec<(&str, &str, Value, &[&str])> = vec![
+            ("2.2", "validate", json!({}), &["no-operation"]),
+            ("2.8", "validate", json!({"foreach": []}), &[]),
+            (
+                "2.2",
+                "mutate",
+                json!({"patchStrategicMerge": {"a": false}}),
+                &["several-operations"],
+            ),
+            ("2.2", "imageExtractors", json!({}), &["image-extractors"]),
+            (
+                "2.2.1",
+                "exclude",
+                filter(json!({"kinds": ["Pod"]})),
+                &["empty-match"],
+            ),
+            (
+                "2.2.1",
+                "exclude",
+                json!({"resources": {"operations": ["CREATE"]}}),
+                &["empty-match"],
+            ),
+            (
+                "2.2.1",
+                "exclude",
+                json!({"resources": {"namespaces": ["a"]}}),
+                &[],
+            ),
+            (
+                "2.3",
+                "match",
+                filter(json!({"kinds": ["Pod"], "namespaces": ["{{ a }}"]})),
+                &["variable-in-match", "bad-variable"],
+            ),
+            (
+                "2.3",
+                "preconditions",
+                condition(json!("{{ request.roles }}"), "Equals", json!("x")),
+                &["user-variable-in-background"],
+            ),
+            (
+                "2.3",
+                "validate",
+                json!({"message": "{{ a..b }}", "deny": {}}),
+                &["bad-variable"],
+            ),
+            (
+                "2.3",
+                "validate",
+                json!({"message": "$(HOME)", "deny": {}}),
+                &["bad-reference"],
+            ),
+            (
+                "2.3",
+                "validate",
+                json!({"message": "{{ element.x }}", "deny": {}}),
+                &["element-outside-foreach"],
+            ),
+            (
+                "2.5",
+                "match",
+                filter(json!({"kinds": ["*", "Pod"]})),
+                &[
+                    "wildcard-kind-in-background",
+                    "wildcard-kind-not-alone",
+                    "wildcard-kind-beyond-metadata",
+                ],
+            ),
+            (
+                "2.6",
+                "match",
+                json!({"any": [{"resources": {"kinds": ["Pod"]}}], "resources": {"kinds": ["Job"]}}),
+                &["mixed-forms"],
+            ),
+            (
+                "2.6",
+                "match",
+                json!({"any": [{"resources": {"namespaces": ["a"]}}]}),
+                &["no-kinds"],
+            ),
+            (
+                "2.6",
+                "preconditions",
+                condition(json!(null), "Equals", json!(1)),
+                &["incomplete-condition"],
+            ),
+            (
+                "2.6",
+                "preconditions",
+                condition(json!("a"), "Is", json!(1)),
+                &["unknown-operator"],
+            ),
+            (
+                "2.6",
+                "preconditions",
+                condition(json!("{{request.operation}}"), "Equals", json!("PATCH")),
+                &["unknown-operation"],
+            ),
+            (
+                "2.6",
+                "preconditions",
+                condition(
+                    json!("{{ request.operation }}"),
+                    "AnyIn",
+                    json!(["CREATE", 1]),
+                ),
+                &["unknown-operation"],
+            ),
+            (
+                "2.7",
+                "context",
+                context(json!({"name": "request.x", "variable": {"value": 1}})),
+                &["context-name"],
+            ),
+            (
+                "2.7",
+                "context",
+                context(json!({"name": "a"})),
+                &["context-source"],
+            ),
+            (
+                "2.7",
+                "context",
+                context(json!({"name": "a", "variable": {"jmesPath": "a..b"}})),
+                &["bad-jmespath"],
+            ),
+            (
+                "2.7",
+                "context",
+                context(json!({"name": "a", "variable": {"value": 1, "default": 2}})),
+                &["context-source"],
+            ),
+            (
+                "2.8",
+                "validate",
+                json!({"pattern": {"+(a)": 1}}),
+                &["unsupported-anchor"],
+            ),
+            (
+                "2.8",
+                "validate",
+                json!({"pattern": {"^(a)": []}}),
+                &["existence-anchor"],
+            ),
+            (
+                "2.8",
+                "validate",
+                json!({"pattern": {}, "deny": {}}),
+                &["several-checks"],
+            ),
+            (
+                "2.8",
+                "validate",
+                json!({"assert": {"a": 1}}),
+                &["assert-has-no-effect"],
+            ),
+            (
+                "2.8",
+                "validate",
+                json!({"foreach": [{"list": "a"}]}),
+                &["foreach-check"],
+            ),
+            (
+                "2.9",
+                "validate",
+                json!({"pattern": {"metadata": {"labels": {"a": 1}}}}),
+                &["label-not-text"],
+            ),
+            (
+                "2.9",
+                "validate",
+                json!({"pattern": {"metadata": {"=(labels)": {"a": 1}}}}),
+                &[],
+            ),
+            (
+                "2.10",
+                "validate",
+                json!({"deny": {"conditions": [{"key": "a", "operator": "In", "value": []}]}}),
+                &["deprecated-operator"],
+            ),
+            (
+                "2.10",
+                "validate",
+                json!({"pattern": {"spec": {"replicas": 1}}}),
+                &["replicas-without-scale"],
+            ),
+            (
+                "2.10",
+                "validate",
+                json!({"failureAction": "Audit", "pattern": {"status": {}}}),
+                &["status-without-subresource"],
+            ),
+        ];
+        for (section, part, value, expected) in cases {
+            assert_eq!(
+                codes(part, value.clone()),
+                expected,
+                "section {section}: {part} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_policy_as_a_whole_follows_sheet_01_section_2() {
+        let spec = |key: &str, value: Value| {
+            let key = key.to_owned();
+            move |document: &mut Value| document["spec"][key] = value
+        };
+        let overriding = |first: Value, second: Value| {
+            spec("validationFailureActionOverrides", json!([first, second]))
+        };
+        type Change = Box<dyn FnOnce(&mut Value)>;
+        let cases: Vec<(&str, Change, &[&str])> = vec![
+            (
+                "2.1 row 1",
+                Box::new(|document| document["metadata"]["namespace"] = json!("n")),
+                &["cluster-policy-namespace"],
+            ),
+            (
+                "2.1 row 8",
+                Box::new(|document| {
+                    document["spec"]["admission"] = json!(false);
+                    document["spec"]["background"] = json!(false);
+                }),
+                &["never-processed"],
+            ),
+            (
+                "2.2",
+                Box::new(spec("webhookTimeoutSeconds", json!(31))),
+                &["webhook-timeout"],
+            ),
+            (
+                "2.2",
+                Box::new(spec("generateExistingOnPolicyUpdate", json!(false))),
+                &["deprecated-field"],
+            ),
+            (
+                "2.4",
+                Box::new(overriding(
+                    json!({"action": "Audit", "namespaces": ["a"]}),
+                    json!({"action": "Enforce", "namespaces": ["a"]}),
+                )),
+                &["conflicting-overrides"],
+            ),
+            (
+                "2.4",
+                Box::new(overriding(
+                    json!({"action": "Audit", "namespaces": ["a*"]}),
+                    json!({"action": "enforce", "namespaces": ["ab"]}),
+                )),
+                &["conflicting-overrides", "lower-case-action"],
+            ),
+            (
+                "2.4",
+                Box::new(overriding(
+                    json!({"action": "Audit", "namespaces": ["a"]}),
+                    json!({"action": "Audit", "namespaces": ["a*"]}),
+                )),
+                &[],
+            ),
+        ];
+        for (section, change, expected) in cases {
+            let found = findings(&policy(change));
+            let codes: Vec<_> = found.iter().map(|one| one.code).collect();
+            assert_eq!(codes, expected, "section {section}");
+        }
+    }
+
+    #[test]
+    fn case_28_a_direct_match_with_exclude_any_is_an_empty_set() {
+        let policy = policy(|document| {
+            let rule = &mut document["spec"]["rules"][0];
+            rule["match"] = json!({"resources": {"kinds": ["Pod"]}});
+            rule["exclude"] = json!({"any": [{"resources": {"names": ["x"]}}]});
+        });
+        let codes: Vec<_> = findings(&policy).iter().map(|one| one.code).collect();
+        assert_eq!(codes, ["empty-match"]);
+    }
+
+    #[test]
+    fn a_finding_has_a_place_a_hint_and_a_subject() {
+        let policy = policy(|document| {
+            document["spec"]["rules"][0]["validate"] = json!({"pattern": {"spec": {"+(x)": "y"}}});
+        });
+        let found = findings(&policy);
+        let pattern = policy.rules[0].validate.clone().unwrap().pattern.unwrap();
+        let spec = pattern.get("spec").unwrap();
+        let [finding] = &found[..] else {
+            panic!("generated rules repeat nothing: {found:?}");
+        };
+        assert_eq!(finding.location.span, spec.member("+(x)").unwrap().key_span);
+        assert_eq!(finding.subject.as_deref(), Some("p/r"));
+        assert!(finding.hint.is_some());
+    }
+
+    #[test]
+    fn the_deepest_document_that_is_read_is_checked() {
+        let depth = kpvm::limits::Limits::DEFAULT.document_depth;
+        let mut pattern = json!("{{ request.object.a }}");
+        for _ in 0..depth {
+            pattern = json!({ "a": pattern });
+        }
+        let policy = policy(|document| {
+            document["spec"]["rules"][0]["validate"] = json!({"pattern": pattern});
+        });
+        assert_eq!(findings(&policy), []);
     }
 }

@@ -4,7 +4,7 @@ use kpvm::tree::{Tree, TreeValue};
 
 use super::Report;
 use super::conflicts::canonical;
-use super::kinds::resources_span;
+use super::structure::span_at;
 use crate::policy::condition::{AnyAll, Condition, Conditions};
 use crate::policy::model::Rule;
 use crate::policy::read::{field, items};
@@ -50,7 +50,7 @@ pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
         let Ok(block) = Conditions::read(tree) else {
             continue;
         };
-        for (_, condition) in block.iter() {
+        for condition in block.iter() {
             check_condition(condition, report);
             check_operator(condition, report);
         }
@@ -69,7 +69,7 @@ fn check_mixed_forms(block: &Tree, report: &mut Report<'_>) {
     if uses_lists && !resources_are_empty(block) {
         report.error(
             "mixed-forms",
-            resources_span(block),
+            span_at(block, &["resources"]),
             "`resources` cannot stand beside `any` or `all`",
             "move it into a filter of `any` or `all`",
         );
@@ -104,7 +104,7 @@ fn check_foreach(foreach: Option<&Tree>, report: &mut Report<'_>) {
             .and_then(|deny| field(deny, "conditions"))
             .and_then(|tree| Conditions::read(tree).ok());
         for block in preconditions.iter().chain(&deny) {
-            for (_, condition) in block.iter() {
+            for condition in block.iter() {
                 check_operator(condition, report);
             }
         }

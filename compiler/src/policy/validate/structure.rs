@@ -1,6 +1,8 @@
 //! Structural checks of the written policy (sheet 01, section 2.1 rows 1, 8 and 9,
 //! and section 2.2).
 
+use std::collections::HashSet;
+
 use kpvm::tree::{Span, Tree, TreeValue};
 
 use super::conflicts;
@@ -15,10 +17,10 @@ pub(super) fn check(policy: &Policy, report: &mut Report<'_>) {
     if let Some(spec) = field(&policy.tree, "spec") {
         check_spec(policy, spec, report);
     }
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for rule in &policy.rules {
         report.enter_rule(rule);
-        if names.contains(&rule.name.value.as_str()) {
+        if !names.insert(&rule.name.value) {
             let message = format!("there is already a rule named {:?}", rule.name.value);
             report.error(
                 "duplicate-rule-name",
@@ -27,7 +29,6 @@ pub(super) fn check(policy: &Policy, report: &mut Report<'_>) {
                 "rename one of them",
             );
         }
-        names.push(&rule.name.value);
         check_rule(policy, rule, report);
     }
     report.leave_rule();

@@ -24,6 +24,7 @@ pub(super) fn check(
         for section in ["exclude", "match"] {
             check_section_without_variables(rule, section, report);
         }
+        check_image_references(&rule.encoded, report);
         let known = Known::new(&rule.encoded, policy.background, compile);
         dry_run(&rule.encoded, &known, report);
         check_elements(&rule.encoded, report);
@@ -156,6 +157,21 @@ fn check_section_without_variables(
     });
 }
 
+/// Images to verify are named without variables (item 3).
+fn check_image_references(rule: &Tree, report: &mut Report<'_>) {
+    for entry in items(rule, "verifyImages") {
+        let old_spelling = field(entry, "image").into_iter();
+        for reference in old_spelling.chain(items(entry, "imageReferences")) {
+            let text = reference.as_str().unwrap_or_default();
+            if !text::variables(text).is_empty() {
+                let message = "image references cannot use variables";
+                let hint = "write a pattern with `*`";
+                report.error("variable-in-image", reference.span, message, hint);
+            }
+        }
+    }
+}
+
 /// What a rule's variables may refer to.
 struct Known<'a> {
     background: bool,
@@ -278,18 +294,23 @@ fn dry_run(rule: &Tree, known: &Known<'_>, report: &mut Report<'_>) {
 const VARIABLE_HINT: &str = "declare it in `context`, or use request.object, element, images";
 const REFERENCE_HINT: &str = "write the path of a text in the rule, or escape it as \\$(...)";
 
-/// The text with every variable replaced, pass after pass (sheet 03, section 4.3).
+/// Nesting of variables in one text that is still followed.
+const NESTING: usize = 64;
+
+/// Replaces every variable of the text by null, pass after pass, innermost first
+/// (sheet 03, section 4.3).
 fn substitute(text: &str, known: &Known<'_>) -> Result<(), String> {
     let mut value = text.to_owned();
-    loop {
+    for _ in 0..NESTING {
         let found = text::variables(&value);
         if found.is_empty() {
             return Ok(());
         }
-        let snapshot = value.clone();
+        let mut next = String::new();
+        let mut copied = 0;
         let mut shallow = false;
         for one in found {
-            let variable = snapshot.get(one.inner.clone()).unwrap_or_default();
+            let variable = value.get(one.inner.clone()).unwrap_or_default();
             let name = variable.replace("{{", "").replace("}}", "");
             let name = name.trim();
             shallow = name.starts_with('-');
@@ -297,18 +318,20 @@ fn substitute(text: &str, known: &Known<'_>) -> Result<(), String> {
             if name != "@" {
                 known.query(name)?;
             }
-            if snapshot == variable {
+            if value == variable {
                 return Ok(());
             }
-            let before = snapshot
-                .get(one.whole.start..one.inner.start)
-                .unwrap_or_default();
-            value = value.replacen(&format!("{before}{variable}"), &format!("{before}null"), 1);
+            next.push_str(value.get(copied..one.inner.start).unwrap_or_default());
+            next.push_str("null");
+            copied = one.inner.end;
         }
         if shallow {
             return Ok(());
         }
+        next.push_str(value.get(copied..).unwrap_or_default());
+        value = next;
     }
+    Err(format!("variables are nested more than {NESTING} deep"))
 }
 
 /// The text with every `$(...)` replaced by what it refers to (sheet 03, section 5).

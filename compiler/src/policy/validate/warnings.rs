@@ -166,7 +166,7 @@ fn check_operators(rule: &Rule, report: &mut Report<'_>) {
         let Ok(block) = Conditions::read(&tree) else {
             continue;
         };
-        for (_, condition) in block.iter() {
+        for condition in block.iter() {
             let better = match condition.operator.value.as_str() {
                 "In" => "AllIn or AnyIn",
                 "NotIn" => "AllNotIn or AnyNotIn",
