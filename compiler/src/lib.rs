@@ -3,5 +3,6 @@
 //! Nothing here ever looks at a resource.
 
 pub mod diagnostic;
+pub mod frontend;
 pub mod policy;
 pub mod source;

@@ -1,0 +1,72 @@
+//! Kyverno's dialect of JMESPath, read at compile time.
+//!
+//! In: the text of one expression (what stands between `{{` and `}}`, or a
+//! field such as `jmesPath`). Out: an [`Expression`], or a [`SyntaxError`] with
+//! Kyverno's own words. An expression is never evaluated here, and no policy or
+//! resource is looked at.
+//!
+//! The dialect is the fork `kyverno/go-jmespath` (sheet 04): the original
+//! specification, with quirks. There is no `let`, no `$`, no arithmetic syntax.
+//!
+//! The lexer is written by hand. Its quirks (where a raw string ends, what a
+//! backslash swallows, a lone `=` that is a token and fails only in the parser)
+//! and the exact texts of its errors are the point of it, and a lexer generator
+//! would need a hand-written part for each of them.
+//!
+//! Three steps, three modules: `lexer` makes tokens, `parser` makes the tree,
+//! [`check`](mod@check) finds calls that can only fail.
+
+pub mod ast;
+pub mod check;
+mod display;
+pub mod functions;
+mod lexer;
+mod literal;
+mod parser;
+
+#[cfg(test)]
+mod tests;
+
+pub use ast::{
+    Comparator, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,
+};
+pub use check::{ExpressionProblem, ProblemKind, check};
+pub use parser::parse;
+
+/// Greatest nesting of one expression: of parentheses, brackets and operands in
+/// the text, of nodes in the tree, and of a literal's lists and maps on top of
+/// the place where it stands. Kyverno has no such limit; code that walks an
+/// [`Expression`] may rely on it.
+pub const MAX_DEPTH: usize = 250;
+
+/// Greatest length of one expression in code points. Kyverno has no such limit.
+pub const MAX_CODE_POINTS: usize = 100_000;
+
+/// Why a text is no expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    /// The text that Kyverno prints after `incorrect query <expression>: `
+    /// (sheet 04, sections 1 to 3). Most begin with `SyntaxError: `; errors of
+    /// numbers and of JSON do not. Only the two limits of this module have words
+    /// of their own.
+    pub message: String,
+    /// The byte of the expression at which the problem was seen; always at a
+    /// character boundary, and the text's length where the end is the problem.
+    pub offset: usize,
+}
+
+impl SyntaxError {
+    /// An error of the grammar, to which Kyverno adds a prefix.
+    fn grammar(message: impl std::fmt::Display, offset: usize) -> Self {
+        Self::plain(format!("SyntaxError: {message}"), offset)
+    }
+
+    /// An error that Kyverno passes on from a library, without prefix.
+    fn plain(message: impl Into<String>, offset: usize) -> Self {
+        Self {
+            message: message.into(),
+            offset,
+        }
+    }
+}
