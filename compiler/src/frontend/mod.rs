@@ -2,3 +2,4 @@
 //! and returns a tree or an error with a place. Nothing is evaluated here.
 
 pub mod jmespath;
+pub mod variable;
