@@ -110,17 +110,17 @@ pub fn scan(text: &str) -> Vec<VariableSpan> {
     let mut after_match = 0;
     let mut from = 0;
     while let Some(start) = find_from(text, "{{", from) {
-        match preceded(text, start, after_match) {
-            Some(preceding) if let Some(end) = variable_end(text, start) => {
-                spans.push(VariableSpan {
-                    preceding,
-                    start,
-                    end,
-                });
-                after_match = end;
-                from = end;
-            }
-            _ => from = start + 1,
+        from = start + 1;
+        if let Some(preceding) = preceded(text, start, after_match)
+            && let Some(end) = variable_end(text, start)
+        {
+            spans.push(VariableSpan {
+                preceding,
+                start,
+                end,
+            });
+            after_match = end;
+            from = end;
         }
     }
     spans
@@ -198,17 +198,17 @@ pub fn scan_references(text: &str) -> Vec<ReferenceSpan> {
     let mut after_match = 0;
     let mut from = 0;
     while let Some(start) = find_from(text, "$(", from) {
-        match preceded(text, start, after_match) {
-            Some(preceding) if let Some(end) = run.reference_end(text, start) => {
-                spans.push(ReferenceSpan {
-                    preceding,
-                    start,
-                    end,
-                });
-                after_match = end;
-                from = end;
-            }
-            _ => from = start + 1,
+        from = start + 1;
+        if let Some(preceding) = preceded(text, start, after_match)
+            && let Some(end) = run.reference_end(text, start)
+        {
+            spans.push(ReferenceSpan {
+                preceding,
+                start,
+                end,
+            });
+            after_match = end;
+            from = end;
         }
     }
     spans
@@ -528,7 +528,36 @@ mod tests {
             let found = (name.expression.as_str(), name.shallow, name.offset);
             assert_eq!(found, (expression, shallow, offset), "{text}");
         }
-        assert_eq!(normalise("{{ '{{' }}"), ("' '".replace(' ', ""), false));
+        assert_eq!(normalise("{{ '{{' }}"), ("''".to_owned(), false));
+    }
+
+    #[test]
+    fn golden_substitutions_that_do_not_compile() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../shared/conformance/operators/substitution.json"
+        );
+        let Ok(cases) = std::fs::read_to_string(path) else {
+            println!("skipped: {path}");
+            return;
+        };
+        let cases: Vec<serde_json::Value> = serde_json::from_str(&cases).unwrap();
+        let mut seen = 0;
+        for case in &cases {
+            let (Some(text), Some(error)) = (case["document"].as_str(), case["error"].as_str())
+            else {
+                continue;
+            };
+            if error.contains("incorrect query") {
+                let name = scan(text)[0].name(text).expression;
+                let parsed = crate::frontend::jmespath::parse(&name).unwrap_err();
+                let expected =
+                    format!("failed to resolve {name} at path : incorrect query {name}: {parsed}");
+                assert_eq!(error, expected);
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 5);
     }
 
     #[test]

@@ -396,6 +396,10 @@ impl Parser {
     }
 
     /// `(`, arguments, `)`. A comma between or after arguments may be missing.
+    #[expect(
+        clippy::boxed_local,
+        reason = "a box keeps the frames of the recursion small"
+    )]
     fn call(&mut self, left: Box<Expression>, start: u32) -> Parsed {
         let name_span = self.span_from(start);
         self.advance();
@@ -444,6 +448,10 @@ impl Parser {
         self.projection(left, ProjectionKind::List, right, start)
     }
 
+    #[expect(
+        clippy::boxed_local,
+        reason = "a box keeps the frames of the recursion small"
+    )]
     fn projection(
         &mut self,
         left: Box<Expression>,
