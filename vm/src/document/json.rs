@@ -229,10 +229,10 @@ impl DocumentBuffer {
         {
             return fault(0, Cause::TooLarge);
         }
-        if !input.is_ascii() {
-            if let Err(error) = std::str::from_utf8(input) {
-                return fault(error.valid_up_to(), Cause::NotUtf8);
-            }
+        if !input.is_ascii()
+            && let Err(error) = std::str::from_utf8(input)
+        {
+            return fault(error.valid_up_to(), Cause::NotUtf8);
         }
         let mut base = 0;
         if source == TextSource::Scratch {
