@@ -417,7 +417,13 @@ impl Reader<'_, '_> {
         if self.byte(colon) != b':' {
             return expected(colon, "`:`");
         }
-        Ok((self.skip_space(colon + 1), label))
+        let value = colon + 1;
+        if self.byte(value) > b' ' {
+            return Ok((value, label));
+        }
+        // Indented JSON has one space here, which is not worth a call.
+        let one = usize::from(self.byte(value) == b' ');
+        Ok((self.skip_space(value + one), label))
     }
 
     /// Reads a key that has more than 16 bytes or escapes.
