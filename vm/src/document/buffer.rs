@@ -229,8 +229,7 @@ impl DocumentBuffer {
         let first = self.nodes.len();
         let members = self.pending.get(start + 1..).unwrap_or(&[]);
         let count = members.len();
-        // One by one: most containers have few members, too few for a call of memcpy.
-        self.nodes.extend(members.iter().map(|member| *member));
+        self.nodes.extend_from_slice(members);
         self.pending.truncate(start + 1);
         self.depth -= 1;
         if let Some(container) = self.pending.get_mut(start) {

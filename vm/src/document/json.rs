@@ -229,10 +229,10 @@ impl DocumentBuffer {
         {
             return fault(0, Cause::TooLarge);
         }
-        if !input.is_ascii() {
-            if let Err(error) = std::str::from_utf8(input) {
-                return fault(error.valid_up_to(), Cause::NotUtf8);
-            }
+        if !input.is_ascii()
+            && let Err(error) = std::str::from_utf8(input)
+        {
+            return fault(error.valid_up_to(), Cause::NotUtf8);
         }
         let mut base = 0;
         if source == TextSource::Scratch {
@@ -309,12 +309,16 @@ impl Reader<'_, '_> {
     /// Reads the value at `at` with everything in it; returns the place behind it.
     fn value(&mut self, mut at: usize) -> Result<usize, Fault> {
         let outside = self.buffer.depth();
-        let mut label = Label::ITEM;
+        let mut inside = Kind::List;
         loop {
-            let (behind, opened) = self.begin_value(at, label)?;
-            at = behind;
+            let mut label = Label::ITEM;
+            if inside == Kind::Map {
+                (at, label) = self.key(at)?;
+            }
+            let opened;
+            (at, opened) = self.begin_value(at, label)?;
             if opened {
-                (at, label) = self.first_label(at)?;
+                inside = self.buffer.open_kind();
                 continue;
             }
             loop {
@@ -322,31 +326,19 @@ impl Reader<'_, '_> {
                     return Ok(at);
                 }
                 at = self.skip_space(at);
-                let kind = self.buffer.open_kind();
+                inside = self.buffer.open_kind();
                 match self.byte(at) {
                     b',' => break,
-                    b'}' if kind == Kind::Map => {
+                    b'}' if inside == Kind::Map => {
                         self.buffer.finish_map(Texts::only(self.source, self.input));
                     }
-                    b']' if kind == Kind::List => self.buffer.finish_list(),
-                    _ if kind == Kind::Map => return expected(at, "`,` or `}`"),
+                    b']' if inside == Kind::List => self.buffer.finish_list(),
+                    _ if inside == Kind::Map => return expected(at, "`,` or `}`"),
                     _ => return expected(at, "`,` or `]`"),
                 }
                 at += 1;
             }
             at = self.skip_space(at + 1);
-            (at, label) = self.first_label(at)?;
-        }
-    }
-
-    /// What the next member of the innermost container stands under, and the place
-    /// of its value.
-    #[inline(always)]
-    fn first_label(&mut self, at: usize) -> Result<(usize, Label), Fault> {
-        if self.buffer.open_kind() == Kind::Map {
-            self.key(at)
-        } else {
-            Ok((at, Label::ITEM))
         }
     }
 
@@ -417,7 +409,13 @@ impl Reader<'_, '_> {
         if self.byte(colon) != b':' {
             return expected(colon, "`:`");
         }
-        Ok((self.skip_space(colon + 1), label))
+        let value = colon + 1;
+        if self.byte(value) > b' ' {
+            return Ok((value, label));
+        }
+        // Indented JSON has one space here, which is not worth a call.
+        let one = usize::from(self.byte(value) == b' ');
+        Ok((self.skip_space(value + one), label))
     }
 
     /// Reads a key that has more than 16 bytes or escapes.

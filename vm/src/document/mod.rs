@@ -16,6 +16,9 @@ mod push;
 mod scan;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use buffer::{BufferFull, DocumentBuffer};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};

@@ -37,7 +37,7 @@ impl Chunk {
         let backslashes = bytes.simd_eq(u8x16::splat(b'\\'));
         Self {
             words: [word as u64, (word >> 64) as u64],
-            stops: (controls | quotes | backslashes).to_bitmask() as u32,
+            stops: (controls | quotes | backslashes).to_bitmask(),
         }
     }
 
