@@ -133,13 +133,21 @@ fn run_evaluation(case: &Case<'_>) -> Verdict {
     if case.exceptions.is_some() {
         return Verdict::Unsupported("exceptions".into());
     }
-    let options = Options { check: false, ..Options::default() };
+    let options = Options {
+        check: false,
+        ..Options::default()
+    };
     let documents = [(SourceId(0), tree_of(&case.policy))];
     let compilation = compile::compile_documents(&documents, &sources(), &options, Vec::new());
     let Some(bytes) = compilation.bundle else {
-        let first = compilation.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        let first = compilation
+            .diagnostics
+            .iter()
+            .find(|diagnostic| diagnostic.severity == Severity::Error);
         return match first {
-            Some(first) if first.code == "unsupported" => Verdict::Unsupported(first.message.clone()),
+            Some(first) if first.code == "unsupported" => {
+                Verdict::Unsupported(first.message.clone())
+            }
             _ if case.panic => Verdict::Agree,
             Some(first) => Verdict::StatusDiffers(format!("refused: {}", first.message)),
             None => Verdict::StatusDiffers("refused without a reason".into()),
@@ -158,47 +166,80 @@ fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Vec<ExpectedRule>, String
     let mut session = Session::new(&bundle);
     let json = |raw: Option<&'_ RawValue>| raw.map(|raw| raw.get().to_owned());
     let (object, old_object) = (json(case.resource), json(case.old));
-    let strs = |list: &[String]| list.iter().map(|text| text.to_owned()).collect::<Vec<String>>();
+    let strs = |list: &[String]| {
+        list.iter()
+            .map(|text| text.to_owned())
+            .collect::<Vec<String>>()
+    };
     let lists = case.user.as_ref().map(|user| {
-        (strs(&user.user_info.groups), strs(&user.roles), strs(&user.cluster_roles))
+        (
+            strs(&user.user_info.groups),
+            strs(&user.roles),
+            strs(&user.cluster_roles),
+        )
     });
     let (groups, roles, cluster_roles) = lists.unwrap_or_default();
     let as_strs = |list: &'_ [String]| -> Vec<&'static str> {
         // The harness runs each case once; a few leaked names do not matter.
-        list.iter().map(|text| &*Box::leak(text.clone().into_boxed_str())).collect()
+        list.iter()
+            .map(|text| &*Box::leak(text.clone().into_boxed_str()))
+            .collect()
     };
-    let (groups, roles, cluster_roles) = (as_strs(&groups), as_strs(&roles), as_strs(&cluster_roles));
+    let (groups, roles, cluster_roles) =
+        (as_strs(&groups), as_strs(&roles), as_strs(&cluster_roles));
     let user = case.user.as_ref().map(|user| UserInfo {
         username: &user.user_info.username,
         groups: &groups,
         roles: &roles,
         cluster_roles: &cluster_roles,
     });
-    let labels: Vec<(&str, &str)> =
-        case.namespace_labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let labels: Vec<(&str, &str)> = case
+        .namespace_labels
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
     let request = Request {
         object: object.as_ref().map(|text| Input::Json(text.as_bytes())),
         old_object: old_object.as_ref().map(|text| Input::Json(text.as_bytes())),
-        operation: case.operation.as_deref().and_then(Operation::parse).unwrap_or_default(),
-        kind: case.gvk.as_ref().map(|[group, version, kind]| GroupVersionKind { group, version, kind }),
+        operation: case
+            .operation
+            .as_deref()
+            .and_then(Operation::parse)
+            .unwrap_or_default(),
+        kind: case
+            .gvk
+            .as_ref()
+            .map(|[group, version, kind]| GroupVersionKind {
+                group,
+                version,
+                kind,
+            }),
         subresource: &case.subresource,
         user,
         namespace_labels: &labels,
         ..Request::default()
     };
-    let evaluation = session.evaluate(&request).map_err(|error| error.to_string())?;
+    let evaluation = session
+        .evaluate(&request)
+        .map_err(|error| error.to_string())?;
     let responses = evaluation.responses().map(|response| ExpectedRule {
         rule: response.rule().to_owned(),
         status: response.status().to_string(),
         message: response.message().into_owned(),
-        properties: response.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        properties: response
+            .properties()
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect(),
     });
     Ok(responses.collect())
 }
 
 fn compare(expected: &[ExpectedRule], found: &[ExpectedRule]) -> Verdict {
     let statuses = |rules: &[ExpectedRule]| -> Vec<(String, String)> {
-        rules.iter().map(|rule| (rule.rule.clone(), rule.status.clone())).collect()
+        rules
+            .iter()
+            .map(|rule| (rule.rule.clone(), rule.status.clone()))
+            .collect()
     };
     let difference = || format!("expected {expected:#?}\nfound {found:#?}");
     if statuses(expected) != statuses(found) {
@@ -212,11 +253,15 @@ fn compare(expected: &[ExpectedRule], found: &[ExpectedRule]) -> Verdict {
 
 fn run_autogen(case: &Case<'_>) -> Verdict {
     let mut diagnostics = Vec::new();
-    let Some(policy) = read::read_policy(&tree_of(&case.policy), SourceId(0), &mut diagnostics) else {
+    let Some(policy) = read::read_policy(&tree_of(&case.policy), SourceId(0), &mut diagnostics)
+    else {
         return Verdict::StatusDiffers(format!("not read: {diagnostics:?}"));
     };
     let rules = autogen::compute_rules(&policy, case.kind.as_deref());
-    let found: Vec<Value> = rules.iter().map(|rule| without_empty(&value_of(&rule.tree))).collect();
+    let found: Vec<Value> = rules
+        .iter()
+        .map(|rule| without_empty(&value_of(&rule.tree)))
+        .collect();
     let expected: Vec<Value> = case.autogen.iter().flatten().map(without_empty).collect();
     if expected == found {
         Verdict::Agree
@@ -233,9 +278,10 @@ fn value_of(tree: &Tree) -> Value {
         TreeValue::Float(value) => Value::from(*value),
         TreeValue::String(value) => Value::from(&**value),
         TreeValue::List(items) => items.iter().map(value_of).collect(),
-        TreeValue::Map(members) => {
-            members.iter().map(|member| (member.key.to_string(), value_of(&member.value))).collect()
-        }
+        TreeValue::Map(members) => members
+            .iter()
+            .map(|member| (member.key.to_string(), value_of(&member.value)))
+            .collect(),
     }
 }
 
@@ -265,19 +311,28 @@ fn without_empty(value: &Value) -> Value {
 }
 
 fn run_load(case: &Case<'_>) -> Verdict {
-    let Some(expected) = &case.load else { return Verdict::Unsupported("no load answer".into()) };
-    let kind = case.policy.get("kind").and_then(Value::as_str).unwrap_or("");
+    let Some(expected) = &case.load else {
+        return Verdict::Unsupported("no load answer".into());
+    };
+    let kind = case
+        .policy
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or("");
     if kind == "PolicyException" {
         return Verdict::Unsupported("PolicyException".into());
     }
     let documents = [(SourceId(0), tree_of(&case.policy))];
     let diagnostics = compile::check_documents(&documents, &Options::default());
-    let error = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+    let error = diagnostics
+        .iter()
+        .find(|diagnostic| diagnostic.severity == Severity::Error);
     match (expected.ok, error) {
         (true, None) | (false, Some(_)) => Verdict::Agree,
-        (true, Some(error)) => {
-            Verdict::StatusDiffers(format!("expected to be accepted, refused: {} ({})", error.message, error.code))
-        }
+        (true, Some(error)) => Verdict::StatusDiffers(format!(
+            "expected to be accepted, refused: {} ({})",
+            error.message, error.code
+        )),
         (false, None) => Verdict::StatusDiffers(format!(
             "expected to be refused: {}",
             expected.error.as_deref().unwrap_or("no reason given")

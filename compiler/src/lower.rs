@@ -19,7 +19,9 @@ use crate::optimise::optimise;
 use crate::policy::autogen;
 use crate::policy::condition::Conditions;
 use crate::policy::kind_selector::KindSelector;
-use crate::policy::model::{ApplyRules, FailureActionOverride, Policy, PolicyKind, Rule, Validate};
+use crate::policy::model::{
+    ApplyRules, FailureActionOverride, Filter, Policy, PolicyKind, Rule, Validate,
+};
 use crate::source::{Location, Sources};
 
 /// The bundle under construction, with everything that gives equal entries equal numbers.
@@ -395,26 +397,38 @@ fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
     rules
 }
 
-/// The kinds that the match block of a rule names, each once.
+/// The kinds that the match block of a rule names, each once; `*` stands for a filter
+/// that names none.
 fn match_kinds(rule: &Rule) -> Vec<String> {
     let block = &rule.match_block;
-    let lists = block
-        .any
-        .iter()
-        .flatten()
-        .chain(block.all.iter().flatten())
-        .chain(std::iter::once(&block.direct));
+    let used = |list: &'_ Option<Vec<Filter>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    let filters: Vec<&Filter> = if used(&block.any) {
+        block.any.iter().flatten().collect()
+    } else if used(&block.all) {
+        block.all.iter().flatten().collect()
+    } else {
+        vec![&block.direct]
+    };
     let mut kinds = Vec::new();
-    for kind in lists.flat_map(|filter| &filter.resources.kinds) {
-        let kind = KindSelector::parse(&kind.value).kind;
+    let mut add = |kind: String| {
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
+    };
+    for filter in filters {
+        if filter.resources.kinds.is_empty() {
+            add("*".into());
+        }
+        filter
+            .resources
+            .kinds
+            .iter()
+            .for_each(|kind| add(KindSelector::parse(&kind.value).kind));
     }
     kinds
 }
 
-fn filters_mut(rule: &mut Rule) -> impl Iterator<Item = &mut crate::policy::model::Filter> {
+fn filters_mut(rule: &mut Rule) -> impl Iterator<Item = &mut Filter> {
     let blocks = std::iter::once(&mut rule.match_block).chain(rule.exclude_block.as_mut());
     blocks.flat_map(|block| {
         let any = block.any.iter_mut().flatten();
@@ -519,10 +533,7 @@ fn lower_body(
     let resolved = match reference::resolve(body) {
         Ok(resolved) => unescape(&resolved),
         Err(error) => {
-            return Ok((
-                kind,
-                fixed_error(&format!("variable substitution failed: {error}"), pools),
-            ));
+            return Ok((kind, substitution_error(&error, pools)));
         }
     };
     let lowered = match kind {
@@ -571,6 +582,11 @@ fn lower_any_pattern(
         "failed to deserialize anyPattern, expected type array: json: cannot unmarshal {go_kind} into Go value of type []interface {{}}"
     );
     Ok(fixed_error(&error, pools))
+}
+
+/// An error that comes before the question whether there is a resource to look at.
+fn substitution_error(error: &str, pools: &mut Pools<'_>) -> Block {
+    fixed_text(2, &format!("variable substitution failed: {error}"), pools)
 }
 
 fn fixed_error(text: &str, pools: &mut Pools<'_>) -> Block {

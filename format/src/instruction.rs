@@ -216,7 +216,8 @@ instruction_set! {
     ReturnAlternativesFailed() ends;
     /// Ends: the rule denies.
     ReturnDeny() ends;
-    /// Ends: the rule passes (0) or is an error (1) with a message known at compile time.
+    /// Ends: the rule passes (0), is an error (1), or is one even where there is no
+    /// resource to look at (2), with a message known at compile time.
     ReturnText(status: B Immediate, text: C Text) ends;
 
     /// Match: the request's kind and subresource are selected.

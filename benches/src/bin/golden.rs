@@ -34,8 +34,15 @@ fn main() -> ExitCode {
         eprintln!("usage: golden DIR [--all] [--id ID]");
         return ExitCode::from(2);
     };
-    let wanted = arguments.iter().position(|argument| argument == "--id").and_then(|at| arguments.get(at + 1));
-    let shown = if arguments.iter().any(|argument| argument == "--all") { usize::MAX } else { SHOWN };
+    let wanted = arguments
+        .iter()
+        .position(|argument| argument == "--id")
+        .and_then(|at| arguments.get(at + 1));
+    let shown = if arguments.iter().any(|argument| argument == "--all") {
+        usize::MAX
+    } else {
+        SHOWN
+    };
     let mut files: Vec<PathBuf> = match std::fs::read_dir(&directory) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(error) => {
@@ -43,10 +50,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "ndjson"));
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "ndjson")
+    });
     files.sort();
     let mut unexplained = 0;
-    println!("{:<14} {:>7} {:>12} {:>12} {:>11} {:>10}", "area", "cases", "unsupported", "status", "message", "explained");
+    println!(
+        "{:<14} {:>7} {:>12} {:>12} {:>11} {:>10}",
+        "area", "cases", "unsupported", "status", "message", "explained"
+    );
     for file in files {
         let area = match run_file(&file, wanted.map(String::as_str)) {
             Ok(area) => area,
@@ -55,7 +68,11 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         };
-        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let supported = area.total - area.unsupported;
         println!(
             "{name:<14} {:>7} {:>12} {:>12} {:>11} {:>10}",
@@ -74,7 +91,11 @@ fn main() -> ExitCode {
         unexplained += area.differences.len();
     }
     println!("{unexplained} unexplained");
-    if unexplained == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if unexplained == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn run_file(file: &std::path::Path, wanted: Option<&str>) -> Result<Area, String> {
@@ -111,5 +132,7 @@ fn run_file(file: &std::path::Path, wanted: Option<&str>) -> Result<Area, String
 
 /// Whether `benches/explained.txt` lists the case: `ID: reason`, one a line.
 fn is_explained(id: &str) -> bool {
-    EXPLAINED.lines().any(|line| line.split_once(':').is_some_and(|(listed, _)| listed == id))
+    EXPLAINED
+        .lines()
+        .any(|line| line.split_once(':').is_some_and(|(listed, _)| listed == id))
 }

@@ -69,7 +69,8 @@ fn resolve_leaf(text: &str, document: &Tree, path: &str) -> Result<String, Strin
 }
 
 fn resolve_reference(text: &str, document: &Tree, path: &str) -> Result<String, String> {
-    let reference = Reference::parse(text).map_err(|error| error.to_string())?;
+    let reference = Reference::parse(text)
+        .map_err(|error| format!("failed to resolve {text} at path {path}: {error}"))?;
     let operator = reference.operator.text();
     let value = look_up(document, &reference.target(path));
     if operator.is_empty() {

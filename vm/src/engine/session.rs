@@ -460,11 +460,11 @@ impl<'e> Evaluator<'e, '_> {
         }
         let is_deny = rule.body == BodyKind::Deny as u8;
         let is_delete = self.operation == Operation::Delete || self.objects.new.is_none();
-        if is_delete && !is_deny {
-            return None;
-        }
         self.machine.begin_rule();
         let ending = self.run_block(|machine| machine.check(rule.body_block.get(), scene));
+        if is_delete && !is_deny && !matches!(ending, Ending::Text { status: 2, .. }) {
+            return None;
+        }
         let judgement = self.judge(rule, ending, scene);
         Some(self.allow_existing(rule, judgement))
     }
