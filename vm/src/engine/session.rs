@@ -757,14 +757,13 @@ fn truncate(text: &mut String, mut length: usize) {
 fn subject_facts<'v>(view: &View<'v>, root: NodeId) -> Subject<'v> {
     let metadata = view.get_text(root, b"metadata");
     let text = |key: &[u8]| view.str(view.get_text(metadata, key));
-    let name = match text(b"name") {
-        "" => text(b"generateName"),
-        name => name,
-    };
+    let name = text(b"name");
+    let matched_name = if name.is_empty() { text(b"generateName") } else { name };
     let kind = view.str(view.get_text(root, b"kind"));
     Subject {
         root,
         name,
+        matched_name,
         namespace: text(b"namespace"),
         kind,
         labels: view.get_text(metadata, b"labels"),

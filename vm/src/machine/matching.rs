@@ -14,8 +14,11 @@ use crate::scalar::wildcard;
 pub(crate) struct Subject<'s> {
     /// Its root.
     pub(crate) root: NodeId,
-    /// `metadata.name`, or `metadata.generateName` if that is empty.
+    /// `metadata.name`.
     pub(crate) name: &'s str,
+    /// What name patterns look at: `metadata.name`, or `metadata.generateName` if that
+    /// is empty.
+    pub(crate) matched_name: &'s str,
     /// `metadata.namespace` as written.
     pub(crate) namespace: &'s str,
     /// `kind` of the object itself.
@@ -54,7 +57,7 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: Scene<'_>) -> bool {
     match op {
         Op::MatchKinds => kinds_match(entry, tables, request),
         Op::MatchOperations => flag & request.operation != 0,
-        Op::MatchNames => wildcard_list_matches(entry, subject.name, tables),
+        Op::MatchNames => wildcard_list_matches(entry, subject.matched_name, tables),
         Op::MatchNamespaces => {
             let namespace = if subject.kind == "Namespace" {
                 subject.name
