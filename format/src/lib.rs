@@ -10,7 +10,9 @@
 //! random numbers. Every byte of a bundle is checked once at load.
 
 pub mod bundle;
+pub mod condition;
 pub mod disassemble;
+pub mod function;
 mod index;
 pub mod instruction;
 pub mod meta;
