@@ -6,6 +6,7 @@
 
 pub mod document;
 pub mod engine;
+pub mod jmespath;
 pub mod labels;
 pub mod limits;
 mod machine;

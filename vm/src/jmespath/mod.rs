@@ -1,4 +1,4 @@
-//! Kyverno's dialect of JMESPath, read at compile time.
+//! Kyverno's dialect of JMESPath: shared by the compiler and by the run-time fallback.
 //!
 //! In: the text of one expression (what stands between `{{` and `}}`, or a
 //! field such as `jmesPath`). Out: an [`Expression`], or a [`SyntaxError`] with
