@@ -6,6 +6,8 @@
 
 pub mod document;
 pub mod engine;
+pub mod function;
+pub mod host;
 pub mod jmespath;
 pub mod labels;
 pub mod limits;
