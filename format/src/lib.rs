@@ -2,6 +2,7 @@
 //!
 //! - [`instruction`]: the instruction set, defined once.
 //! - [`table`]: the fixed-size records that instructions refer to.
+//! - [`function`]: the functions that instructions call, numbered.
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.

@@ -6,6 +6,9 @@
 
 pub mod document;
 pub mod engine;
+pub mod function;
+pub mod host;
+pub mod jmespath;
 pub mod labels;
 pub mod limits;
 mod machine;
