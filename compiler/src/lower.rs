@@ -25,7 +25,7 @@ use crate::policy::autogen;
 use crate::policy::condition::Conditions;
 use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{
-    ApplyRules, FailureActionOverride, Filter, Policy, PolicyKind, Rule, Spanned, Validate
+    ApplyRules, FailureActionOverride, Filter, Policy, PolicyKind, Rule, Spanned, Validate,
 };
 use crate::source::{Location, SourceId, Sources};
 
@@ -47,7 +47,10 @@ impl Pools<'_> {
     /// The number of the path that leads from `parent` to the value under `key`.
     pub fn path(&mut self, parent: u32, key: SymbolId) -> u32 {
         *self.paths.entry((parent, key)).or_insert_with(|| {
-            self.bundle.paths.push(table::Path { parent: U32::new(parent), symbol: U32::new(key.0) });
+            self.bundle.paths.push(table::Path {
+                parent: U32::new(parent),
+                symbol: U32::new(key.0),
+            });
             self.bundle.paths.len() as u32 - 1
         })
     }
@@ -79,15 +82,25 @@ impl Pools<'_> {
     }
 
     /// The block that computes a message with variables; `None` for one without.
-    pub fn message_block(&mut self, message: &Spanned<String>, scope: &Scope, source: SourceId) -> Option<u32> {
+    pub fn message_block(
+        &mut self,
+        message: &Spanned<String>,
+        scope: &Scope,
+        source: SourceId,
+    ) -> Option<u32> {
         if !has_variable(&message.value) {
             return None;
         }
         let mut emitter = Emitter::new(source, scope.clone(), self);
         let failed = emitter.block.label();
-        let document = Tree::new(TreeValue::String(message.value.as_str().into()), message.span);
+        let document = Tree::new(
+            TreeValue::String(message.value.as_str().into()),
+            message.span,
+        );
         let value = emitter.document(&document, failed);
-        emitter.block.push(Instruction::new(Op::ReturnValue).a(value.0));
+        emitter
+            .block
+            .push(Instruction::new(Op::ReturnValue).a(value.0));
         emitter.flush_cold();
         emitter.block.place(failed);
         emitter.block.push(Instruction::new(Op::ReturnFailed));
@@ -267,7 +280,12 @@ impl Lowerer {
         Range::new(start, rule.report_properties.len())
     }
 
-    fn action_overrides(&mut self, overrides: &[FailureActionOverride], sources: &Sources, limits: &Limits) -> Range {
+    fn action_overrides(
+        &mut self,
+        overrides: &[FailureActionOverride],
+        sources: &Sources,
+        limits: &Limits,
+    ) -> Range {
         // An action that is none of the four spellings is passed over at evaluation.
         let valid = |entry: &&FailureActionOverride| {
             matches!(
@@ -541,7 +559,10 @@ fn lower_blocks(
     validate: &Validate,
     pools: &mut Pools<'_>,
 ) -> Result<RuleBlocks, LowerError> {
-    let at = |span: Span| Location { source: policy.source, span };
+    let at = |span: Span| Location {
+        source: policy.source,
+        span,
+    };
     let too_big = |error: CodegenError| {
         let diagnostic = Diagnostic::error("rule-too-big", error.to_string(), at(rule.tree.span));
         LowerError::Invalid(diagnostic.hint("split the rule into several"))
@@ -551,7 +572,10 @@ fn lower_blocks(
     };
     let matching = matching::lower_matching(rule, pools);
     let matching = pools.generate(matching).map_err(too_big)?;
-    let mut scope = Scope { rewrites_delete: true, ..Scope::default() };
+    let mut scope = Scope {
+        rewrites_delete: true,
+        ..Scope::default()
+    };
     if validate.foreach.is_some() {
         // Entries of the rule may mention the element that is bound when they run.
         for name in ["element", "elementIndex"] {
@@ -581,11 +605,27 @@ fn lower_blocks(
     }
     let (message_kind, message_text, message) = lower_message(validate, policy, &scope, pools);
     let properties = lower_properties(rule, policy, &scope, pools);
-    let properties = properties.map_or(Ok(NONE), |block| pools.generate(block)).map_err(too_big)?;
-    Ok(RuleBlocks { matching, preconditions, body, kind, message, message_kind, message_text, properties })
+    let properties = properties
+        .map_or(Ok(NONE), |block| pools.generate(block))
+        .map_err(too_big)?;
+    Ok(RuleBlocks {
+        matching,
+        preconditions,
+        body,
+        kind,
+        message,
+        message_kind,
+        message_text,
+        properties,
+    })
 }
 
-fn lower_preconditions(conditions: &Conditions, policy: &Policy, scope: &Scope, pools: &mut Pools<'_>) -> Block {
+fn lower_preconditions(
+    conditions: &Conditions,
+    policy: &Policy,
+    scope: &Scope,
+    pools: &mut Pools<'_>,
+) -> Block {
     let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
     let (on_false, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("failed to evaluate preconditions: ", false, failed);
@@ -614,8 +654,15 @@ fn lower_body(
     pools: &mut Pools<'_>,
 ) -> Result<(BodyKind, Block, Scope), LowerError> {
     let too_deep = |error: pattern::PatternError| {
-        let location = Location { source: policy.source, span: error.span };
-        LowerError::Invalid(Diagnostic::error("pattern-too-deep", error.message, location))
+        let location = Location {
+            source: policy.source,
+            span: error.span,
+        };
+        LowerError::Invalid(Diagnostic::error(
+            "pattern-too-deep",
+            error.message,
+            location,
+        ))
     };
     let mut emitter = Emitter::new(policy.source, scope, pools);
     if let Some(deny) = &validate.deny {
@@ -633,19 +680,32 @@ fn lower_body(
         }
         (None, None, Some(foreach)) => {
             emitter.foreach_rule(foreach, loaders).map_err(|error| {
-                let location = Location { source: policy.source, span: error.span };
-                LowerError::Invalid(Diagnostic::error("invalid-foreach", error.message, location))
+                let location = Location {
+                    source: policy.source,
+                    span: error.span,
+                };
+                LowerError::Invalid(Diagnostic::error(
+                    "invalid-foreach",
+                    error.message,
+                    location,
+                ))
             })?;
             BodyKind::Foreach
         }
         (None, None, None) => {
-            return unsupported("a validate rule without pattern, anyPattern, deny or foreach", rule.tree.span);
+            return unsupported(
+                "a validate rule without pattern, anyPattern, deny or foreach",
+                rule.tree.span,
+            );
         }
     };
     Ok((kind, emitter.block, emitter.scope))
 }
 
-fn lower_pattern(pattern: &Tree, emitter: &mut Emitter<'_, '_>) -> Result<(), pattern::PatternError> {
+fn lower_pattern(
+    pattern: &Tree,
+    emitter: &mut Emitter<'_, '_>,
+) -> Result<(), pattern::PatternError> {
     let resolved = match reference::resolve(pattern) {
         Ok(resolved) => unescape_static(&resolved),
         Err(error) => {
@@ -680,7 +740,10 @@ fn lower_any_pattern(
     let go_kind = match &resolved.value {
         TreeValue::List(items) if items.is_empty() => {
             // Kyverno passes an empty list with the raw message of the rule.
-            let message = validate.message.as_ref().map_or("", |message| &message.value);
+            let message = validate
+                .message
+                .as_ref()
+                .map_or("", |message| &message.value);
             fixed_text(0, message, emitter);
             return Ok(Ok(()));
         }
@@ -704,22 +767,32 @@ fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_, '_>) -> Lowered 
     let failed = emitter.block.label();
     let wrapped = emitter.wrapping("variable substitution failed: ", false, failed);
     let ends = |emitter: &mut Emitter<'_, '_>, index| {
-        emitter.block.push(Instruction::new(Op::ReturnAlternative).c(index));
+        emitter
+            .block
+            .push(Instruction::new(Op::ReturnAlternative).c(index));
     };
     pattern::lower_any_pattern(items, Subject::Resource, emitter, ends, wrapped)?;
-    emitter.block.push(Instruction::new(Op::ReturnAlternativesFailed));
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnAlternativesFailed));
     end_failing(emitter, failed);
     Ok(())
 }
 
 /// An error that comes before the question whether there is a resource to look at.
 fn substitution_error(error: &str, emitter: &mut Emitter<'_, '_>) {
-    fixed_text(2, &format!("variable substitution failed: {error}"), emitter);
+    fixed_text(
+        2,
+        &format!("variable substitution failed: {error}"),
+        emitter,
+    );
 }
 
 fn fixed_text(status: u32, text: &str, emitter: &mut Emitter<'_, '_>) {
     let text = emitter.pools.text(text);
-    emitter.block.push(Instruction::new(Op::ReturnText).b(status).c(text));
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnText).b(status).c(text));
 }
 
 /// anyPattern goes through JSON once more, which makes every number a float64
@@ -730,7 +803,9 @@ pub(crate) fn floats_only(tree: &Tree) -> Tree {
         TreeValue::List(items) => TreeValue::List(items.iter().map(floats_only).collect()),
         TreeValue::Map(members) => {
             let mut members = members.clone();
-            members.iter_mut().for_each(|member| member.value = floats_only(&member.value));
+            members
+                .iter_mut()
+                .for_each(|member| member.value = floats_only(&member.value));
             TreeValue::Map(members)
         }
         other => other.clone(),
@@ -739,12 +814,26 @@ pub(crate) fn floats_only(tree: &Tree) -> Tree {
 }
 
 /// Without conditions a deny rule always fails; `any: []` never does (sheet 01, case 33).
-fn lower_deny(deny: &Tree, policy: &Policy, emitter: &mut Emitter<'_, '_>) -> Result<(), LowerError> {
-    let conditions = match deny.get("conditions").filter(|conditions| !conditions.is_null()) {
+fn lower_deny(
+    deny: &Tree,
+    policy: &Policy,
+    emitter: &mut Emitter<'_, '_>,
+) -> Result<(), LowerError> {
+    let conditions = match deny
+        .get("conditions")
+        .filter(|conditions| !conditions.is_null())
+    {
         None => Conditions::List(Vec::new()),
         Some(tree) => Conditions::read(tree).map_err(|error| {
-            let location = Location { source: policy.source, span: error.span };
-            LowerError::Invalid(Diagnostic::error("invalid-conditions", error.to_string(), location))
+            let location = Location {
+                source: policy.source,
+                span: error.span,
+            };
+            LowerError::Invalid(Diagnostic::error(
+                "invalid-conditions",
+                error.to_string(),
+                location,
+            ))
         })?,
     };
     let (passes, failed) = (emitter.block.label(), emitter.block.label());
@@ -765,21 +854,41 @@ fn lower_message(
     scope: &Scope,
     pools: &mut Pools<'_>,
 ) -> (MessageKind, String, u32) {
-    let Some(message) = validate.message.as_ref().filter(|message| !message.value.is_empty()) else {
+    let Some(message) = validate
+        .message
+        .as_ref()
+        .filter(|message| !message.value.is_empty())
+    else {
         return (MessageKind::Absent, String::new(), NONE);
     };
-    let document = Tree::new(TreeValue::String(message.value.as_str().into()), message.span);
+    let document = Tree::new(
+        TreeValue::String(message.value.as_str().into()),
+        message.span,
+    );
     let Ok(text) = reference::resolve_text(&message.value, &document) else {
         return (MessageKind::Unresolvable, String::new(), NONE);
     };
     if let Some(block) = pools.message_block(message, &scope.for_message(), policy.source) {
         return (MessageKind::Computed, String::new(), block);
     }
-    (MessageKind::Text, variable::unescape_variables(&text).into_owned(), NONE)
+    (
+        MessageKind::Text,
+        variable::unescape_variables(&text).into_owned(),
+        NONE,
+    )
 }
 
-fn lower_properties(rule: &Rule, policy: &Policy, scope: &Scope, pools: &mut Pools<'_>) -> Option<Block> {
-    if !rule.report_properties.iter().any(|(_, value)| has_variable(&value.value)) {
+fn lower_properties(
+    rule: &Rule,
+    policy: &Policy,
+    scope: &Scope,
+    pools: &mut Pools<'_>,
+) -> Option<Block> {
+    if !rule
+        .report_properties
+        .iter()
+        .any(|(_, value)| has_variable(&value.value))
+    {
         return None;
     }
     let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
@@ -788,10 +897,14 @@ fn lower_properties(rule: &Rule, policy: &Policy, scope: &Scope, pools: &mut Poo
     emitter.block.push(Instruction::new(Op::ListBegin).a(list));
     for (key, value) in &rule.report_properties {
         let value = emitter.text_template(&value.value, &format!("/{key}"), failed);
-        emitter.block.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+        emitter
+            .block
+            .push(Instruction::new(Op::ListPush).a(list).b(value.0));
     }
     let result = emitter.load(Instruction::new(Op::ListEnd).b(list));
-    emitter.block.push(Instruction::new(Op::ReturnValue).a(result.0));
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnValue).a(result.0));
     end_failing(&mut emitter, failed);
     Some(emitter.block)
 }

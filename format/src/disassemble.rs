@@ -3,10 +3,10 @@
 use std::fmt::{self, Write};
 
 use crate::bundle::{Bundle, Tables};
-use crate::instruction::{Instruction, Op, Operand, OperandKind};
-use crate::symbol::SymbolId;
 use crate::condition::ConditionOperator;
 use crate::function::Function;
+use crate::instruction::{Instruction, Op, Operand, OperandKind};
+use crate::symbol::SymbolId;
 use crate::table::NONE;
 use crate::table::{ConstantKind, LeafKind, Range, Rule};
 
@@ -155,7 +155,10 @@ fn write_operand(
         OperandKind::Constant => write_constant(tables, value, out),
         OperandKind::Slice => write!(out, "slice{value}"),
         OperandKind::Slot => {
-            let name = tables.slots.get(value as usize).map_or(0, |slot| slot.name.get());
+            let name = tables
+                .slots
+                .get(value as usize)
+                .map_or(0, |slot| slot.name.get());
             write!(out, "${}", tables.symbols.text(SymbolId(name)))
         }
         OperandKind::Entry => write!(out, "entry{value}"),
@@ -164,7 +167,14 @@ fn write_operand(
         OperandKind::List => write!(out, "list{value}"),
         OperandKind::Accumulator => write!(out, "text{value}"),
         OperandKind::Function => {
-            write!(out, "{}", u8::try_from(value).ok().and_then(Function::decode).map_or("?", Function::name))
+            write!(
+                out,
+                "{}",
+                u8::try_from(value)
+                    .ok()
+                    .and_then(Function::decode)
+                    .map_or("?", Function::name)
+            )
         }
         OperandKind::ConditionOperator => {
             let operator = u8::try_from(value).ok().and_then(ConditionOperator::decode);
@@ -191,7 +201,9 @@ fn write_leaf(tables: &Tables<'_>, leaf: u32, out: &mut dyn Write) -> fmt::Resul
 }
 
 fn write_constant(tables: &Tables<'_>, constant: u32, out: &mut dyn Write) -> fmt::Result {
-    let Some(constant) = tables.constants.get(constant as usize) else { return Ok(()) };
+    let Some(constant) = tables.constants.get(constant as usize) else {
+        return Ok(());
+    };
     let value = constant.value.get();
     match ConstantKind::ALL.get(usize::from(constant.kind)) {
         Some(ConstantKind::Null) | None => write!(out, "null"),

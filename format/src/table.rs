@@ -561,7 +561,12 @@ pub enum BodyKind {
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 4] = [BodyKind::Pattern, BodyKind::AnyPattern, BodyKind::Deny, BodyKind::Foreach];
+    pub const ALL: [BodyKind; 4] = [
+        BodyKind::Pattern,
+        BodyKind::AnyPattern,
+        BodyKind::Deny,
+        BodyKind::Foreach,
+    ];
 }
 
 /// What a rule's message is.

@@ -83,7 +83,9 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     let mut depths: Vec<usize> = Vec::with_capacity(tables.paths.len());
     for (path, entry) in tables.paths.iter().enumerate() {
         optional("parent of a path", entry.parent.get(), path)?;
-        let depth = depths.get(entry.parent.get() as usize).map_or(0, |depth| depth + 1);
+        let depth = depths
+            .get(entry.parent.get() as usize)
+            .map_or(0, |depth| depth + 1);
         ensure(depth <= MAX_PATH_DEPTH, || "a path that is too long".into())?;
         depths.push(depth);
         number("symbol", entry.symbol.get(), tables.symbols.len())?;
@@ -180,22 +182,35 @@ const MAX_CONSTANT_DEPTH: usize = 512;
 fn verify_expressions(tables: &Tables<'_>) -> Verified {
     let mut depths = vec![0usize; tables.constants.len()];
     for (position, constant) in tables.constants.iter().enumerate() {
-        number("kind of constant", u32::from(constant.kind), ConstantKind::ALL.len())?;
+        number(
+            "kind of constant",
+            u32::from(constant.kind),
+            ConstantKind::ALL.len(),
+        )?;
         tables.check_text(constant.key)?;
         tables.check_text(constant.text)?;
         range("constants", constant.children, tables.constants.len())?;
         let start = constant.children.start.get() as usize;
         let length = constant.children.length.get() as usize;
-        ensure(length == 0 || start > position, || format!("constant {position} holds itself"))?;
+        ensure(length == 0 || start > position, || {
+            format!("constant {position} holds itself")
+        })?;
         let depth = depths[position] + 1;
-        ensure(depth <= MAX_CONSTANT_DEPTH, || "a constant nested too deep".into())?;
+        ensure(depth <= MAX_CONSTANT_DEPTH, || {
+            "a constant nested too deep".into()
+        })?;
         // Two constants may not share a child: what a constant is built of stays linear.
         for child in &mut depths[start..start + length] {
-            ensure(*child == 0, || format!("constant {position} shares an item"))?;
+            ensure(*child == 0, || {
+                format!("constant {position} shares an item")
+            })?;
             *child = depth;
         }
     }
-    tables.slices.iter().try_for_each(|slice| bits("parts of a slice", slice.parts, 7))?;
+    tables
+        .slices
+        .iter()
+        .try_for_each(|slice| bits("parts of a slice", slice.parts, 7))?;
     for slot in tables.slots {
         number("symbol", slot.name.get(), tables.symbols.len())?;
     }
@@ -499,9 +514,13 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
         OperandKind::Entry => number("context entry", value, tables.entries.len()),
         OperandKind::OptionalBlock => optional("block", value, tables.blocks.len()),
         OperandKind::List => number("list accumulator", value, usize::from(block.lists)),
-        OperandKind::Accumulator => number("text accumulator", value, usize::from(block.accumulators)),
+        OperandKind::Accumulator => {
+            number("text accumulator", value, usize::from(block.accumulators))
+        }
         OperandKind::Function => number("function", value, Function::ALL.len()),
-        OperandKind::ConditionOperator => number("condition operator", value, ConditionOperator::ALL.len()),
+        OperandKind::ConditionOperator => {
+            number("condition operator", value, ConditionOperator::ALL.len())
+        }
         OperandKind::TagPattern => number("tag pattern", value, tables.tag_patterns.len()),
         // Jumps are checked with their position: forward ones by `verify_block`,
         // those back by `loop_nesting`.

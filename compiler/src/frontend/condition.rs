@@ -32,11 +32,21 @@ impl Emitter<'_, '_> {
         match conditions {
             Conditions::List(list) => self.all(list, messages, 1, on_false, on_error),
             Conditions::AnyAll(block) => {
-                let any = block.any.as_deref().map(|any| self.any(any, messages, on_error));
+                let any = block
+                    .any
+                    .as_deref()
+                    .map(|any| self.any(any, messages, on_error));
                 // `all` is looked at even when `any` came out false: it may be an error.
-                self.all(block.all.as_deref().unwrap_or_default(), messages, 0, on_false, on_error);
+                self.all(
+                    block.all.as_deref().unwrap_or_default(),
+                    messages,
+                    0,
+                    on_false,
+                    on_error,
+                );
                 if let Some(any) = any {
-                    self.block.push(Instruction::new(Op::JumpIfFalse).a(any.0).target(on_false));
+                    self.block
+                        .push(Instruction::new(Op::JumpIfFalse).a(any.0).target(on_false));
                 }
             }
         }
@@ -71,7 +81,10 @@ impl Emitter<'_, '_> {
         on_error: Label,
     ) {
         for condition in all {
-            let has_message = condition.message.as_ref().is_some_and(|message| !message.value.is_empty());
+            let has_message = condition
+                .message
+                .as_ref()
+                .is_some_and(|message| !message.value.is_empty());
             if messages == Messages::OfFalse && has_message {
                 let (holds, fails) = (self.block.label(), self.block.label());
                 self.condition(condition, fails, on_error);
@@ -88,22 +101,45 @@ impl Emitter<'_, '_> {
     }
 
     fn note(&mut self, condition: &Condition, wanted: bool, separator: u32) {
-        if let Some(message) = condition.message.as_ref().filter(|message| wanted && !message.value.is_empty()) {
+        if let Some(message) = condition
+            .message
+            .as_ref()
+            .filter(|message| wanted && !message.value.is_empty())
+        {
             let text = self.pools.text(&message.value);
-            let block = self.pools.message_block(message, &self.scope, self.source).unwrap_or(NONE);
-            self.block.push(Instruction::new(Op::NoteMessage).b(separator).c(text).d(block));
+            let block = self
+                .pools
+                .message_block(message, &self.scope, self.source)
+                .unwrap_or(NONE);
+            self.block.push(
+                Instruction::new(Op::NoteMessage)
+                    .b(separator)
+                    .c(text)
+                    .d(block),
+            );
         }
     }
 
     /// Falls through when the condition holds.
     fn condition(&mut self, condition: &Condition, on_false: Label, on_error: Label) {
-        let key_failed = self.wrapping("failed to substitute variables in condition key: ", false, on_error);
+        let key_failed = self.wrapping(
+            "failed to substitute variables in condition key: ",
+            false,
+            on_error,
+        );
         let key = self.operand(condition.key.as_ref(), key_failed);
-        let value_failed = self.wrapping("failed to substitute variables in condition value: ", false, on_error);
+        let value_failed = self.wrapping(
+            "failed to substitute variables in condition value: ",
+            false,
+            on_error,
+        );
         let value = self.operand(condition.value.as_ref(), value_failed);
         match ConditionOperator::parse(&condition.operator.value) {
             None => {
-                self.fail("failed to create handler for condition operator: %!w(<nil>)", on_error);
+                self.fail(
+                    "failed to create handler for condition operator: %!w(<nil>)",
+                    on_error,
+                );
             }
             Some(operator) => self.block.push(
                 Instruction::new(Op::TestCondition)

@@ -42,7 +42,11 @@ pub fn lower_entries(
     scope: &mut Scope,
     pools: &mut Pools<'_>,
 ) -> Result<Entries, EntryError> {
-    let mut lowered = Entries { slots: Vec::new(), numbers: Vec::new(), loaders: Vec::new() };
+    let mut lowered = Entries {
+        slots: Vec::new(),
+        numbers: Vec::new(),
+        loaders: Vec::new(),
+    };
     for entry in entries {
         let name = entry.get("name").and_then(Tree::as_str).unwrap_or_default();
         let slot = scope.slot(name).unwrap_or_else(|| pools.slot(name));
@@ -73,7 +77,9 @@ fn tree_mentions(tree: &Tree, name: &str) -> bool {
     match &tree.value {
         TreeValue::String(text) => mentions(text, name) || text.contains(name),
         TreeValue::List(items) => items.iter().any(|item| tree_mentions(item, name)),
-        TreeValue::Map(members) => members.iter().any(|member| tree_mentions(&member.value, name)),
+        TreeValue::Map(members) => members
+            .iter()
+            .any(|member| tree_mentions(&member.value, name)),
         TreeValue::Null | TreeValue::Bool(_) | TreeValue::Int(_) | TreeValue::Float(_) => false,
     }
 }
@@ -90,10 +96,15 @@ fn shown(tree: &Tree) -> String {
             kpvm::scalar::number::format_v_float(*value, &mut text);
             text
         }
-        TreeValue::List(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" ")),
+        TreeValue::List(items) => format!(
+            "[{}]",
+            items.iter().map(shown).collect::<Vec<_>>().join(" ")
+        ),
         TreeValue::Map(members) => {
-            let mut members: Vec<String> =
-                members.iter().map(|member| format!("{}:{}", member.key, shown(&member.value))).collect();
+            let mut members: Vec<String> = members
+                .iter()
+                .map(|member| format!("{}:{}", member.key, shown(&member.value)))
+                .collect();
             members.sort();
             format!("map[{}]", members.join(" "))
         }
@@ -103,9 +114,18 @@ fn shown(tree: &Tree) -> String {
 impl Emitter<'_, '_> {
     fn loader(&mut self, entry: &Tree) -> Result<(), EntryError> {
         let failed = self.block.label();
-        let sources = ["configMap", "apiCall", "globalReference", "imageRegistry", "variable"];
+        let sources = [
+            "configMap",
+            "apiCall",
+            "globalReference",
+            "imageRegistry",
+            "variable",
+        ];
         let source = sources.iter().find_map(|&kind| {
-            entry.get(kind).filter(|source| !source.is_null()).map(|source| (kind, source))
+            entry
+                .get(kind)
+                .filter(|source| !source.is_null())
+                .map(|source| (kind, source))
         });
         let name = entry.get("name").and_then(Tree::as_str).unwrap_or_default();
         let Some((kind, source)) = source else {
@@ -134,15 +154,24 @@ impl Emitter<'_, '_> {
     fn variable_loader(&mut self, name: &str, variable: &Tree, failed: Label) {
         let value = variable.get("value").filter(|value| !value.is_null());
         let default = variable.get("default").filter(|default| !default.is_null());
-        let path = variable.get("jmesPath").and_then(Tree::as_str).filter(|path| !path.is_empty());
+        let path = variable
+            .get("jmesPath")
+            .and_then(Tree::as_str)
+            .filter(|path| !path.is_empty());
         let substitution_failed = |this: &mut Self, what: &Tree| {
-            let prefix = format!("failed to substitute variables in context entry {name} {}: ", shown(what));
+            let prefix = format!(
+                "failed to substitute variables in context entry {name} {}: ",
+                shown(what)
+            );
             this.wrapping(&prefix, false, failed)
         };
-        let path_text = path.filter(|path| has_variable(path)).and_then(|_| variable.get("jmesPath")).map(|tree| {
-            let failed = substitution_failed(self, tree);
-            self.document(tree, failed)
-        });
+        let path_text = path
+            .filter(|path| has_variable(path))
+            .and_then(|_| variable.get("jmesPath"))
+            .map(|tree| {
+                let failed = substitution_failed(self, tree);
+                self.document(tree, failed)
+            });
         let default = default.map(|default| {
             let failed = substitution_failed(self, default);
             self.document(default, failed)
@@ -175,7 +204,11 @@ impl Emitter<'_, '_> {
                 self.assign(result, found);
                 if let (Some(default), None) = (default, value) {
                     let use_default = self.block.label();
-                    self.block.push(Instruction::new(Op::JumpIfNull).a(result.0).target(use_default));
+                    self.block.push(
+                        Instruction::new(Op::JumpIfNull)
+                            .a(result.0)
+                            .target(use_default),
+                    );
                     self.block.jump(end);
                     self.block.place(use_default);
                     self.assign(result, default);
@@ -188,7 +221,8 @@ impl Emitter<'_, '_> {
                     None => {
                         let text = format!("failed to apply jmespath {path} to variable <nil>: ");
                         let text = self.pools.text(&text);
-                        self.block.push(Instruction::new(Op::WrapError).c(text).target(failed));
+                        self.block
+                            .push(Instruction::new(Op::WrapError).c(text).target(failed));
                     }
                 }
             }
@@ -200,35 +234,61 @@ impl Emitter<'_, '_> {
     /// The value as the context keeps it; null is an error.
     fn return_stored(&mut self, name: &str, result: Register, failed: Label) {
         let nothing = self.block.label();
-        self.block.push(Instruction::new(Op::JumpIfNull).a(result.0).target(nothing));
+        self.block
+            .push(Instruction::new(Op::JumpIfNull).a(result.0).target(nothing));
         let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block.push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
         self.block.place(nothing);
-        self.fail(&format!("failed to add context entry for variable {name} since it evaluated to nil"), failed);
+        self.fail(
+            &format!("failed to add context entry for variable {name} since it evaluated to nil"),
+            failed,
+        );
     }
 
     /// An expression over a value of its own rather than the context.
     fn path_over_value(&mut self, path: &str, value: Register, on_error: Label) -> Register {
         match super::jmespath::parse(path) {
-            Err(error) => {
-                self.fail(&format!("failed to compile JMESPath: {path}, error: {}", error.message), on_error)
-            }
-            Ok(expression) => {
-                self.expression(&expression, super::expression::Current::Value(value), on_error, false)
-            }
+            Err(error) => self.fail(
+                &format!(
+                    "failed to compile JMESPath: {path}, error: {}",
+                    error.message
+                ),
+                on_error,
+            ),
+            Ok(expression) => self.expression(
+                &expression,
+                super::expression::Current::Value(value),
+                on_error,
+                false,
+            ),
         }
     }
 
     /// FALLBACK: a path with variables in it is an expression known only at run time.
-    fn computed_path(&mut self, text: Register, value: Option<Register>, on_error: Label) -> Register {
+    fn computed_path(
+        &mut self,
+        text: Register,
+        value: Option<Register>,
+        on_error: Label,
+    ) -> Register {
         let result = self.block.register();
         match value {
             None => {
                 self.ensure_all_entries(on_error);
-                self.block.push(Instruction::new(Op::EvaluateQuery).a(result.0).b(text.0).target(on_error));
+                self.block.push(
+                    Instruction::new(Op::EvaluateQuery)
+                        .a(result.0)
+                        .b(text.0)
+                        .target(on_error),
+                );
             }
             Some(value) => self.block.push(
-                Instruction::new(Op::EvaluateOver).a(result.0).b(text.0).e(value.0).target(on_error),
+                Instruction::new(Op::EvaluateOver)
+                    .a(result.0)
+                    .b(text.0)
+                    .e(value.0)
+                    .target(on_error),
             ),
         }
         result
@@ -238,10 +298,20 @@ impl Emitter<'_, '_> {
     /// unset, so that values given for it by name hold.
     fn fetch(&mut self, request: Register, kind: u32, on_error: Label) -> Register {
         let result = self.block.register();
-        self.block.push(Instruction::new(Op::Fetch).a(result.0).b(request.0).e(kind).target(on_error));
+        self.block.push(
+            Instruction::new(Op::Fetch)
+                .a(result.0)
+                .b(request.0)
+                .e(kind)
+                .target(on_error),
+        );
         let set = self.block.label();
         let unset = self.block.label();
-        self.block.push(Instruction::new(Op::JumpUnlessSet).a(result.0).target(unset));
+        self.block.push(
+            Instruction::new(Op::JumpUnlessSet)
+                .a(result.0)
+                .target(unset),
+        );
         self.block.jump(set);
         self.block.place(unset);
         self.block.push(Instruction::new(Op::ReturnNothing));
@@ -251,7 +321,11 @@ impl Emitter<'_, '_> {
 
     /// Applies the `jmesPath` of a source, if it has one, to what was fetched.
     fn apply_path(&mut self, source: &Tree, value: Register, on_error: Label) -> Register {
-        match source.get("jmesPath").and_then(Tree::as_str).filter(|path| !path.is_empty()) {
+        match source
+            .get("jmesPath")
+            .and_then(Tree::as_str)
+            .filter(|path| !path.is_empty())
+        {
             None => value,
             Some(path) if has_variable(path) => match source.get("jmesPath") {
                 Some(tree) => {
@@ -266,35 +340,49 @@ impl Emitter<'_, '_> {
 
     /// Section 9.2.
     fn config_map_loader(&mut self, name: &str, source: &Tree, failed: Label) {
-        let failed = self.wrapping(&format!("failed to retrieve config map for context entry {name}: "), false, failed);
+        let failed = self.wrapping(
+            &format!("failed to retrieve config map for context entry {name}: "),
+            false,
+            failed,
+        );
         let request = self.document(source, failed);
         let value = self.fetch(request, 0, failed);
         let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
-        self.block.push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
     }
 
     /// Section 9.3.
     fn api_call_loader(&mut self, name: &str, source: &Tree, failed: Label) {
-        let url = source.get("urlPath").and_then(Tree::as_str).unwrap_or_default();
+        let url = source
+            .get("urlPath")
+            .and_then(Tree::as_str)
+            .unwrap_or_default();
         let prefix = format!("failed to substitute variables in context entry {name} {url}: ");
         let substitution_failed = self.wrapping(&prefix, false, failed);
-        let request = self.document(&without(source, &["jmesPath", "default"]), substitution_failed);
+        let request = self.document(
+            &without(source, &["jmesPath", "default"]),
+            substitution_failed,
+        );
         let default = source.get("default").filter(|default| !default.is_null());
         let fetch_failed = self.block.label();
         let value = self.fetch(request, 1, fetch_failed);
         let result = self.apply_path(source, value, failed);
         let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block.push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
         self.block.place(fetch_failed);
         match default {
             Some(default) => {
                 let value = self.constant(&default.value);
                 let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
-                self.block.push(Instruction::new(Op::ReturnValue).a(stored.0));
+                self.block
+                    .push(Instruction::new(Op::ReturnValue).a(stored.0));
             }
             None => {
                 let text = self.pools.text("failed to fetch data for APICall: ");
-                self.block.push(Instruction::new(Op::WrapError).c(text).target(failed));
+                self.block
+                    .push(Instruction::new(Op::WrapError).c(text).target(failed));
             }
         }
     }
@@ -307,26 +395,35 @@ impl Emitter<'_, '_> {
         let value = self.fetch(request, 2, failed);
         let result = self.apply_path(source, value, failed);
         let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block.push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
     }
 
     /// Section 9.5.
     fn image_registry_loader(&mut self, name: &str, source: &Tree, failed: Label) {
-        let reference = source.get("reference").and_then(Tree::as_str).unwrap_or_default();
-        let prefix = format!("failed to substitute variables in context entry {name} {reference}: ");
+        let reference = source
+            .get("reference")
+            .and_then(Tree::as_str)
+            .unwrap_or_default();
+        let prefix =
+            format!("failed to substitute variables in context entry {name} {reference}: ");
         let substitution_failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), substitution_failed);
         let value = self.fetch(request, 3, failed);
         let result = self.apply_path(source, value, failed);
         let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block.push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
     }
 }
 
 /// A map without some of its keys.
 fn without(tree: &Tree, keys: &[&str]) -> Tree {
     let members = tree.as_map().unwrap_or_default();
-    let kept = members.iter().filter(|member| !keys.contains(&&*member.key)).cloned().collect();
+    let kept = members
+        .iter()
+        .filter(|member| !keys.contains(&&*member.key))
+        .cloned()
+        .collect();
     Tree::new(TreeValue::Map(kept), tree.span)
 }
-

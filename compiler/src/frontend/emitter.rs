@@ -53,7 +53,11 @@ struct ScopeEntry {
 impl Scope {
     /// The entries in scope that mention `element`: they run again for each element.
     pub fn volatile_entries(&self) -> Vec<u32> {
-        self.entries.iter().filter(|entry| entry.volatile).map(|entry| entry.number).collect()
+        self.entries
+            .iter()
+            .filter(|entry| entry.volatile)
+            .map(|entry| entry.number)
+            .collect()
     }
 
     /// The slot of a variable.
@@ -68,7 +72,12 @@ impl Scope {
 
     /// Makes a context entry known, behind those known already.
     pub fn add_entry(&mut self, name: &str, number: u32, volatile: bool) {
-        let entry = ScopeEntry { name: name.to_owned(), number, restricted: false, volatile };
+        let entry = ScopeEntry {
+            name: name.to_owned(),
+            number,
+            restricted: false,
+            volatile,
+        };
         self.entries.push(entry.clone());
         self.seen.push(entry);
     }
@@ -87,14 +96,20 @@ impl Scope {
     /// The scope of a message: whatever element is bound, its entries are the active ones.
     #[must_use]
     pub fn for_message(&self) -> Scope {
-        Scope { entries: self.seen.clone(), ..self.clone() }
+        Scope {
+            entries: self.seen.clone(),
+            ..self.clone()
+        }
     }
 
     /// The scope of the loader of entry `number`: itself and later entries are restricted.
     #[must_use]
     pub fn for_loader(&self, number: u32) -> Scope {
         let mut scope = self.clone();
-        scope.entries.iter_mut().for_each(|entry| entry.restricted = entry.number >= number);
+        scope
+            .entries
+            .iter_mut()
+            .for_each(|entry| entry.restricted = entry.number >= number);
         scope
     }
 }
@@ -119,7 +134,13 @@ pub fn mentions(query: &str, name: &str) -> bool {
 impl<'p, 'b> Emitter<'p, 'b> {
     /// An emitter for a new block.
     pub fn new(source: SourceId, scope: Scope, pools: &'p mut Pools<'b>) -> Self {
-        Self { block: Block::new(), pools, scope, source, cold: Vec::new() }
+        Self {
+            block: Block::new(),
+            pools,
+            scope,
+            source,
+            cold: Vec::new(),
+        }
     }
 
     /// Appends a load into a register of its own.
@@ -131,13 +152,15 @@ impl<'p, 'b> Emitter<'p, 'b> {
 
     /// Copies a register.
     pub fn assign(&mut self, into: Register, from: Register) {
-        self.block.push(Instruction::new(Op::Move).a(into.0).b(from.0));
+        self.block
+            .push(Instruction::new(Op::Move).a(into.0).b(from.0));
     }
 
     /// Appends a jump with an error whose text is known; the register is never set.
     pub fn fail(&mut self, text: &str, on_error: Label) -> Register {
         let text = self.pools.text(text);
-        self.block.push(Instruction::new(Op::FailText).c(text).target(on_error));
+        self.block
+            .push(Instruction::new(Op::FailText).c(text).target(on_error));
         // What stands behind is not reached, but its registers must exist.
         let behind = self.block.label();
         self.block.place(behind);
@@ -155,7 +178,10 @@ impl<'p, 'b> Emitter<'p, 'b> {
     pub fn wrapping(&mut self, prefix: &str, shows_query: bool, on_error: Label) -> Label {
         let label = self.block.label();
         let text = self.pools.text(prefix);
-        let wrap = Instruction::new(Op::WrapError).b(u32::from(shows_query)).c(text).target(on_error);
+        let wrap = Instruction::new(Op::WrapError)
+            .b(u32::from(shows_query))
+            .c(text)
+            .target(on_error);
         self.cold.push((label, wrap));
         label
     }
@@ -195,7 +221,12 @@ impl<'p, 'b> Emitter<'p, 'b> {
             }
             Ok(expression) => {
                 let failed = self.wrapping("JMESPath query failed: ", false, on_error);
-                self.expression(&expression, super::expression::Current::Context, failed, false)
+                self.expression(
+                    &expression,
+                    super::expression::Current::Context,
+                    failed,
+                    false,
+                )
             }
         }
     }
@@ -219,7 +250,10 @@ impl<'p, 'b> Emitter<'p, 'b> {
     pub fn ensure_all_entries(&mut self, on_error: Label) {
         for entry in &self.scope.entries {
             self.block.push(
-                Instruction::new(Op::EnsureEntry).c(entry.number).b(u32::from(entry.restricted)).target(on_error),
+                Instruction::new(Op::EnsureEntry)
+                    .c(entry.number)
+                    .b(u32::from(entry.restricted))
+                    .target(on_error),
             );
         }
     }
@@ -270,7 +304,10 @@ impl Pools<'_> {
         };
         let children: Vec<(&str, &Tree)> = match value {
             TreeValue::List(items) => items.iter().map(|item| ("", item)).collect(),
-            TreeValue::Map(members) => members.iter().map(|member| (&*member.key, &member.value)).collect(),
+            TreeValue::Map(members) => members
+                .iter()
+                .map(|member| (&*member.key, &member.value))
+                .collect(),
             _ => Vec::new(),
         };
         let start = self.reserve_constants(children.len());
@@ -292,7 +329,9 @@ impl Pools<'_> {
     /// A new variable of a rule's context.
     pub fn slot(&mut self, name: &str) -> u32 {
         let SymbolId(symbol) = self.bundle.symbols.intern(name);
-        self.bundle.slots.push(table::Slot { name: U32::new(symbol) });
+        self.bundle.slots.push(table::Slot {
+            name: U32::new(symbol),
+        });
         self.bundle.slots.len() as u32 - 1
     }
 }

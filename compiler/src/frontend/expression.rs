@@ -25,7 +25,11 @@ pub enum Current {
 /// Whether the result on null is null, so that null may stand for an error before it.
 fn is_null_on_null(expression: &Expression) -> bool {
     match &expression.node {
-        Node::Identity | Node::Current | Node::Field(_) | Node::MultiSelectList(_) | Node::MultiSelectHash(_) => true,
+        Node::Identity
+        | Node::Current
+        | Node::Field(_)
+        | Node::MultiSelectList(_)
+        | Node::MultiSelectHash(_) => true,
         Node::Subexpression { left, right } => is_null_on_null(left) && is_null_on_null(right),
         Node::Index { left, .. } => is_null_on_null(left),
         Node::Projection(projection) => is_null_on_null(&projection.left),
@@ -62,7 +66,9 @@ impl Emitter<'_, '_> {
             },
             Node::Field(name) => self.field(name, current, on_error, or_null),
             Node::Literal(value) => self.constant(value),
-            Node::Subexpression { left, right } => self.subexpression(left, right, current, on_error, or_null),
+            Node::Subexpression { left, right } => {
+                self.subexpression(left, right, current, on_error, or_null)
+            }
             Node::Index { left, index } => {
                 let list = self.expression(left, current, on_error, or_null);
                 let index = i32::try_from(*index).unwrap_or(i32::MAX);
@@ -78,7 +84,11 @@ impl Emitter<'_, '_> {
                 let values: Vec<&Expression> = entries.iter().map(|entry| &entry.value).collect();
                 self.multi_select(&values, Some(&keys), current, on_error)
             }
-            Node::Comparison { operator, left, right } => {
+            Node::Comparison {
+                operator,
+                left,
+                right,
+            } => {
                 let left = self.expression(left, current, on_error, true);
                 let right = self.expression(right, current, on_error, true);
                 let number = comparator(*operator);
@@ -89,7 +99,8 @@ impl Emitter<'_, '_> {
                 let end = self.block.label();
                 let left = self.expression(left, current, on_error, true);
                 self.assign(result, left);
-                self.block.push(Instruction::new(Op::JumpIfTrue).a(result.0).target(end));
+                self.block
+                    .push(Instruction::new(Op::JumpIfTrue).a(result.0).target(end));
                 let right = self.expression(right, current, on_error, true);
                 self.assign(result, right);
                 self.block.place(end);
@@ -100,7 +111,8 @@ impl Emitter<'_, '_> {
                 let end = self.block.label();
                 let left = self.expression(left, current, on_error, true);
                 self.assign(result, left);
-                self.block.push(Instruction::new(Op::JumpIfFalse).a(result.0).target(end));
+                self.block
+                    .push(Instruction::new(Op::JumpIfFalse).a(result.0).target(end));
                 let right = self.expression(right, current, on_error, or_null);
                 self.assign(result, right);
                 self.block.place(end);
@@ -116,7 +128,9 @@ impl Emitter<'_, '_> {
             }
             Node::FunctionCall(call) => self.function_call(call, current, on_error),
             // Only functions that take one look at it; they are lowered by name.
-            Node::ExpressionReference(_) => self.fail("an expression reference is no value", on_error),
+            Node::ExpressionReference(_) => {
+                self.fail("an expression reference is no value", on_error)
+            }
             Node::Empty => self.fail("Unknown AST node: ASTEmpty", on_error),
         }
     }
@@ -125,18 +139,27 @@ impl Emitter<'_, '_> {
         match current {
             Current::Value(source) => {
                 let symbol = self.pools.bundle.symbols.intern(name);
-                self.load_or_null(Instruction::new(Op::GetKey).b(source.0).c(symbol.0), on_error, or_null)
+                self.load_or_null(
+                    Instruction::new(Op::GetKey).b(source.0).c(symbol.0),
+                    on_error,
+                    or_null,
+                )
             }
             Current::Context if name == "images" => {
                 let result = self.block.register();
                 let caught = self.block.label();
                 let target = if or_null { caught } else { on_error };
-                self.block.push(Instruction::new(Op::LoadImages).a(result.0).target(target));
+                self.block
+                    .push(Instruction::new(Op::LoadImages).a(result.0).target(target));
                 if or_null {
                     let end = self.block.label();
                     self.block.jump(end);
                     self.block.place(caught);
-                    self.block.push(Instruction::new(Op::CatchMissing).a(result.0).target(on_error));
+                    self.block.push(
+                        Instruction::new(Op::CatchMissing)
+                            .a(result.0)
+                            .target(on_error),
+                    );
                     self.block.place(end);
                 }
                 result
@@ -144,7 +167,9 @@ impl Emitter<'_, '_> {
             Current::Context => {
                 let load = match self.scope.slot(name) {
                     Some(slot) => Instruction::new(Op::LoadVariable).c(slot),
-                    None => Instruction::new(Op::LoadBase).c(self.pools.bundle.symbols.intern(name).0),
+                    None => {
+                        Instruction::new(Op::LoadBase).c(self.pools.bundle.symbols.intern(name).0)
+                    }
                 };
                 self.load_or_null(load, on_error, or_null)
             }
@@ -173,7 +198,8 @@ impl Emitter<'_, '_> {
         on_error: Label,
         or_null: bool,
     ) -> Register {
-        let is_object = matches!(current, Current::Context) && field(left, "request") && field(right, "object");
+        let is_object =
+            matches!(current, Current::Context) && field(left, "request") && field(right, "object");
         if is_object && self.scope.rewrites_delete && self.scope.slot("request").is_none() {
             return self.load_or_null(Instruction::new(Op::LoadRequestObject), on_error, or_null);
         }
@@ -189,20 +215,31 @@ impl Emitter<'_, '_> {
     }
 
     /// Runs `body`; its unknown key becomes null.
-    fn or_null(&mut self, on_error: Label, body: impl FnOnce(&mut Self, Label) -> Register) -> Register {
+    fn or_null(
+        &mut self,
+        on_error: Label,
+        body: impl FnOnce(&mut Self, Label) -> Register,
+    ) -> Register {
         let result = self.block.register();
         let (caught, end) = (self.block.label(), self.block.label());
         let value = body(self, caught);
         self.assign(result, value);
         self.block.jump(end);
         self.block.place(caught);
-        self.block.push(Instruction::new(Op::CatchMissing).a(result.0).target(on_error));
+        self.block.push(
+            Instruction::new(Op::CatchMissing)
+                .a(result.0)
+                .target(on_error),
+        );
         self.block.place(end);
         result
     }
 
     /// Runs `body`; any error becomes null.
-    fn or_null_on_any_error(&mut self, body: impl FnOnce(&mut Self, Label) -> Register) -> Register {
+    fn or_null_on_any_error(
+        &mut self,
+        body: impl FnOnce(&mut Self, Label) -> Register,
+    ) -> Register {
         let result = self.block.register();
         let (caught, end) = (self.block.label(), self.block.label());
         let value = body(self, caught);
@@ -215,7 +252,12 @@ impl Emitter<'_, '_> {
     }
 
     /// The five projections: what is gone through differs, what is done does not.
-    fn projection(&mut self, projection: &Projection, current: Current, on_error: Label) -> Register {
+    fn projection(
+        &mut self,
+        projection: &Projection,
+        current: Current,
+        on_error: Label,
+    ) -> Register {
         let Projection { left, kind, right } = projection;
         let result = self.block.register();
         let null = self.constant(&TreeValue::Null);
@@ -227,48 +269,74 @@ impl Emitter<'_, '_> {
                 let list = self.expression(left, current, on_error, true);
                 let slice = self.slice(*slice);
                 let part = self.block.register();
-                self.block.push(Instruction::new(Op::GetSlice).a(part.0).b(list.0).c(slice).target(on_error));
+                self.block.push(
+                    Instruction::new(Op::GetSlice)
+                        .a(part.0)
+                        .b(list.0)
+                        .c(slice)
+                        .target(on_error),
+                );
                 (part, None)
             }
             ProjectionKind::Filter(condition) => {
-                let list = self.or_null_on_any_error(|this, caught| this.expression(left, current, caught, false));
+                let list = self.or_null_on_any_error(|this, caught| {
+                    this.expression(left, current, caught, false)
+                });
                 (list, Some(&**condition))
             }
             ProjectionKind::Flatten => {
-                let list = self.or_null_on_any_error(|this, caught| this.expression(left, current, caught, false));
-                self.block.push(Instruction::new(Op::JumpIfNotList).a(list.0).target(end));
+                let list = self.or_null_on_any_error(|this, caught| {
+                    this.expression(left, current, caught, false)
+                });
+                self.block
+                    .push(Instruction::new(Op::JumpIfNotList).a(list.0).target(end));
                 (self.flatten(list), None)
             }
             ProjectionKind::Object => {
-                let map = self.or_null_on_any_error(|this, caught| this.expression(left, current, caught, false));
-                self.block.push(Instruction::new(Op::JumpIfNotMap).a(map.0).target(end));
+                let map = self.or_null_on_any_error(|this, caught| {
+                    this.expression(left, current, caught, false)
+                });
+                self.block
+                    .push(Instruction::new(Op::JumpIfNotMap).a(map.0).target(end));
                 // Kyverno evaluates the right side on as many nulls first.
                 let nulls = u32::from(!is_null_on_null(right));
-                (self.load(Instruction::new(Op::MapValues).b(map.0).c(nulls)), None)
+                (
+                    self.load(Instruction::new(Op::MapValues).b(map.0).c(nulls)),
+                    None,
+                )
             }
         };
-        self.block.push(Instruction::new(Op::JumpIfNotList).a(items.0).target(end));
+        self.block
+            .push(Instruction::new(Op::JumpIfNotList).a(items.0).target(end));
         let list = self.block.enter_list();
         self.block.push(Instruction::new(Op::ListBegin).a(list));
         self.each(items, |this, item| {
             let next = this.block.label();
             if let Some(condition) = condition {
                 let holds = this.expression(condition, Current::Value(item), on_error, true);
-                this.block.push(Instruction::new(Op::JumpIfFalse).a(holds.0).target(next));
+                this.block
+                    .push(Instruction::new(Op::JumpIfFalse).a(holds.0).target(next));
             }
             let value = this.expression(right, Current::Value(item), on_error, true);
-            this.block.push(Instruction::new(Op::ListPushSome).a(list).b(value.0));
+            this.block
+                .push(Instruction::new(Op::ListPushSome).a(list).b(value.0));
             this.block.place(next);
         });
-        self.block.push(Instruction::new(Op::ListEnd).a(result.0).b(list));
+        self.block
+            .push(Instruction::new(Op::ListEnd).a(result.0).b(list));
         self.block.leave_list();
         self.block.place(end);
         result
     }
 
     fn slice(&mut self, slice: super::jmespath::Slice) -> u32 {
-        let part = |value: Option<i64>, bit: u8| (value.map_or(0, |_| bit), I64::new(value.unwrap_or(0)));
-        let (start, stop, step) = (part(slice.start, 1), part(slice.stop, 2), part(slice.step, 4));
+        let part =
+            |value: Option<i64>, bit: u8| (value.map_or(0, |_| bit), I64::new(value.unwrap_or(0)));
+        let (start, stop, step) = (
+            part(slice.start, 1),
+            part(slice.stop, 2),
+            part(slice.step, 4),
+        );
         self.pools.bundle.slices.push(table::Slice {
             parts: start.0 | stop.0 | step.0,
             start: start.1,
@@ -281,7 +349,10 @@ impl Emitter<'_, '_> {
     fn flatten(&mut self, list: Register) -> Register {
         let flat = self.block.enter_list();
         self.block.push(Instruction::new(Op::ListBegin).a(flat));
-        self.each(list, |this, item| this.block.push(Instruction::new(Op::ListExtend).a(flat).b(item.0)));
+        self.each(list, |this, item| {
+            this.block
+                .push(Instruction::new(Op::ListExtend).a(flat).b(item.0))
+        });
         let result = self.load(Instruction::new(Op::ListEnd).b(flat));
         self.block.leave_list();
         result
@@ -292,10 +363,21 @@ impl Emitter<'_, '_> {
         let (start, end) = (self.block.label(), self.block.label());
         let slot = self.block.enter_loop();
         let item = self.block.register();
-        self.block.push(Instruction::new(Op::LoopBegin).a(slot).b(list.0).e(item.0).target(end));
+        self.block.push(
+            Instruction::new(Op::LoopBegin)
+                .a(slot)
+                .b(list.0)
+                .e(item.0)
+                .target(end),
+        );
         self.block.place(start);
         body(self, item);
-        self.block.push(Instruction::new(Op::LoopNext).a(slot).e(item.0).target(start));
+        self.block.push(
+            Instruction::new(Op::LoopNext)
+                .a(slot)
+                .e(item.0)
+                .target(start),
+        );
         self.block.place(end);
         self.block.leave_loop();
     }
@@ -311,13 +393,15 @@ impl Emitter<'_, '_> {
         let end = self.block.label();
         if let Current::Value(register) = current {
             self.assign(result, register);
-            self.block.push(Instruction::new(Op::JumpIfNull).a(register.0).target(end));
+            self.block
+                .push(Instruction::new(Op::JumpIfNull).a(register.0).target(end));
         }
         let list = self.block.enter_list();
         self.block.push(Instruction::new(Op::ListBegin).a(list));
         for value in values {
             let value = self.expression(value, current, on_error, true);
-            self.block.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block
+                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
         }
         let finish = match keys {
             None => Instruction::new(Op::ListEnd),
@@ -329,10 +413,17 @@ impl Emitter<'_, '_> {
         result
     }
 
-    fn function_call(&mut self, call: &FunctionCall, current: Current, on_error: Label) -> Register {
+    fn function_call(
+        &mut self,
+        call: &FunctionCall,
+        current: Current,
+        on_error: Label,
+    ) -> Register {
         let name = call.name.as_deref();
         let by_key = match (name, call.arguments.as_slice()) {
-            (Some("map"), [function, list]) => reference(function).map(|function| (Function::Map, list, function)),
+            (Some("map"), [function, list]) => {
+                reference(function).map(|function| (Function::Map, list, function))
+            }
             (Some("sort_by"), [list, function]) => {
                 reference(function).map(|function| (Function::SortByKeys, list, function))
             }
@@ -351,7 +442,8 @@ impl Emitter<'_, '_> {
         self.block.push(Instruction::new(Op::ListBegin).a(list));
         for argument in &call.arguments {
             let value = self.expression(argument, current, on_error, true);
-            self.block.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block
+                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
         }
         let result = match name.map(|name| (name, Function::lookup(name))) {
             None => self.fail("invalid node value type", on_error),
@@ -359,7 +451,11 @@ impl Emitter<'_, '_> {
             Some((_, Some(function))) => {
                 let result = self.block.register();
                 self.block.push(
-                    Instruction::new(Op::Call).a(result.0).b(list).c(u32::from(function as u8)).target(on_error),
+                    Instruction::new(Op::Call)
+                        .a(result.0)
+                        .b(list)
+                        .c(u32::from(function as u8))
+                        .target(on_error),
                 );
                 result
             }
@@ -384,24 +480,36 @@ impl Emitter<'_, '_> {
         if function == Function::Map {
             self.each(items, |this, item| {
                 let value = this.expression(expression, Current::Value(item), on_error, true);
-                this.block.push(Instruction::new(Op::ListPush).a(keys).b(value.0));
+                this.block
+                    .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
             });
         } else {
             let enough = self.block.label();
             // Fewer than two items are in order without looking at their keys.
-            self.block.push(Instruction::new(Op::JumpIfShorter).a(items.0).c(2).target(enough));
+            self.block.push(
+                Instruction::new(Op::JumpIfShorter)
+                    .a(items.0)
+                    .c(2)
+                    .target(enough),
+            );
             self.each(items, |this, item| {
                 let value = this.expression(expression, Current::Value(item), on_error, true);
-                this.block.push(Instruction::new(Op::ListPush).a(keys).b(value.0));
+                this.block
+                    .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
             });
             self.block.place(enough);
         }
         let keys_list = self.load(Instruction::new(Op::ListEnd).b(keys));
         self.block.push(Instruction::new(Op::ListBegin).a(keys));
-        self.block.push(Instruction::new(Op::ListPush).a(keys).b(items.0));
-        self.block.push(Instruction::new(Op::ListPush).a(keys).b(keys_list.0));
+        self.block
+            .push(Instruction::new(Op::ListPush).a(keys).b(items.0));
+        self.block
+            .push(Instruction::new(Op::ListPush).a(keys).b(keys_list.0));
         let result = self.block.register();
-        let call = Instruction::new(Op::Call).a(result.0).b(keys).c(u32::from(function as u8));
+        let call = Instruction::new(Op::Call)
+            .a(result.0)
+            .b(keys)
+            .c(u32::from(function as u8));
         self.block.push(call.target(on_error));
         self.block.leave_list();
         result

@@ -27,13 +27,19 @@ pub struct ForeachError {
 
 impl From<pattern::PatternError> for ForeachError {
     fn from(error: pattern::PatternError) -> Self {
-        Self { message: error.message, span: error.span }
+        Self {
+            message: error.message,
+            span: error.span,
+        }
     }
 }
 
 impl From<context::EntryError> for ForeachError {
     fn from(error: context::EntryError) -> Self {
-        Self { message: error.message, span: error.span }
+        Self {
+            message: error.message,
+            span: error.span,
+        }
     }
 }
 
@@ -45,7 +51,11 @@ impl Emitter<'_, '_> {
     ///
     /// # Errors
     /// When a block is malformed or nested too deep.
-    pub fn foreach_rule(&mut self, blocks: &Tree, loaders: &mut Loaders) -> Result<(), ForeachError> {
+    pub fn foreach_rule(
+        &mut self,
+        blocks: &Tree,
+        loaders: &mut Loaders,
+    ) -> Result<(), ForeachError> {
         self.foreach_blocks(blocks, 0, Register::SUBJECT, loaders)?;
         self.block.push(Instruction::new(Op::ReturnForeach));
         Ok(())
@@ -60,10 +70,14 @@ impl Emitter<'_, '_> {
     ) -> Result<(), ForeachError> {
         if depth >= MAX_DEPTH {
             let message = format!("foreach blocks are nested deeper than {MAX_DEPTH}");
-            return Err(ForeachError { message, span: blocks.span });
+            return Err(ForeachError {
+                message,
+                span: blocks.span,
+            });
         }
         let list = blocks.as_list().unwrap_or_default();
-        list.iter().try_for_each(|block| self.foreach_block(block, depth, subject, loaders))
+        list.iter()
+            .try_for_each(|block| self.foreach_block(block, depth, subject, loaders))
     }
 
     fn foreach_block(
@@ -84,7 +98,8 @@ impl Emitter<'_, '_> {
         self.block.jump(over);
         self.flush_cold();
         self.block.place(list_failed);
-        self.block.push(Instruction::new(Op::JumpIfUnknownKey).target(end));
+        self.block
+            .push(Instruction::new(Op::JumpIfUnknownKey).target(end));
         self.block.push(Instruction::new(Op::KeepListError));
         self.block.jump(end);
         self.block.place(over);
@@ -97,9 +112,13 @@ impl Emitter<'_, '_> {
                 self.scope.add_slot(name, slot);
             }
         }
-        let entries = block.get("context").and_then(Tree::as_list).unwrap_or_default();
+        let entries = block
+            .get("context")
+            .and_then(Tree::as_list)
+            .unwrap_or_default();
         let volatile = self.scope.volatile_entries();
-        let mut entries = context::lower_entries(entries, self.source, true, &mut self.scope, self.pools)?;
+        let mut entries =
+            context::lower_entries(entries, self.source, true, &mut self.scope, self.pools)?;
         loaders.append(&mut entries.loaders);
         // What the names in scope meant outside holds again behind the loop.
         let saved: Vec<(u32, Register)> = names
@@ -115,14 +134,23 @@ impl Emitter<'_, '_> {
         let (start, next) = (self.block.label(), self.block.label());
         let done = self.block.label();
         let item = self.block.register();
-        self.block.push(Instruction::new(Op::LoopBegin).a(slot).b(elements.0).e(item.0).target(done));
+        self.block.push(
+            Instruction::new(Op::LoopBegin)
+                .a(slot)
+                .b(elements.0)
+                .e(item.0)
+                .target(done),
+        );
         self.block.place(start);
-        self.block.push(Instruction::new(Op::JumpIfNull).a(item.0).target(next));
+        self.block
+            .push(Instruction::new(Op::JumpIfNull).a(item.0).target(next));
         for &(slot, outer) in &saved {
-            self.block.push(Instruction::new(Op::StoreVariable).a(outer.0).c(slot));
+            self.block
+                .push(Instruction::new(Op::StoreVariable).a(outer.0).c(slot));
         }
         for entry in &volatile {
-            self.block.push(Instruction::new(Op::RefreshEntry).c(*entry));
+            self.block
+                .push(Instruction::new(Op::RefreshEntry).c(*entry));
         }
         for entry in &entries.numbers {
             self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
@@ -134,11 +162,17 @@ impl Emitter<'_, '_> {
         let subject = self.element_subject(block, item, outer, depth);
         self.element_body(block, depth, subject, next, loaders)?;
         self.block.place(next);
-        self.block.push(Instruction::new(Op::LoopNext).a(slot).e(item.0).target(start));
+        self.block.push(
+            Instruction::new(Op::LoopNext)
+                .a(slot)
+                .e(item.0)
+                .target(start),
+        );
         self.block.place(done);
         self.block.leave_loop();
         for (slot, register) in saved {
-            self.block.push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));
+            self.block
+                .push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));
         }
         for entry in &entries.numbers {
             self.block.push(Instruction::new(Op::DropEntry).c(*entry));
@@ -149,18 +183,30 @@ impl Emitter<'_, '_> {
     }
 
     fn store(&mut self, names: &[String], value: Register) {
-        for slot in names.iter().filter_map(|name| self.scope.slot(name)).collect::<Vec<_>>() {
-            self.block.push(Instruction::new(Op::StoreVariable).a(value.0).c(slot));
+        for slot in names
+            .iter()
+            .filter_map(|name| self.scope.slot(name))
+            .collect::<Vec<_>>()
+        {
+            self.block
+                .push(Instruction::new(Op::StoreVariable).a(value.0).c(slot));
         }
     }
 
     /// Section 11.3: what a pattern is matched with.
-    fn element_subject(&mut self, block: &Tree, item: Register, outer: Register, depth: u32) -> Register {
+    fn element_subject(
+        &mut self,
+        block: &Tree,
+        item: Register,
+        outer: Register,
+        depth: u32,
+    ) -> Register {
         match block.get("elementScope").map(|scope| &scope.value) {
             Some(TreeValue::Bool(false)) => outer,
             Some(TreeValue::Bool(true)) => {
                 let (failed, fits) = (self.block.label(), self.block.label());
-                self.block.push(Instruction::new(Op::RequireScope).a(item.0).target(failed));
+                self.block
+                    .push(Instruction::new(Op::RequireScope).a(item.0).target(failed));
                 self.block.jump(fits);
                 self.block.place(failed);
                 self.block.push(Instruction::new(Op::ReturnFailed).b(depth));
@@ -183,7 +229,10 @@ impl Emitter<'_, '_> {
         let inner = depth + 1;
         if let Some(preconditions) = block.get("preconditions").filter(|tree| !tree.is_null()) {
             let conditions = AnyAll::read(preconditions).map(Conditions::AnyAll);
-            let conditions = conditions.map_err(|error| ForeachError { message: error.to_string(), span: error.span })?;
+            let conditions = conditions.map_err(|error| ForeachError {
+                message: error.to_string(),
+                span: error.span,
+            })?;
             // An error here skips the element just as conditions that do not hold.
             self.conditions(&conditions, Messages::OfFalse, next, next);
             self.flush_cold_inline();
@@ -194,8 +243,10 @@ impl Emitter<'_, '_> {
         if let Some(deny) = part("deny") {
             let conditions = match deny.get("conditions") {
                 None => Conditions::AnyAll(AnyAll::default()),
-                Some(tree) => Conditions::read(tree)
-                    .map_err(|error| ForeachError { message: error.to_string(), span: error.span })?,
+                Some(tree) => Conditions::read(tree).map_err(|error| ForeachError {
+                    message: error.to_string(),
+                    span: error.span,
+                })?,
             };
             let passes = self.block.label();
             let deny_failed = self.wrapping("failed to check deny conditions: ", false, failed);
@@ -210,7 +261,8 @@ impl Emitter<'_, '_> {
         } else if let Some(nested) = part("foreach") {
             self.block.push(Instruction::new(Op::EnterNested));
             self.foreach_blocks(nested, inner, subject, loaders)?;
-            self.block.push(Instruction::new(Op::LeaveNested).b(inner).target(next));
+            self.block
+                .push(Instruction::new(Op::LeaveNested).b(inner).target(next));
             self.block.push(Instruction::new(Op::CountPass));
         }
         self.block.jump(over);
@@ -240,11 +292,19 @@ impl Emitter<'_, '_> {
                 let mismatch = self.block.label();
                 let over = self.block.label();
                 // Without a subject there is no answer, but variables are substituted first.
-                pattern::lower_pattern_of_element(&resolved, Subject::Register(subject), self, next, mismatch, failed)?;
+                pattern::lower_pattern_of_element(
+                    &resolved,
+                    Subject::Register(subject),
+                    self,
+                    next,
+                    mismatch,
+                    failed,
+                )?;
                 self.block.push(Instruction::new(Op::CountPass));
                 self.block.jump(over);
                 self.block.place(mismatch);
-                self.block.push(Instruction::new(Op::JumpIfSkip).target(next));
+                self.block
+                    .push(Instruction::new(Op::JumpIfSkip).target(next));
                 self.block.push(Instruction::new(Op::ReturnError).b(depth));
                 self.block.place(over);
             }
@@ -272,10 +332,19 @@ impl Emitter<'_, '_> {
         let over = self.block.label();
         let passed = self.block.label();
         let items = resolved.as_list().unwrap_or_default();
-        pattern::lower_any_pattern_of_element(items, Subject::Register(subject), self, next, passed, failed)?;
+        pattern::lower_any_pattern_of_element(
+            items,
+            Subject::Register(subject),
+            self,
+            next,
+            passed,
+            failed,
+        )?;
         if !items.is_empty() {
-            self.block.push(Instruction::new(Op::JumpIfAllSkipped).target(next));
-            self.block.push(Instruction::new(Op::ReturnAlternativesFailed).b(depth));
+            self.block
+                .push(Instruction::new(Op::JumpIfAllSkipped).target(next));
+            self.block
+                .push(Instruction::new(Op::ReturnAlternativesFailed).b(depth));
         }
         self.block.place(passed);
         self.block.push(Instruction::new(Op::CountPass));
@@ -290,9 +359,10 @@ impl Emitter<'_, '_> {
 pub fn unescape_static(tree: &Tree) -> Tree {
     match &tree.value {
         TreeValue::String(text) if super::template::has_variable(text) => tree.clone(),
-        TreeValue::List(items) => {
-            Tree::new(TreeValue::List(items.iter().map(unescape_static).collect()), tree.span)
-        }
+        TreeValue::List(items) => Tree::new(
+            TreeValue::List(items.iter().map(unescape_static).collect()),
+            tree.span,
+        ),
         TreeValue::Map(members) => {
             let members = members
                 .iter()

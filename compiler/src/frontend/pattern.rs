@@ -88,7 +88,9 @@ pub fn lower_any_pattern_of_element(
     let mut lowering = Lowering::new(emitter, true);
     lowering.substitute_all(patterns, on_error);
     lowering.require_subject(subject, next);
-    lowering.alternatives(patterns, subject, &mut |emitter, _| emitter.block.jump(passed))
+    lowering.alternatives(patterns, subject, &mut |emitter, _| {
+        emitter.block.jump(passed)
+    })
 }
 
 /// Lowers the alternatives of an `anyPattern`: jumps to `on_match` with the first that
@@ -145,7 +147,14 @@ enum Tags {
 
 impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
     fn new(emitter: &'e mut Emitter<'p, 'b>, floats: bool) -> Self {
-        Self { emitter, floats, computed: HashMap::new(), path: Vec::new(), depth: 0, tags: HashMap::new() }
+        Self {
+            emitter,
+            floats,
+            computed: HashMap::new(),
+            path: Vec::new(),
+            depth: 0,
+            tags: HashMap::new(),
+        }
     }
 
     fn substitute_all(&mut self, patterns: &[Tree], on_error: Label) {
@@ -157,7 +166,11 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
     /// Jumps when the subject is the resource and the request deletes it.
     fn require_subject(&mut self, subject: Subject, next: Label) {
         if let Subject::Register(register) = subject {
-            self.emitter.block.push(Instruction::new(Op::JumpIfNoSubject).a(register.0).target(next));
+            self.emitter.block.push(
+                Instruction::new(Op::JumpIfNoSubject)
+                    .a(register.0)
+                    .target(next),
+            );
         }
     }
 
@@ -172,12 +185,19 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             self.lower_root(pattern, subject, failed)?;
             ends(self.emitter, index as u32);
             self.emitter.block.place(failed);
-            self.emitter.block.push(Instruction::new(Op::AlternativeFailed).c(index as u32));
+            self.emitter
+                .block
+                .push(Instruction::new(Op::AlternativeFailed).c(index as u32));
         }
         Ok(())
     }
 
-    fn lower_root(&mut self, pattern: &Tree, subject: Subject, on_error: Label) -> Result<(), PatternError> {
+    fn lower_root(
+        &mut self,
+        pattern: &Tree,
+        subject: Subject,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
         self.path = vec![Segment::Text("/".into())];
         let place = match subject {
             Subject::Resource => Place::Subject,
@@ -228,7 +248,9 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
     /// Appends a check whose error lies at the current path.
     fn check(&mut self, instruction: Instruction, span: Span, on_error: Label) {
         let site = self.site(span);
-        self.emitter.block.push(instruction.target(on_error).site(site));
+        self.emitter
+            .block
+            .push(instruction.target(on_error).site(site));
     }
 
     fn register(&mut self, place: Place) -> Register {
@@ -237,7 +259,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             Place::Register(register) => register,
             Place::Path(path) => {
                 let register = self.emitter.block.register();
-                self.emitter.block
+                self.emitter
+                    .block
                     .push(Instruction::new(Op::LoadPath).a(register.0).c(path));
                 register
             }
@@ -326,7 +349,10 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         if let Some(&value) = self.computed.get(&std::ptr::from_ref(pattern)) {
             let register = self.register(place);
             let floats = u32::from(self.floats);
-            let test = Instruction::new(Op::TestValue).a(register.0).b(value.0).c(floats);
+            let test = Instruction::new(Op::TestValue)
+                .a(register.0)
+                .b(value.0)
+                .c(floats);
             return self.check(test, pattern.span, on_error);
         }
         if let Some(leaf) = self.emitter.pools.leaf(&pattern.value) {
@@ -430,7 +456,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             };
             let plan = if entries.iter().any(has_wildcard) {
                 let tags = self.write_tag_pattern(tag, entries);
-                self.emitter.block
+                self.emitter
+                    .block
                     .push(Instruction::new(Op::ExpandTags).a(register.0).c(tags));
                 Tags::Dynamic(tags)
             } else {
@@ -448,8 +475,7 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             };
             let AnchoredKey { anchor, inner } = anchor::parse(&member.key);
             let wildcard = contains_wildcard(inner);
-            let Some(leaf) = self.emitter.pools.leaf(&member.value.value)
-            else {
+            let Some(leaf) = self.emitter.pools.leaf(&member.value.value) else {
                 continue;
             };
             let star = anchor == Anchor::None && &**value == "*";
@@ -504,18 +530,24 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
                 .try_for_each(|(member, key)| self.lower_anchor(member, *key, parent, on_error));
         }
         let fold = self.emitter.block.enter_fold();
-        self.emitter.block.push(Instruction::new(Op::FoldBegin).a(fold));
+        self.emitter
+            .block
+            .push(Instruction::new(Op::FoldBegin).a(fold));
         for (member, key) in anchored {
             let (failed, next) = (self.emitter.block.label(), self.emitter.block.label());
             self.lower_anchor(member, *key, parent, failed)?;
-            self.emitter.block.push(Instruction::new(Op::FoldApplied).a(fold));
+            self.emitter
+                .block
+                .push(Instruction::new(Op::FoldApplied).a(fold));
             self.emitter.block.jump(next);
             self.emitter.block.place(failed);
-            self.emitter.block
+            self.emitter
+                .block
                 .push(Instruction::new(Op::FoldKeyError).a(fold).target(on_error));
             self.emitter.block.place(next);
         }
-        self.emitter.block
+        self.emitter
+            .block
             .push(Instruction::new(Op::FoldKeysEnd).a(fold).target(on_error));
         self.emitter.block.leave_fold();
         Ok(())
@@ -575,7 +607,11 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         register: Register,
         on_error: Label,
     ) -> Result<(), PatternError> {
-        let (missing, failed, end) = (self.emitter.block.label(), self.emitter.block.label(), self.emitter.block.label());
+        let (missing, failed, end) = (
+            self.emitter.block.label(),
+            self.emitter.block.label(),
+            self.emitter.block.label(),
+        );
         self.emitter.block.push(
             Instruction::new(Op::JumpIfMissing)
                 .a(register.0)
@@ -590,7 +626,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             on_error,
         );
         self.emitter.block.place(failed);
-        self.emitter.block
+        self.emitter
+            .block
             .push(Instruction::new(Op::WrapConditional).target(on_error));
         self.emitter.block.place(end);
         Ok(())
@@ -634,8 +671,11 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
                 );
                 break;
             }
-            let (matched, none, other) =
-                (self.emitter.block.label(), self.emitter.block.label(), self.emitter.block.label());
+            let (matched, none, other) = (
+                self.emitter.block.label(),
+                self.emitter.block.label(),
+                self.emitter.block.label(),
+            );
             let slot = self.emitter.block.enter_loop();
             let element = self.emitter.block.register();
             self.loop_begin(slot, register, element, none);
@@ -760,7 +800,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         })?;
         self.emitter.block.jump(end);
         self.emitter.block.place(failed);
-        self.emitter.block
+        self.emitter
+            .block
             .push(Instruction::new(Op::WrapGlobal).target(on_error));
         self.emitter.block.place(end);
         Ok(())
@@ -812,7 +853,9 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         let item = self.emitter.block.register();
         let fold = folding.then(|| self.emitter.block.enter_fold());
         if let Some(fold) = fold {
-            self.emitter.block.push(Instruction::new(Op::FoldBegin).a(fold));
+            self.emitter
+                .block
+                .push(Instruction::new(Op::FoldBegin).a(fold));
         }
         self.loop_begin(slot, list, item, end);
         self.emitter.block.place(body);
@@ -831,7 +874,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         self.loop_next(slot, item, body);
         self.emitter.block.place(end);
         if let Some(fold) = fold {
-            self.emitter.block
+            self.emitter
+                .block
                 .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
             self.emitter.block.leave_fold();
         }
@@ -848,10 +892,13 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
     ) -> Result<(), PatternError> {
         let (failed, next) = (self.emitter.block.label(), self.emitter.block.label());
         self.lower(pattern, Place::Register(item), failed)?;
-        self.emitter.block.push(Instruction::new(Op::FoldApplied).a(fold));
+        self.emitter
+            .block
+            .push(Instruction::new(Op::FoldApplied).a(fold));
         self.emitter.block.jump(next);
         self.emitter.block.place(failed);
-        self.emitter.block
+        self.emitter
+            .block
             .push(Instruction::new(Op::FoldItemError).a(fold).target(on_error));
         self.emitter.block.place(next);
         Ok(())
@@ -870,9 +917,14 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             pattern.span,
             on_error,
         );
-        let fold = items.iter().any(may_skip).then(|| self.emitter.block.enter_fold());
+        let fold = items
+            .iter()
+            .any(may_skip)
+            .then(|| self.emitter.block.enter_fold());
         if let Some(fold) = fold {
-            self.emitter.block.push(Instruction::new(Op::FoldBegin).a(fold));
+            self.emitter
+                .block
+                .push(Instruction::new(Op::FoldBegin).a(fold));
         }
         for (index, item) in items.iter().enumerate() {
             let register = self.emitter.block.register();
@@ -888,7 +940,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             })?;
         }
         if let Some(fold) = fold {
-            self.emitter.block
+            self.emitter
+                .block
                 .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
             self.emitter.block.leave_fold();
         }

@@ -18,16 +18,20 @@ pub fn tree_has_variable(tree: &Tree) -> bool {
     match &tree.value {
         TreeValue::String(text) => has_variable(text),
         TreeValue::List(items) => items.iter().any(tree_has_variable),
-        TreeValue::Map(members) => {
-            members.iter().any(|member| has_variable(&member.key) || tree_has_variable(&member.value))
-        }
+        TreeValue::Map(members) => members
+            .iter()
+            .any(|member| has_variable(&member.key) || tree_has_variable(&member.value)),
         TreeValue::Null | TreeValue::Bool(_) | TreeValue::Int(_) | TreeValue::Float(_) => false,
     }
 }
 
 /// Every `\{{` made `{{`, as the substitution leaves a text without variables.
 pub fn unescape(tree: &Tree) -> Tree {
-    let text = |text: &str| variable::unescape_variables(text).into_owned().into_boxed_str();
+    let text = |text: &str| {
+        variable::unescape_variables(text)
+            .into_owned()
+            .into_boxed_str()
+    };
     let value = match &tree.value {
         TreeValue::String(value) => TreeValue::String(text(value)),
         TreeValue::List(items) => TreeValue::List(items.iter().map(unescape).collect()),
@@ -67,7 +71,8 @@ impl Emitter<'_, '_> {
                 self.block.push(Instruction::new(Op::ListBegin).a(list));
                 for (index, item) in items.iter().enumerate() {
                     let item = self.template(item, &format!("{path}/{index}"), on_error);
-                    self.block.push(Instruction::new(Op::ListPush).a(list).b(item.0));
+                    self.block
+                        .push(Instruction::new(Op::ListPush).a(list).b(item.0));
                 }
                 let result = self.load(Instruction::new(Op::ListEnd).b(list));
                 self.block.leave_list();
@@ -87,17 +92,21 @@ impl Emitter<'_, '_> {
         for member in &members {
             if computed_keys {
                 let key = self.key_template(&member.key, path, on_error);
-                self.block.push(Instruction::new(Op::ListPush).a(list).b(key.0));
+                self.block
+                    .push(Instruction::new(Op::ListPush).a(list).b(key.0));
             }
             let path = format!("{path}/{}", member.key.replace('/', "\\/"));
             let value = self.template(&member.value, &path, on_error);
-            self.block.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block
+                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
         }
         let end = if computed_keys {
             Instruction::new(Op::MapEndPairs)
         } else {
-            let keys: Vec<String> =
-                members.iter().map(|member| variable::unescape_variables(&member.key).into_owned()).collect();
+            let keys: Vec<String> = members
+                .iter()
+                .map(|member| variable::unescape_variables(&member.key).into_owned())
+                .collect();
             Instruction::new(Op::MapEnd).c(self.pools.text_list(&keys))
         };
         let result = self.load(end.b(list));
@@ -114,7 +123,13 @@ impl Emitter<'_, '_> {
         let error = format!("expected string after substituting variables in key \"{key}\"");
         let text = self.pools.text(&error);
         let checked = self.block.register();
-        self.block.push(Instruction::new(Op::RequireKeyText).a(checked.0).b(value.0).c(text).target(on_error));
+        self.block.push(
+            Instruction::new(Op::RequireKeyText)
+                .a(checked.0)
+                .b(value.0)
+                .c(text)
+                .target(on_error),
+        );
         checked
     }
 
@@ -125,30 +140,40 @@ impl Emitter<'_, '_> {
         if let [Piece::Variable { name, .. }] = pieces.as_slice() {
             return self.variable(name, path, on_error);
         }
-        if !pieces.iter().any(|piece| matches!(piece, Piece::Variable { .. })) {
+        if !pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Variable { .. }))
+        {
             let text = variable::unescape_variables(text);
             return self.constant(&TreeValue::String((&*text).into()));
         }
         let result = self.block.register();
         let end = self.block.label();
         let accumulator = self.block.enter_accumulator();
-        self.block.push(Instruction::new(Op::TextBegin).a(accumulator));
+        self.block
+            .push(Instruction::new(Op::TextBegin).a(accumulator));
         let last = pieces.len() - 1;
         for (index, piece) in pieces.iter().enumerate() {
             match piece {
                 Piece::Text(text) => {
                     let text = self.pools.text(&variable::unescape_variables(text));
-                    self.block.push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
+                    self.block
+                        .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
                 }
                 Piece::Variable { name } => {
                     let value = self.variable(name, path, on_error);
-                    let only_variables = !pieces.iter().any(|piece| matches!(piece, Piece::Text(_)));
+                    let only_variables =
+                        !pieces.iter().any(|piece| matches!(piece, Piece::Text(_)));
                     if index == last && only_variables {
                         // What stood in front came out empty: the last one is alone
                         // now and keeps its type.
                         let text_follows = self.block.label();
                         let alone = self.block.label();
-                        self.block.push(Instruction::new(Op::JumpIfTextEmpty).a(accumulator).target(alone));
+                        self.block.push(
+                            Instruction::new(Op::JumpIfTextEmpty)
+                                .a(accumulator)
+                                .target(alone),
+                        );
                         self.block.jump(text_follows);
                         self.block.place(alone);
                         self.assign(result, value);
@@ -157,11 +182,17 @@ impl Emitter<'_, '_> {
                     }
                     let shown = format!("failed to resolve {} at path {path}: ", name.shown());
                     let failed = self.wrapping(&shown, true, on_error);
-                    self.block.push(Instruction::new(Op::TextValue).a(accumulator).b(value.0).target(failed));
+                    self.block.push(
+                        Instruction::new(Op::TextValue)
+                            .a(accumulator)
+                            .b(value.0)
+                            .target(failed),
+                    );
                 }
             }
         }
-        self.block.push(Instruction::new(Op::TextEnd).a(result.0).b(accumulator));
+        self.block
+            .push(Instruction::new(Op::TextEnd).a(result.0).b(accumulator));
         self.block.leave_accumulator();
         self.block.place(end);
         result
@@ -170,7 +201,11 @@ impl Emitter<'_, '_> {
     fn variable(&mut self, name: &VariableText, path: &str, on_error: Label) -> Register {
         match name {
             VariableText::Plain(expression) => {
-                let expression = if expression == "@" { "request.object" } else { expression };
+                let expression = if expression == "@" {
+                    "request.object"
+                } else {
+                    expression
+                };
                 let shown = format!("failed to resolve {expression} at path {path}: ");
                 let failed = self.wrapping(&shown, true, on_error);
                 self.query(expression, failed)
@@ -183,7 +218,11 @@ impl Emitter<'_, '_> {
                 let path_text = self.pools.text(path);
                 let result = self.block.register();
                 self.block.push(
-                    Instruction::new(Op::EvaluateText).a(result.0).b(inner.0).c(path_text).target(on_error),
+                    Instruction::new(Op::EvaluateText)
+                        .a(result.0)
+                        .b(inner.0)
+                        .c(path_text)
+                        .target(on_error),
                 );
                 result
             }
@@ -238,11 +277,15 @@ fn next_variable(text: &str) -> Option<(usize, usize, VariableText)> {
     let (mut start, mut end) = (span.start, span.end);
     let mut nested = false;
     loop {
-        let opens = text[..start].rfind("{{").filter(|&at| !text[..at].ends_with('\\'));
+        let opens = text[..start]
+            .rfind("{{")
+            .filter(|&at| !text[..at].ends_with('\\'));
         let Some(opens) = opens else { break };
         // Everything between here and the brace must be able to stand in a variable
         // once the inner ones are gone.
-        let Some(closes) = closing(text, opens) else { break };
+        let Some(closes) = closing(text, opens) else {
+            break;
+        };
         if closes <= end {
             break;
         }
@@ -261,7 +304,9 @@ fn next_variable(text: &str) -> Option<(usize, usize, VariableText)> {
 fn closing(text: &str, open: usize) -> Option<usize> {
     let mut masked = text.to_owned();
     loop {
-        let inner = variable::scan(&masked).into_iter().find(|span| span.start >= open)?;
+        let inner = variable::scan(&masked)
+            .into_iter()
+            .find(|span| span.start >= open)?;
         if inner.start == open {
             return Some(inner.end);
         }
