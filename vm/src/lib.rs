@@ -4,6 +4,7 @@
 //! Nothing in this crate reads files, starts threads, looks at a clock or draws
 //! random numbers; what a rule needs from outside comes through the host.
 
+pub mod anchor;
 pub mod document;
 pub mod engine;
 pub mod function;
