@@ -3,6 +3,7 @@
 //! - [`instruction`]: the instruction set, defined once.
 //! - [`table`]: the fixed-size records that instructions refer to.
 //! - [`symbol`]: the map keys that rules look up, numbered.
+//! - [`condition`]: the operators of conditions.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
@@ -10,6 +11,7 @@
 //! random numbers. Every byte of a bundle is checked once at load.
 
 pub mod bundle;
+pub mod condition;
 pub mod disassemble;
 mod index;
 pub mod instruction;
