@@ -11,6 +11,7 @@
 mod condition;
 pub mod document;
 pub mod engine;
+pub mod image;
 pub mod labels;
 pub mod limits;
 mod machine;

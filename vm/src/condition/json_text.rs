@@ -42,6 +42,13 @@ pub(super) struct Strings<'t> {
     rest: &'t [u8],
 }
 
+impl Strings<'_> {
+    /// How many bytes there are to go over.
+    pub(super) fn bytes_left(&self) -> usize {
+        self.rest.len()
+    }
+}
+
 impl<'t> Iterator for Strings<'t> {
     type Item = Cow<'t, [u8]>;
 

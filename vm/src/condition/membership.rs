@@ -191,6 +191,8 @@ impl<'v> Judge<'v, '_> {
                 Ok(false)
             }
             Haystack::Strings(strings) => {
+                // Blanks between the strings are gone over once more each time.
+                self.spend(strings.bytes_left())?;
                 for string in strings.clone() {
                     if self.is_match(&string, key, by)? {
                         return Ok(true);

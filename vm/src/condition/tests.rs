@@ -208,6 +208,13 @@ fn work_is_bounded_by_fuel() {
             push(&mut buffer, &json!(format!("*{}*", "?b".repeat(50_000)))),
         ),
     ];
+    let blanks = format!("[{}\"a\"]", " ".repeat(100_000));
+    let rows = [
+        rows[0],
+        rows[1],
+        rows[2],
+        (rows[0].0, push(&mut buffer, &json!(blanks))),
+    ];
     let view = buffer.view(Texts::NONE, SymbolTable::EMPTY);
     for (key, value) in rows {
         for operator in [Op::AnyIn, Op::AllNotIn] {
