@@ -572,10 +572,8 @@ fn lower_blocks(
     };
     let matching = matching::lower_matching(rule, pools);
     let matching = pools.generate(matching).map_err(too_big)?;
-    let mut scope = Scope {
-        rewrites_delete: true,
-        ..Scope::default()
-    };
+    let mut scope = Scope::default();
+    scope.rewrites_delete = true;
     if validate.foreach.is_some() {
         // Entries of the rule may mention the element that is bound when they run.
         for name in ["element", "elementIndex"] {

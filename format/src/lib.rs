@@ -4,6 +4,7 @@
 //! - [`table`]: the fixed-size records that instructions refer to.
 //! - [`function`]: the functions that instructions call, numbered.
 //! - [`symbol`]: the map keys that rules look up, numbered.
+//! - [`condition`]: the operators of conditions.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!

@@ -585,10 +585,11 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind in the order of its number.
-    pub const ALL: [MessageKind; 3] = [
+    pub const ALL: [MessageKind; 4] = [
         MessageKind::Absent,
         MessageKind::Text,
         MessageKind::Unresolvable,
+        MessageKind::Computed,
     ];
 }
 

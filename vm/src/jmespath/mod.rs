@@ -34,6 +34,7 @@ pub use ast::{
     Comparator, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,
 };
 pub use check::{ExpressionProblem, ProblemKind, check};
+pub(crate) use evaluate::slice_places;
 pub use evaluate::{EvaluateError, evaluate};
 pub use parser::parse;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::value::Flow;
 use super::{Machine, Setting, World};
-use crate::document::{Kind, Label, NodeId, Numbers, View};
+use crate::document::{Label, NodeId, Numbers};
 use crate::function::FunctionError;
 use crate::host::ExternalQuery;
 use kpvm_format::instruction::Instruction;
@@ -273,7 +273,3 @@ impl Builder<'_, '_, '_> {
     }
 }
 
-/// Whether a value is null or not there.
-pub(super) fn is_null(view: &View<'_>, node: NodeId) -> bool {
-    matches!(view.kind(node), None | Some(Kind::Null))
-}

@@ -472,10 +472,12 @@ impl Machine {
                     None => Ok(None),
                     Some(object) => crate::image::extract_images(
                         object,
+                        crate::image::ImageDefaults::KYVERNO,
                         world.buffer,
                         setting.texts,
-                        setting.tables.symbols,
-                    ),
+                        &setting.tables.symbols,
+                    )
+                    .map_err(|error| error.to_string()),
                 };
                 self.images = Some(images.clone());
                 images
