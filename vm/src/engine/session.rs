@@ -758,7 +758,11 @@ fn subject_facts<'v>(view: &View<'v>, root: NodeId) -> Subject<'v> {
     let metadata = view.get_text(root, b"metadata");
     let text = |key: &[u8]| view.str(view.get_text(metadata, key));
     let name = text(b"name");
-    let matched_name = if name.is_empty() { text(b"generateName") } else { name };
+    let matched_name = if name.is_empty() {
+        text(b"generateName")
+    } else {
+        name
+    };
     let kind = view.str(view.get_text(root, b"kind"));
     Subject {
         root,
