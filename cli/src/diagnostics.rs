@@ -170,7 +170,16 @@ mod tests {
 
     #[test]
     fn the_place_is_shown_and_nothing_steers_the_terminal() {
-        insta::assert_snapshot!(shown("one: 1\ntwo: ä\x1b[31m x\n", Span { start: 12, end: 14 }), @r"");
+        insta::assert_snapshot!(shown("one: 1\ntwo: ä\x1b[31m x\n", Span { start: 12, end: 14 }), @r"
+        error[some-code]: bad \u{1b}[2J title
+         --> a\u{1b}[1m.yaml:2:6
+          |
+        2 | two: ä␛[31m x
+          |      ^ la\u{7}bel
+          |
+          = note: in p/r
+          = help: do it\nwell
+        ");
     }
 
     #[test]

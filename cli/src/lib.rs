@@ -11,6 +11,7 @@ pub mod command;
 pub mod diagnostics;
 pub mod input;
 pub mod list;
+pub mod omitted;
 pub mod policies;
 pub mod problem;
 pub mod report;

@@ -4,20 +4,21 @@
 //! well (tests, resources, kustomizations): those are counted and said, but only a
 //! policy of a kind that is not supported yet is an error there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
 use kpvm::tree::{Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents};
-use kpvm_compiler::diagnostic::{Diagnostic, Severity};
+use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::input::{InputFile, Unreadable, read_inputs};
 use crate::list::{Item, expand};
+use crate::omitted;
 use crate::problem::show_unreadable;
 use crate::stream::Streams;
 use crate::text::{clean, count};
@@ -82,6 +83,11 @@ pub fn load(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Polic
     compilation
         .diagnostics
         .sort_by_key(|one| (one.location.source, one.location.span.start));
+    // What is wrong with a rule is wrong with those generated from it, at the same place.
+    let mut seen = HashSet::new();
+    compilation
+        .diagnostics
+        .retain(|one| seen.insert((one.code, one.location, one.message.clone())));
     policies.compilation = compilation;
     policies
 }
@@ -230,15 +236,7 @@ impl Policies {
             );
             show_warning(&message, streams.err)?;
         }
-        for rule in &self.compilation.omitted {
-            let (policy, name) = (clean(&rule.policy), clean(&rule.rule));
-            let message = format!(
-                "left out the rule {policy}/{name}: {} ({})",
-                clean(&rule.reason),
-                clean(&rule.place)
-            );
-            show_warning(&message, streams.err)?;
-        }
+        omitted::show(&self.compilation.omitted, streams)?;
         if !self.others.is_empty() {
             let number = self.others.values().sum();
             let kinds: Vec<String> = self
@@ -258,14 +256,5 @@ impl Policies {
             Some(summary) => show_warning(&summary, streams.err),
             None => Ok(()),
         }
-    }
-
-    /// The most severe thing found, for checks that do not look at the bundle.
-    pub fn worst(&self) -> Option<Severity> {
-        self.compilation
-            .diagnostics
-            .iter()
-            .map(|one| one.severity)
-            .min()
     }
 }

@@ -236,7 +236,10 @@ fn default_namespace(tree: &mut Tree) {
     match fields.iter_mut().find(|field| &*field.key == "namespace") {
         Some(field) if field.value.as_str().is_some_and(|text| !text.is_empty()) => {}
         Some(field) => field.value.value = namespace.value.value,
-        None => fields.push(namespace),
+        None => fields.push(Member {
+            key_span: metadata.key_span,
+            ..namespace
+        }),
     }
 }
 
@@ -382,7 +385,7 @@ mod tests {
         assert_eq!(
             messages,
             [
-                ("yaml", 4),
+                ("yaml", 3),
                 ("no-kind", 5),
                 ("not-an-object", 7),
                 ("no-kind", 9)

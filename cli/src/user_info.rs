@@ -54,24 +54,34 @@ impl BorrowedUser<'_> {
     }
 }
 
+/// A user info file that cannot be used.
+#[derive(Debug)]
+pub struct BadUser {
+    /// What is wrong.
+    pub problem: Problem,
+    /// The text that this is about.
+    pub sources: Sources,
+}
+
 /// Reads the file.
 ///
 /// # Errors
-/// What is wrong with it, and the text that this is about.
-pub fn read_user(path: &Path) -> Result<User, (Problem, Sources)> {
+/// What is wrong with it.
+pub fn read_user(path: &Path) -> Result<User, Box<BadUser>> {
     let name = path.display().to_string();
     let mut sources = Sources::new();
     let text = match read_file(path) {
         Ok(text) => text,
-        Err(reason) => return Err((Problem::Unreadable(Unreadable { name, reason }), sources)),
+        Err(reason) => {
+            let problem = Problem::Unreadable(Unreadable { name, reason });
+            return Err(Box::new(BadUser { problem, sources }));
+        }
     };
     let source = sources.add(name, text.as_str());
     parse_user(&text).map_err(|(span, message)| {
         let location = Location { source, span };
-        (
-            Problem::InText(Diagnostic::error("user-info", message, location)),
-            sources,
-        )
+        let problem = Problem::InText(Diagnostic::error("user-info", message, location));
+        Box::new(BadUser { problem, sources })
     })
 }
 

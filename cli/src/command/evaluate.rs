@@ -10,6 +10,7 @@ use kpvm_compiler::compile::Options;
 
 use crate::command::load_bundle;
 use crate::diagnostics::{show_error, show_note, show_warning};
+use crate::omitted;
 use crate::policies::{self, Policies};
 use crate::report::{self, Format};
 use crate::resources::{Resources, read_resources};
@@ -128,14 +129,7 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
     let Some(bundle) = load_bundle(&arguments.bundle, streams)? else {
         return Ok(EXIT_BAD_INPUT);
     };
-    for rule in &bundle.meta().omitted {
-        let (policy, name) = (clean(&rule.policy), clean(&rule.rule));
-        let message = format!(
-            "the bundle was compiled without the rule {policy}/{name}: {}",
-            clean(&rule.reason)
-        );
-        show_warning(&message, streams.err)?;
-    }
+    omitted::show(&bundle.meta().omitted, streams)?;
     evaluate(&bundle, &arguments.resources, &arguments.common, streams)
 }
 
@@ -193,18 +187,19 @@ fn why_not_applied(policies: &Policies) -> Option<&'static str> {
 
 /// Once more at the end, where it cannot be overlooked.
 fn say_omitted(policies: &Policies, streams: &mut Streams<'_>) -> io::Result<()> {
-    let (rules, whole) = (
-        policies.compilation.omitted.len(),
-        policies.omitted_policies.len(),
-    );
-    if rules + whole == 0 {
+    let rules = omitted::group(&policies.compilation.omitted);
+    let generated: usize = rules.iter().map(|rule| rule.generated).sum();
+    let parts = [
+        (rules.len(), "rule"),
+        (generated, "generated rule"),
+        (policies.omitted_policies.len(), "whole policy"),
+    ];
+    let parts = parts.into_iter().filter(|&(number, _)| number > 0);
+    let parts: Vec<String> = parts.map(|(number, noun)| count(number, noun)).collect();
+    if parts.is_empty() {
         return Ok(());
     }
-    let message = format!(
-        "{} and {} were left out because they are not supported yet",
-        count(rules, "rule"),
-        count(whole, "whole policy")
-    );
+    let message = format!("left out because not supported yet: {}", parts.join(", "));
     show_warning(&message, streams.err)
 }
 
@@ -227,8 +222,8 @@ fn evaluate(
                 }
                 settings.user = Some(user);
             }
-            Err((problem, sources)) => {
-                problem.show(&sources, streams)?;
+            Err(bad) => {
+                bad.problem.show(&bad.sources, streams)?;
                 return Ok(EXIT_BAD_INPUT);
             }
         }

@@ -98,3 +98,128 @@ fn problems(resources: &Resources) -> impl Iterator<Item = (&str, Option<(u32, u
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kpvm::limits::Limits;
+    use kpvm::yaml::{DuplicateKeys, Options, read_all};
+
+    /// Our reader takes YAML as Kubernetes does (sheet 08, section 8.3), where many
+    /// plain texts are something else than text. Whatever is written comes back.
+    #[test]
+    fn yaml_is_read_back_as_it_was_written() {
+        let texts = [
+            "",
+            " ",
+            "yes",
+            "No",
+            "on",
+            "off",
+            "y",
+            "N",
+            "true",
+            "null",
+            "~",
+            "Null",
+            "0644",
+            "0o17",
+            "0x1F",
+            "0b1",
+            "1_000",
+            "08",
+            "1e3",
+            ".5",
+            "1.",
+            "+1",
+            "-0",
+            ".inf",
+            ".NaN",
+            "1:30",
+            "2024-01-31",
+            "<<",
+            "=",
+            "a: b",
+            "a #b",
+            "- a",
+            "? a",
+            "[a",
+            "{a",
+            "*a",
+            "&a",
+            "!a",
+            "|",
+            ">",
+            "%a",
+            "@a",
+            "`a",
+            "'a'",
+            "\"a\"",
+            "---",
+            "...",
+            "a\nb",
+            "a\n",
+            "\na",
+            "  a\n b\n",
+            "a\r\nb",
+            "\ttab",
+            "trailing ",
+            "\u{7}bell",
+            "\u{1b}[2J",
+            "\u{85}",
+            "\u{2028}",
+            "\u{feff}",
+            "é",
+            "🎈",
+            "key:",
+            ":",
+            ",",
+            "a,b",
+            "]]>",
+            "\\",
+            "a\\nb",
+            "\u{0}",
+            "\u{fffe}",
+            "\u{e000}",
+        ];
+        let long = "word ".repeat(200);
+        let long = [long.as_str(), &"x".repeat(500)];
+        let options = Options {
+            duplicate_keys: DuplicateKeys::Refuse,
+            limits: &Limits::DEFAULT,
+        };
+        for text in texts.into_iter().chain(long) {
+            #[derive(serde::Serialize)]
+            struct Entry<'t> {
+                text: &'t str,
+                list: [&'t str; 1],
+                map: structured::Pairs<'t>,
+                last: u32,
+            }
+            let pairs = [(text.to_owned(), text.to_owned())];
+            let entry = Entry {
+                text,
+                list: [text],
+                map: structured::Pairs(&pairs),
+                last: 1,
+            };
+            let mut out = Vec::new();
+            write_yaml(&entry, &mut out).unwrap();
+            let written = String::from_utf8(out).unwrap();
+            let mut documents = read_all(&written, options);
+            let tree = match documents.pop() {
+                Some(Ok(tree)) if documents.is_empty() => tree,
+                other => panic!("{text:?} became {written:?}: {other:?}"),
+            };
+            let found = tree.get("text").and_then(kpvm::tree::Tree::as_str);
+            assert_eq!(found, Some(text), "{written}");
+            let item = tree
+                .get("list")
+                .and_then(|list| list.as_list()?.first()?.as_str());
+            assert_eq!(item, Some(text), "{written}");
+            let member = tree.get("map").and_then(|map| map.as_map()?.first());
+            let member = member.map(|member| (&*member.key, member.value.as_str()));
+            assert_eq!(member, Some((text, Some(text))), "{written}");
+        }
+    }
+}

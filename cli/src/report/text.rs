@@ -1,6 +1,7 @@
 //! The report for people: what did not pass, equal failures of a rule together, and
 //! one line of counts.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -128,12 +129,27 @@ fn write_finding(scan: &Scan, finding: &Finding, out: &mut dyn Write) -> io::Res
     write!(out, "{}", clean(&object.name))?;
     let place = match &finding.check {
         Some(check) => {
-            write!(out, ": found {}", clean(&check.found))?;
+            write!(out, ": found {}", found(&check.found))?;
             &check.resource
         }
         None => &object.place,
     };
     writeln!(out, " {DIM}({}){DIM:#}", show_place(place))
+}
+
+/// A found value on one line: texts are quoted by the engine, so that what begins with
+/// a bracket is a map or a list, and not shown whole.
+fn found(text: &str) -> Cow<'_, str> {
+    const CHARACTERS: usize = 120;
+    if text.starts_with("map[") {
+        "a map".into()
+    } else if text.starts_with('[') {
+        "a list".into()
+    } else if let Some((end, _)) = text.char_indices().nth(CHARACTERS) {
+        format!("{}…", clean(text.get(..end).unwrap_or(""))).into()
+    } else {
+        clean(text)
+    }
 }
 
 /// `file:line:column`
