@@ -10,6 +10,7 @@ pub mod cluster_scope;
 pub mod command;
 pub mod diagnostics;
 pub mod input;
+pub mod line_index;
 pub mod list;
 pub mod omitted;
 pub mod policies;

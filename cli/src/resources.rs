@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::cluster_scope::is_cluster_scoped;
 use crate::input::{InputFile, read_inputs};
+use crate::line_index::LineIndex;
 use crate::list::{Item, expand};
 use crate::problem::Problem;
 
@@ -42,6 +43,8 @@ pub struct Resource {
 pub struct Resources {
     /// The texts.
     pub sources: Sources,
+    /// The lines of the texts.
+    lines: Vec<LineIndex>,
     /// The objects, in the order of the texts.
     pub list: Vec<Resource>,
     /// What could not be used.
@@ -92,6 +95,7 @@ pub fn read_resources(paths: &[PathBuf], stdin: &mut dyn Read) -> Resources {
 impl Resources {
     fn add_file(&mut self, file: InputFile) {
         let documents = documents(&file);
+        self.lines.push(LineIndex::new(&file.text));
         let source = self.sources.add(file.name, file.text);
         for document in documents {
             match document {
@@ -148,10 +152,16 @@ impl Resources {
     /// the deepest value on the way that is there.
     pub fn place_of_path(&self, resource: &Resource, path: &str) -> LineColumn {
         let span = place_in_tree(&resource.tree, path);
-        self.sources.line_column(Location {
-            source: resource.source,
-            span,
-        })
+        self.line_column(resource.source, span)
+    }
+
+    /// Line and column of the first byte of a place.
+    pub fn line_column(&self, source: SourceId, span: Span) -> LineColumn {
+        let text = &self.sources.file(source).text;
+        match self.lines.get(source.0 as usize) {
+            Some(lines) => lines.line_column(text, span.start as usize),
+            None => self.sources.line_column(Location { source, span }),
+        }
     }
 }
 

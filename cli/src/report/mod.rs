@@ -88,8 +88,9 @@ fn problems(resources: &Resources) -> impl Iterator<Item = (&str, Option<(u32, u
             (unreadable.name.as_str(), None, unreadable.reason.as_str())
         }
         Problem::InText(diagnostic) => {
-            let place = resources.sources.line_column(diagnostic.location);
-            let file = &resources.sources.file(diagnostic.location.source).name;
+            let location = diagnostic.location;
+            let place = resources.line_column(location.source, location.span);
+            let file = &resources.sources.file(location.source).name;
             (
                 file.as_str(),
                 Some((place.line, place.column)),
