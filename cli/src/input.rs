@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// More bytes than this are not read from one file.
-const FILE_BYTES: u64 = 1 << 30;
+const FILE_BYTES: u64 = 256 << 20;
 
 /// The name shown for standard input.
 pub const STDIN_NAME: &str = "<stdin>";
@@ -120,12 +120,17 @@ fn visible_entries(directory: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
                 .iter()
                 .any(|known| extension == *known)
         });
-        // A link to a directory may be named like a file.
-        if is_directory || is_text && !path.is_dir() {
+        if is_directory || is_text && is_file(&path) {
             entries.push((path, is_directory));
         }
     }
     Ok(entries)
+}
+
+/// Whether a path of a directory is to be read: a link to a directory may be named like
+/// a file, and a pipe would wait for ever. A link to nothing is read, to say so.
+fn is_file(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
 /// Reads one file of text.

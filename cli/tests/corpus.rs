@@ -1,6 +1,8 @@
 //! Every suite of the corpus through `kpvm apply`: the results are those that the
 //! suite's rows say, no more and no less.
 
+#![allow(clippy::unwrap_used)] // helpers of tests count as no tests
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! The programs as a shell sees them: exit codes, streams, and kinds of input.
 
+#![allow(clippy::unwrap_used)] // helpers of tests count as no tests
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -373,7 +375,7 @@ fn inputs_of_every_kind() {
     assert!(
         unmatched
             .err
-            .contains("none of the 3 rules applied to any of the 1 resource"),
+            .contains("no rule applied to any resource (3 rules, 1 resource)"),
         "{}",
         unmatched.err
     );
@@ -384,6 +386,33 @@ fn inputs_of_every_kind() {
         "{}",
         stdin.err
     );
+}
+
+/// Sheet 08, sections 10.1 and 10.2.
+#[test]
+fn policy_reports_of_namespaced_and_unscored_policies() {
+    let namespaced = POLICY
+        .replace("kind: ClusterPolicy", "kind: Policy")
+        .replace("name: need-team", "name: local\n  namespace: shop");
+    let unscored = POLICY.replace("severity: high", "scored: 'false'").replace(
+        "    - name: team\n",
+        "    - name: team\n      reportProperties: {owner: 'yes', failMessage: Ask the owner.}\n",
+    );
+    let resource = BAD.replace("name: bad", "name: bad, namespace: shop");
+    let files = Files::new(
+        "reports",
+        &[
+            ("p/local.yaml", &namespaced),
+            ("p/unscored.yaml", &unscored),
+            ("r.yaml", &resource),
+        ],
+    );
+    let done = files.run(
+        "kpvm",
+        &["apply", "p", "-r", "r.yaml", "-o", "policyreport"],
+    );
+    assert_eq!(done.code, 1, "{}", done.err);
+    insta::assert_snapshot!(done.out);
 }
 
 #[test]
@@ -586,9 +615,44 @@ fn colour_is_for_terminals_only_and_the_payload_is_alone_on_its_stream() {
         ],
     );
     assert!(!done.out.contains('\u{1b}') && !done.err.contains('\u{1b}'));
+    let forced = Command::new(env!("CARGO_BIN_EXE_kpvm"))
+        .args(["apply", "p.yaml", "-r", "r.yaml"])
+        .current_dir(&files.0)
+        .env("CLICOLOR_FORCE", "1")
+        .output()
+        .unwrap();
+    assert!(forced.stdout.contains(&0x1b));
     let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(report["summary"]["fail"], 1);
     assert_eq!(report["problems"][0]["file"], "broken.yaml");
+}
+
+#[test]
+#[cfg(unix)]
+fn links_in_directories() {
+    use std::os::unix::fs::symlink;
+    let files = Files::new(
+        "links",
+        &[
+            ("p.yaml", POLICY),
+            ("d/r.yaml", BAD),
+            ("other/r.yaml", GOOD),
+        ],
+    );
+    symlink("../other/r.yaml", files.0.join("d/linked.yaml")).unwrap();
+    symlink("../d", files.0.join("d/loop")).unwrap();
+    symlink("../other", files.0.join("d/directory.yaml")).unwrap();
+    let done = files.run("kpvm", &["apply", "p.yaml", "-r", "d"]);
+    let expected = "pass: 1, fail: 1, warn: 0, error: 0, skip: 0";
+    assert_eq!((done.code, counts(&done)), (1, expected), "{}", done.err);
+    symlink("nowhere", files.0.join("d/broken.yaml")).unwrap();
+    let done = files.run("kpvm", &["apply", "p.yaml", "-r", "d"]);
+    assert_eq!((done.code, counts(&done)), (2, expected), "{}", done.err);
+    assert!(
+        done.err.contains("cannot read d/broken.yaml"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]

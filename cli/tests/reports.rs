@@ -1,5 +1,7 @@
 //! Every form of output over the quick start of the corpus, as reviewed by eye.
 
+#![allow(clippy::unwrap_used)] // helpers of tests count as no tests
+
 use std::path::Path;
 use std::process::Command;
 

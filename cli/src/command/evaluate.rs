@@ -279,7 +279,7 @@ fn say_what_is_missing(
             count(scan.objects.len(), "resource"),
         );
         show_warning(
-            &format!("none of the {rules} applied to any of the {objects}"),
+            &format!("no rule applied to any resource ({rules}, {objects})"),
             streams.err,
         )?;
     }
