@@ -16,6 +16,10 @@ use crate::table::*;
 /// Nesting of loops in a block.
 pub const MAX_LOOP_DEPTH: usize = 64;
 
+/// Length of a static path; patterns are nested far less (the interpreter climbs paths
+/// by recursion).
+const MAX_PATH_DEPTH: u16 = 512;
+
 /// A rule of the format that a bundle breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -74,10 +78,7 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     verify_matching(tables)?;
     verify_rules(tables)?;
     verify_sites(tables)?;
-    for (path, entry) in tables.paths.iter().enumerate() {
-        optional("parent of a path", entry.parent.get(), path)?;
-        number("symbol", entry.symbol.get(), tables.symbols.len())?;
-    }
+    verify_paths(tables)?;
     let mut end = 0;
     for block in tables.blocks {
         ensure(block.start.get() == end, || {
@@ -100,6 +101,21 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     ensure(crate::index::is_derived_from_rules(tables), || {
         "the match index is not that of the rules".into()
     })
+}
+
+fn verify_paths(tables: &Tables<'_>) -> Verified {
+    let mut depths: Vec<u16> = Vec::with_capacity(tables.paths.len());
+    for (path, entry) in tables.paths.iter().enumerate() {
+        let parent = entry.parent.get();
+        optional("parent of a path", parent, path)?;
+        number("symbol", entry.symbol.get(), tables.symbols.len())?;
+        let depth = depths.get(parent as usize).map_or(1, |depth| depth + 1);
+        ensure(depth <= MAX_PATH_DEPTH, || {
+            format!("path {path} has more than {MAX_PATH_DEPTH} steps")
+        })?;
+        depths.push(depth);
+    }
+    Ok(())
 }
 
 /// Checks the facts for people against the tables.
