@@ -125,7 +125,7 @@ fn subresources() {
     ];
     let object = br#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}"#;
     for (kinds, subresource, expect) in rows {
-        let policy = policy_with("{message: no, deny: {}}")
+        let policy = policy_with("{message: m, deny: {}}")
             .replace("Pod, Thing", kinds)
             .replace("spec:\n", "spec:\n  background: false\n");
         let request = Request {
@@ -206,7 +206,7 @@ fn names_and_namespaces() {
         ),
     ];
     for (filter, metadata, expect) in rows {
-        let policy = policy_with("{message: no, deny: {}}")
+        let policy = policy_with("{message: m, deny: {}}")
             .replace("kinds: [Pod, Thing]", &format!("kinds: [Thing], {filter}"));
         let object = format!(
             r#"{{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {metadata}}}"#
@@ -219,7 +219,7 @@ fn names_and_namespaces() {
         );
     }
     // Sheet 01, case 13: a Namespace is matched by its own name.
-    let policy = policy_with("{message: no, deny: {}}").replace(
+    let policy = policy_with("{message: m, deny: {}}").replace(
         "kinds: [Pod, Thing]",
         "kinds: [Namespace], namespaces: ['prod-*']",
     );

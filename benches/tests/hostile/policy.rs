@@ -1,6 +1,9 @@
 //! Section 3.2: policies.
 
-use super::oracle::{Expect, check, policy_with, policy_with_pattern, run, thing};
+use kpvm_compiler::compile::{Options, compile};
+use kpvm_compiler::source::Sources;
+
+use super::oracle::{Expect, check_policy, policy_with, policy_with_pattern, run, thing};
 
 struct Row {
     number: &'static str,
@@ -20,7 +23,7 @@ fn check_all(rows: &[Row]) {
     let object = thing(r#"{"x": "ok", "list": [{"a": "1"}, {"a": "2"}]}"#);
     for row in rows {
         let name = format!("row {}", row.number);
-        check(&name, row.policies.len(), row.expect, || {
+        check_policy(&name, row.policies.len(), row.expect, || {
             run(&row.policies, object.as_bytes())
         });
     }
@@ -66,11 +69,6 @@ fn fields_and_keys() {
             Expect::Refused("policy.yaml:9:"),
         ),
         row(
-            "17, no rules",
-            with_spec("  rules: []\n"),
-            Expect::Refused("rule"),
-        ),
-        row(
             "17, no kinds",
             with_spec(&format!(
                 "  rules:\n  - name: r\n    match: {{any: [{{resources: {{kinds: []}}}}]}}\n    {ok}\n"
@@ -104,6 +102,22 @@ fn fields_and_keys() {
     ]);
 }
 
+/// Row 17: Kyverno accepts a policy without rules; we say so.
+#[test]
+fn a_policy_without_rules_gives_a_warning() {
+    for spec in ["  rules: []\n", "  rules: null\n", "  background: true\n"] {
+        let mut sources = Sources::new();
+        sources.add("policy.yaml", with_spec(spec));
+        let compilation = compile(&sources, &Options::default());
+        let codes = compilation.diagnostics.iter().map(|one| one.code);
+        assert!(
+            codes.clone().any(|code| code == "no-rules"),
+            "{:?}",
+            codes.collect::<Vec<_>>()
+        );
+    }
+}
+
 #[test]
 fn many_and_large() {
     let mut rules = String::from("  rules:\n");
@@ -112,8 +126,8 @@ fn many_and_large() {
             "  - name: r{number}\n    {MATCH}\n    validate: {{pattern: {{spec: {{x: ok}}}}}}\n"
         );
     }
-    let large = format!("{{spec: {{y: '{}'}}}}", "v".repeat(5 << 20));
-    let alternatives = "{spec: {x: no}}, ".repeat(999);
+    let large = format!("{{spec: {{z: '{}'}}}}", "v".repeat(5 << 20));
+    let alternatives = "{spec: {x: bad}}, ".repeat(999);
     check_all(&[
         row("18, 10,000 rules", with_spec(&rules), Expect::Either),
         row(
@@ -197,7 +211,7 @@ fn anchors_in_nonsense() {
     // Sheet 02, case 52: blanks outside of an anchor do not count, inside they do.
     rows.push(row(
         "20, blanks",
-        policy_with_pattern("{spec: {' (x) ': no}}"),
+        policy_with_pattern("{spec: {' (x) ': bad}}"),
         Expect::Results(&["r skip"]),
     ));
     // Sheet 02, section 13: refused when the policy is loaded.
@@ -225,12 +239,12 @@ fn lists_in_patterns() {
         // Sheet 02, section 3.4: only the first item counts.
         row(
             "21",
-            policy_with_pattern("{spec: {list: [{a: '?'}, {a: no}]}}"),
+            policy_with_pattern("{spec: {list: [{a: '?'}, {a: bad}]}}"),
             Expect::Results(&["r pass"]),
         ),
         row(
             "21",
-            policy_with_pattern("{spec: {list: [{a: no}, {a: '?'}]}}"),
+            policy_with_pattern("{spec: {list: [{a: bad}, {a: '?'}]}}"),
             Expect::Results(&["r fail"]),
         ),
         row(
@@ -282,7 +296,7 @@ fn variables_and_references() {
         ] {
             rows.push(row("23, 27", policy_with_pattern(&pattern), Expect::Either));
         }
-        let message = format!("{{message: \"{text}\", pattern: {{spec: {{x: no}}}}}}");
+        let message = format!("{{message: \"{text}\", pattern: {{spec: {{x: bad}}}}}}");
         rows.push(row("23, message", policy_with(&message), Expect::NeverPass));
     }
     let deep = format!("{}a{}", "{{ ".repeat(200), " }}".repeat(200));

@@ -247,9 +247,14 @@ fn volume() {
     };
     check_specs(&[
         ("60", "{x: ok}", items("1", 1_500_000), PASS),
-        ("60", "{x: ok, y: ['1']}", items("1", 300_000), PASS),
+        ("60", "{x: ok, 'y': ['1']}", items("1", 300_000), PASS),
         ("60", "{x: ok}", items("{}", 250_000), PASS),
-        ("60", "{x: ok, y: [{=(a): 1}]}", items("{}", 250_000), PASS),
+        (
+            "60",
+            "{x: ok, 'y': [{=(a): 1}]}",
+            items("{}", 250_000),
+            PASS,
+        ),
         (
             "62",
             "{x: ok}",
@@ -281,16 +286,15 @@ fn roots_and_kinds() {
         r#""apiVersion": "example.com/v1", "kind": {}"#,
         r#""apiVersion": "example.com/v1", "kind": """#,
         r#""apiVersion": "a/b/c", "kind": "Thing""#,
-        r#""apiVersion": 1, "kind": "Thing""#,
     ]
     .iter()
     .map(|head| format!("{{{head}, {ok}}}").into_bytes())
     .collect();
     check_objects("64", Expect::Refused("expected"), &refused);
-    let evaluated: Vec<Vec<u8>> = ["v1/", "", "/v1"]
+    let evaluated: Vec<Vec<u8>> = ["\"v1/\"", "\"\"", "\"/v1\"", "1", "null"]
         .iter()
         .map(|version| {
-            format!(r#"{{"apiVersion": "{version}", "kind": "Thing", {ok}}}"#).into_bytes()
+            format!(r#"{{"apiVersion": {version}, "kind": "Thing", {ok}}}"#).into_bytes()
         })
         .collect();
     check_objects("64", Expect::Either, &evaluated);
