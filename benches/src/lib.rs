@@ -3,3 +3,4 @@
 //! Nothing of this is needed to use kpvm.
 
 pub mod golden;
+pub mod suites;

@@ -228,6 +228,7 @@ impl<'s> RuleResponse<'s> {
 
 /// Whether a request may go on.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::large_enum_variant)] // a borrowed view: short-lived and never stored
 pub enum Decision<'s> {
     /// Nothing refuses it.
     Admitted,

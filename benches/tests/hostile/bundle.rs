@@ -1,0 +1,496 @@
+//! Section 3.1: the bytes of a bundle.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm_bench::suites::discover;
+use kpvm_compiler::compile::{Options, compile};
+use kpvm_compiler::source::Sources;
+use kpvm_format::BundleBuilder;
+use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::table::{Block, Path as StaticPath, Policy, Range, Rule};
+use sha2::{Digest, Sha256};
+use zerocopy::FromZeros;
+use zerocopy::little_endian::{U16, U32};
+
+use super::oracle::{Expect, Seen, check, compile_policies, policy_with_pattern, thing};
+
+const SECTION_TABLE: usize = 60;
+const SECTION_ENTRY: usize = 12;
+
+/// A bundle of corpus policies with at least so many bytes.
+fn real_bundle(bytes: usize) -> Vec<u8> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
+    let mut sources = Sources::new();
+    for file in discover(&corpus).unwrap() {
+        let policy = file.with_file_name("policy.yaml");
+        if let Ok(text) = fs::read_to_string(&policy) {
+            sources.add("policy.yaml", text);
+            let bundle = compile(&sources, &Options::default()).bundle.unwrap();
+            if bundle.len() >= bytes {
+                return bundle;
+            }
+        }
+    }
+    panic!("the corpus gives no bundle of {bytes} bytes");
+}
+
+/// Writes length and digest anew, so that only the tables are wrong.
+fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
+    let length = bytes.len() as u64;
+    bytes[16..24].copy_from_slice(&length.to_le_bytes());
+    let digest = Sha256::digest(&bytes[56..]);
+    bytes[24..56].copy_from_slice(&digest);
+    bytes
+}
+
+/// Objects that reach most of the corpus' rules.
+fn objects() -> Vec<Vec<u8>> {
+    let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop",
+        "labels": {"app": "a", "example.com/b": "c"}, "annotations": {"x": "y"}},
+        "spec": {"containers": [{"name": "a", "image": "nginx:latest", "ports": [{"containerPort": 80}]},
+        {"name": "b", "image": "redis", "securityContext": {"privileged": true}}],
+        "volumes": [{"name": "v", "hostPath": {"path": "/s"}}]}}"#;
+    let deployment = format!(
+        r#"{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {{"name": "d"}},
+        "spec": {{"replicas": 3, "template": {pod}}}}}"#
+    );
+    vec![
+        pod.as_bytes().to_vec(),
+        deployment.into_bytes(),
+        thing("{}").into_bytes(),
+    ]
+}
+
+/// Loads and, where that works, evaluates; the text is what happened.
+fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
+    let Ok(bundle) = Bundle::load(bytes) else {
+        return false;
+    };
+    let mut session = Session::new(&bundle);
+    for object in objects {
+        let Ok(evaluation) = session.evaluate(&Request::create(Input::Json(object))) else {
+            continue;
+        };
+        for response in evaluation.responses() {
+            // Rendering is part of it.
+            assert!(response.message().len() <= 1 << 16);
+            let _ = (response.policy(), response.rule(), response.failure());
+        }
+    }
+    true
+}
+
+fn load(bytes: &[u8]) -> Seen {
+    match Bundle::load(bytes) {
+        Ok(_) => Seen::Evaluated(Vec::new()),
+        Err(error) => Seen::Refused(error.to_string()),
+    }
+}
+
+fn refused(row: &str, message: &'static str, bytes: &[u8]) {
+    check(row, bytes.len(), Expect::Refused(message), || load(bytes));
+}
+
+#[test]
+fn foreign_bytes() {
+    refused("row 1, empty", "expected", b"");
+    refused("row 1, one byte", "expected", b"k");
+    refused("row 1, magic", "expected", b"kpvm\r\n\x1a\n");
+    refused("row 1, JSON", "expected", br#"{"kind": "ClusterPolicy"}"#);
+    refused("row 1, damaged line ends", "expected", b"kpvm\n\x1a\n");
+}
+
+#[test]
+fn every_prefix() {
+    let bytes = real_bundle(20_000);
+    for length in 0..bytes.len() {
+        assert!(
+            Bundle::load(&bytes[..length]).is_err(),
+            "row 2, {length} bytes"
+        );
+        // The length in the header made to fit as well.
+        if length >= SECTION_TABLE {
+            let sealed = seal(bytes[..length].to_vec());
+            assert!(
+                Bundle::load(sealed).is_err(),
+                "row 2, {length} bytes, sealed"
+            );
+        }
+    }
+}
+
+/// Flips every `step`-th bit, on two threads; the digest is right each time.
+fn flip_bits(step: usize) {
+    let bytes = real_bundle(20_000);
+    let objects = objects();
+    assert!(exercise(&bytes, &objects));
+    let bits = bytes.len() * 8;
+    let evaluated: usize = thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            let (bytes, objects) = (bytes.clone(), &objects);
+            scope.spawn(move || {
+                let places = (half * step..bits).step_by(2 * step);
+                places
+                    .filter(|bit| {
+                        let mut bytes = bytes.clone();
+                        bytes[bit / 8] ^= 1 << (bit % 8);
+                        // The header's own fields are checked as they are.
+                        let header = bit / 8 < 56;
+                        exercise(&if header { bytes } else { seal(bytes) }, objects)
+                    })
+                    .count()
+            })
+        });
+        halves.map(|half| half.join().unwrap()).iter().sum()
+    });
+    assert!(evaluated < bits / step, "row 3");
+}
+
+/// Row 3, a sample in which every bit position comes up.
+#[test]
+fn flipped_bits() {
+    flip_bits(61);
+}
+
+#[test]
+#[ignore = "takes minutes without optimisation"]
+fn every_flipped_bit() {
+    flip_bits(1);
+}
+
+#[test]
+fn section_tables() {
+    let bytes = real_bundle(20_000);
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let patched = |at: usize, value: u32| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        seal(bytes)
+    };
+    let count = word(56);
+    for wrong in [0, count - 1, count + 1, 1 << 31, u32::MAX] {
+        refused("row 4, count", "malformed", &patched(56, wrong));
+    }
+    for section in 0..count as usize {
+        let entry = SECTION_TABLE + section * SECTION_ENTRY;
+        let (kind, offset, length) = (word(entry), word(entry + 4), word(entry + 8));
+        let wrong = [
+            (entry, kind + 1),
+            (entry, u32::MAX),
+            (entry + 4, offset + 1),
+            (entry + 4, offset - 1),
+            (entry + 4, u32::MAX),
+            (entry + 8, length + 1),
+            (entry + 8, u32::MAX),
+            (entry + 8, u32::MAX - offset + 1),
+            // Row 10: far more entries than there are bytes.
+            (entry + 8, 1 << 31),
+        ];
+        for (at, value) in wrong {
+            refused("rows 4, 10", "malformed", &patched(at, value));
+        }
+    }
+}
+
+#[test]
+fn versions_flags_and_tails() {
+    let bytes = real_bundle(20_000);
+    let with = |at: usize, new: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        bytes
+    };
+    let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
+    refused(
+        "row 12",
+        "bundle format 2, this program reads 1",
+        &with(8, &(version + 1).to_le_bytes()),
+    );
+    refused(
+        "row 12",
+        "bundle format 0, this program reads 1",
+        &with(8, &(version - 1).to_le_bytes()),
+    );
+    refused(
+        "row 12, endianness",
+        "bundle format",
+        &with(8, &version.to_be_bytes()),
+    );
+    refused("row 12, flag", "flags", &with(12, &[1, 0, 0, 0]));
+    refused("row 13", "bytes", &[bytes.clone(), bytes.clone()].concat());
+    refused("row 13", "bytes", &[bytes.clone(), vec![0]].concat());
+    refused(
+        "row 13, sealed",
+        "malformed",
+        &seal([bytes.clone(), vec![0]].concat()),
+    );
+    refused(
+        "damaged",
+        "digest",
+        &with(bytes.len() - 1, &[bytes[bytes.len() - 1] ^ 1]),
+    );
+}
+
+/// A bundle with one policy whose one rule, for Things, has this body.
+fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) -> Vec<u8> {
+    let mut builder = BundleBuilder::new();
+    let (name, kind) = (builder.text("r"), builder.text("Thing"));
+    let mut matched = Instruction::new(Op::ReturnMatched);
+    matched.op = Op::ReturnMatched as u8;
+    builder.code.push(matched);
+    builder.code.extend(&body);
+    builder.blocks = vec![
+        Block {
+            start: U32::new(0),
+            length: U32::new(1),
+            registers: U16::new(1),
+            loops: 0,
+            folds: 0,
+        },
+        Block {
+            start: U32::new(1),
+            length: U32::new(body.len() as u32),
+            registers: U16::new(4),
+            loops: 64,
+            folds: 2,
+        },
+    ];
+    builder.index_kinds.push(kind);
+    let mut rule = Rule::new_zeroed();
+    rule.name = name;
+    rule.body_block = U32::new(1);
+    rule.kinds = Range::new(0, 1);
+    builder.rules.push(rule);
+    let mut policy = Policy::new_zeroed();
+    policy.name = name;
+    policy.rules = Range::new(0, 1);
+    builder.policies.push(policy);
+    builder.meta.policies.push(Default::default());
+    change(&mut builder);
+    builder.finish()
+}
+
+fn instruction(op: Op, a: u8, b: u8, e: u8, c: u32, d: u32) -> Instruction {
+    Instruction {
+        op: op as u8,
+        a,
+        b,
+        e,
+        c: U32::new(c),
+        d: U32::new(d),
+    }
+}
+
+#[test]
+fn code() {
+    let pass = Instruction::new(Op::ReturnPass);
+    let fine = bundle_with(vec![instruction(Op::Jump, 0, 0, 0, 0, 1), pass], |_| {});
+    check(
+        "a bundle made by hand",
+        fine.len(),
+        Expect::Results(&["r pass"]),
+        || {
+            super::oracle::evaluate(
+                fine.clone(),
+                &Request::create(Input::Json(thing("{}").as_bytes())),
+            )
+        },
+    );
+    let jump = |d| instruction(Op::Jump, 0, 0, 0, 0, d);
+    let begin = |slot, d| instruction(Op::LoopBegin, slot, 0, 1, 0, d);
+    let next = |slot, d| instruction(Op::LoopNext, slot, 0, 1, 0, d);
+    let nested = |depth: usize| {
+        let mut code: Vec<Instruction> = (0..depth)
+            .map(|level| begin(level as u8, (2 * depth - level) as u32))
+            .collect();
+        code.extend(
+            (0..depth)
+                .rev()
+                .map(|level| next(level as u8, level as u32 + 1)),
+        );
+        code.push(pass);
+        code
+    };
+    let rows: Vec<(&str, Vec<Instruction>)> = vec![
+        ("5, to itself", vec![jump(0), pass]),
+        ("5, backwards", vec![pass, jump(0), pass]),
+        ("5, past the end", vec![jump(2), pass]),
+        ("5, far past the end", vec![jump(u32::MAX), pass]),
+        (
+            "5, into a loop",
+            vec![jump(2), begin(0, 4), pass, next(0, 2), pass],
+        ),
+        (
+            "5, back out of a loop",
+            vec![begin(0, 3), jump(0), next(0, 1), pass],
+        ),
+        ("5, another loop's end", vec![begin(0, 2), next(1, 1), pass]),
+        ("5, no end", vec![instruction(Op::LoadField, 1, 0, 0, 0, 0)]),
+        ("5, empty", vec![]),
+        (
+            "5, unknown operation",
+            vec![
+                Instruction {
+                    op: Op::ALL.len() as u8,
+                    ..pass
+                },
+                pass,
+            ],
+        ),
+        (
+            "5, unknown operation",
+            vec![Instruction { op: 255, ..pass }, pass],
+        ),
+        (
+            "6, register",
+            vec![instruction(Op::LoadIndex, 4, 0, 0, 0, 0), pass],
+        ),
+        (
+            "6, register",
+            vec![instruction(Op::LoadIndex, 1, 4, 0, 0, 0), pass],
+        ),
+        (
+            "6, register",
+            vec![instruction(Op::LoadIndex, 255, 0, 0, 0, 0), pass],
+        ),
+        (
+            "6, symbol",
+            vec![instruction(Op::LoadField, 1, 0, 0, 1, 0), pass],
+        ),
+        (
+            "6, symbol",
+            vec![instruction(Op::LoadField, 1, 0, 0, 2, 0), pass],
+        ),
+        (
+            "6, symbol",
+            vec![instruction(Op::LoadField, 1, 0, 0, u32::MAX, 0), pass],
+        ),
+        (
+            "6, path",
+            vec![instruction(Op::LoadPath, 1, 0, 0, 0, 0), pass],
+        ),
+        (
+            "6, leaf",
+            vec![instruction(Op::TestLeaf, 0, 0, 0, 0, 1), pass],
+        ),
+        (
+            "6, fold",
+            vec![instruction(Op::FoldBegin, 2, 0, 0, 0, 0), pass],
+        ),
+        ("6, text", vec![instruction(Op::ReturnText, 0, 0, 0, 0, 0)]),
+        (
+            "6, kinds",
+            vec![instruction(Op::MatchKinds, 0, 0, 0, 0, 1), pass],
+        ),
+        ("7, 65 loops", nested(65)),
+        ("7, 100 loops", nested(100)),
+        (
+            "7, one slot twice",
+            vec![begin(0, 4), begin(0, 3), next(0, 2), next(0, 1), pass],
+        ),
+    ];
+    for (row, body) in rows {
+        refused(
+            &format!("row {row}"),
+            "malformed",
+            &bundle_with(body, |_| {}),
+        );
+    }
+    let deepest = bundle_with(nested(64), |_| {});
+    assert!(
+        exercise(&deepest, &objects()),
+        "row 7, 64 loops are allowed"
+    );
+}
+
+#[test]
+fn tables() {
+    let pass = || vec![Instruction::new(Op::ReturnPass)];
+    let text = |offset: u32, length: u32| kpvm_format::table::Text {
+        offset: U32::new(offset),
+        length: U32::new(length),
+    };
+    // A constant that refers to itself, and a chain of them as long as the file allows.
+    let itself = bundle_with(pass(), |builder| {
+        let symbol = builder.symbols.intern("a").0;
+        builder.paths.push(StaticPath {
+            parent: U32::new(0),
+            symbol: U32::new(symbol),
+        });
+    });
+    refused("row 7, path to itself", "malformed", &itself);
+    let chain = bundle_with(
+        vec![
+            instruction(Op::LoadPath, 1, 0, 0, 199_999, 0),
+            Instruction::new(Op::ReturnPass),
+        ],
+        |builder| {
+            let symbol = U32::new(builder.symbols.intern("a").0);
+            for number in 0..200_000u32 {
+                let parent = number.checked_sub(1).unwrap_or(u32::MAX);
+                builder.paths.push(StaticPath {
+                    parent: U32::new(parent),
+                    symbol,
+                });
+            }
+        },
+    );
+    check(
+        "row 7, a chain of 200,000 paths",
+        chain.len(),
+        Expect::Refused("malformed"),
+        || {
+            super::oracle::evaluate(
+                chain.clone(),
+                &Request::create(Input::Json(thing("{}").as_bytes())),
+            )
+        },
+    );
+    for wrong in [
+        text(0, 1_000),
+        text(1_000, 0),
+        text(u32::MAX, u32::MAX),
+        text(u32::MAX, 1),
+    ] {
+        let bytes = bundle_with(pass(), |builder| builder.rules[0].name = wrong);
+        refused("row 11, text", "malformed", &bytes);
+    }
+    let bytes = bundle_with(pass(), |builder| builder.rules[0].kinds = Range::new(0, 2));
+    refused("row 6, kinds", "malformed", &bytes);
+    let bytes = bundle_with(pass(), |builder| builder.rules[0].body_block = U32::new(2));
+    refused("row 6, block", "malformed", &bytes);
+    let bytes = bundle_with(pass(), |builder| {
+        builder.policies[0].rules = Range::new(0, 0)
+    });
+    refused("row 9, a rule of no policy", "malformed", &bytes);
+    let bytes = bundle_with(pass(), |builder| builder.rules[0].policy = U32::new(1));
+    refused("row 9, a rule of a missing policy", "malformed", &bytes);
+}
+
+/// Row 9 and row 11 on the bytes: the index and the pool of a real bundle.
+#[test]
+fn index_and_pool() {
+    let bytes = compile_policies(&policy_with_pattern("{spec: {x: ok}}")).unwrap();
+    let section = |number: usize| {
+        let entry = SECTION_TABLE + number * SECTION_ENTRY;
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+        word(entry + 4)..word(entry + 4) + word(entry + 8)
+    };
+    // Sections by the format's documentation: 1 pool, 24 index, 25 rules of the index.
+    for number in [24, 25] {
+        for at in section(number) {
+            for value in [0u8, 1, 2, 255] {
+                let mut wrong = bytes.clone();
+                if std::mem::replace(&mut wrong[at], value) != value {
+                    refused("row 9", "malformed", &seal(wrong));
+                }
+            }
+        }
+    }
+    let mut wrong = bytes.clone();
+    wrong[section(1).start] = 0xff;
+    refused("row 11", "UTF-8", &seal(wrong));
+}

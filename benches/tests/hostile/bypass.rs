@@ -1,0 +1,230 @@
+//! Section 3.5: attempts to get a violating object past a rule.
+
+use kpvm::engine::{GroupVersionKind, Input, Request};
+
+use super::oracle::{
+    Expect, Seen, check, compile_policies, evaluate, policy_with, policy_with_pattern, run, thing,
+};
+
+const PASS: Expect = Expect::Results(&["r pass"]);
+const FAIL: Expect = Expect::Results(&["r fail"]);
+
+/// Row 67: kinds of outcome are never found by searching texts.
+#[test]
+fn texts_that_look_like_an_outcome() {
+    for phrase in [
+        "conditional anchor mismatch",
+        "global anchor mismatch",
+        "negation anchor matched in resource",
+        "conditional anchor mismatch: global anchor mismatch: x",
+    ] {
+        let value = format!(r#"{{"x": "{phrase}", "l": [{{"image": "{phrase}"}}]}}"#);
+        let key = format!(r#"{{"{phrase}": 1, "x": "{phrase}"}}"#);
+        for spec in [value, key] {
+            for validate in [
+                "{pattern: {spec: {x: ok}}}".to_owned(),
+                "{pattern: {spec: {=(l): [{image: ok}], x: ok}}}".to_owned(),
+                "{anyPattern: [{spec: {x: ok}}, {spec: {x: fine}}]}".to_owned(),
+                format!("{{message: '{phrase}', pattern: {{spec: {{x: ok}}}}}}"),
+            ] {
+                let object = thing(&spec);
+                check(
+                    &format!("row 67, {validate}, {spec}"),
+                    object.len(),
+                    FAIL,
+                    || run(&policy_with(&validate), object.as_bytes()),
+                );
+            }
+        }
+    }
+}
+
+/// Row 68: text of an object is data.
+#[test]
+fn text_of_the_object_is_never_evaluated() {
+    for text in [
+        "{{ request.userInfo }}",
+        "\\\\{{ a }}",
+        "$(POD)",
+        "$(./../y)",
+        "a {{ b }} c",
+    ] {
+        let object = thing(&format!(r#"{{"x": "{text}", "y": "ok"}}"#));
+        check(&format!("row 68, {text}"), object.len(), FAIL, || {
+            run(&policy_with_pattern("{spec: {x: ok}}"), object.as_bytes())
+        });
+        check(&format!("row 68, {text}"), object.len(), PASS, || {
+            run(&policy_with_pattern("{spec: {x: '?*'}}"), object.as_bytes())
+        });
+    }
+}
+
+const NO_PRIVILEGED: &str = "{spec: {\
+    =(ephemeralContainers): [{=(securityContext): {=(privileged): false}}], \
+    =(initContainers): [{=(securityContext): {=(privileged): false}}], \
+    containers: [{=(securityContext): {=(privileged): false}}]}}";
+
+/// Row 71: the one violation is found wherever it hides.
+#[test]
+fn violations_in_one_place_only() {
+    let policy = policy_with_pattern(NO_PRIVILEGED).replace("[Pod, Thing]", "[Pod]");
+    let bad = r#"{"name": "b", "securityContext": {"privileged": true}}"#;
+    let good = r#"{"name": "a"}"#;
+    let many = format!("{}{bad}", format!("{good},").repeat(499));
+    let specs = [
+        format!(r#"{{"containers": [{good}], "ephemeralContainers": [{bad}]}}"#),
+        format!(r#"{{"containers": [{good}], "initContainers": [{bad}]}}"#),
+        format!(r#"{{"containers": [{many}]}}"#),
+        format!(r#"{{"containers": [{good}], "initContainers": [{many}]}}"#),
+    ];
+    for spec in specs {
+        let pod = |spec: &str| {
+            format!(
+                r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "p"}}, "spec": {spec}}}"#
+            )
+        };
+        let deployment = format!(
+            r#"{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {{"name": "p"}}, "spec": {{"template": {{"spec": {spec}}}}}}}"#
+        );
+        let job = format!(
+            r#"{{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {{"name": "p"}}, "spec": {{"jobTemplate": {{"spec": {{"template": {{"spec": {spec}}}}}}}}}}}"#
+        );
+        let rows = [
+            (pod(&spec), FAIL),
+            (deployment, Expect::Results(&["autogen-r fail"])),
+            (job, Expect::Results(&["autogen-cronjob-r fail"])),
+            (pod(&spec.replace("true", "false")), PASS),
+        ];
+        for (object, expect) in rows {
+            check("row 71", object.len(), expect, || {
+                run(&policy, object.as_bytes())
+            });
+        }
+    }
+}
+
+fn request_seen(policy: &str, request: &Request<'_>) -> Seen {
+    match compile_policies(policy) {
+        Ok(bytes) => evaluate(bytes, request),
+        Err(message) => Seen::Refused(message),
+    }
+}
+
+/// Row 72: what sheet 01, cases 1, 2 and 4, say of subresources.
+#[test]
+fn subresources() {
+    let rows: [(&str, &str, Expect); 8] = [
+        ("Pod", "ephemeralcontainers", FAIL),
+        ("v1/Pod", "ephemeralcontainers", FAIL),
+        ("Pod", "exec", Expect::Results(&[])),
+        ("Pod/exec", "exec", FAIL),
+        ("'*/*'", "exec", FAIL),
+        ("'*/status'", "status", FAIL),
+        ("Pod", "status", Expect::Results(&[])),
+        ("Pod/exec", "unknown", Expect::Results(&[])),
+    ];
+    let object = br#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}"#;
+    for (kinds, subresource, expect) in rows {
+        let policy = policy_with("{message: m, deny: {}}")
+            .replace("Pod, Thing", kinds)
+            .replace("spec:\n", "spec:\n  background: false\n");
+        let request = Request {
+            subresource,
+            kind: Some(GroupVersionKind {
+                group: "",
+                version: "v1",
+                kind: "Pod",
+            }),
+            ..Request::create(Input::Json(object))
+        };
+        check(
+            &format!("row 72, {kinds} {subresource}"),
+            object.len(),
+            expect,
+            || request_seen(&policy, &request),
+        );
+    }
+}
+
+/// Rows 74 and 75: the object decides namespaces and names, the request the kind.
+#[test]
+fn names_and_namespaces() {
+    // Filter, metadata, what must happen.
+    let rows: [(&str, &str, Expect); 14] = [
+        (
+            "namespaces: [shop]",
+            r#"{"name": "t", "namespace": "shop"}"#,
+            FAIL,
+        ),
+        (
+            "namespaces: [shop]",
+            r#"{"name": "t", "namespace": ""}"#,
+            Expect::Results(&[]),
+        ),
+        (
+            "namespaces: [shop]",
+            r#"{"name": "t"}"#,
+            Expect::Results(&[]),
+        ),
+        // Sheet 01, case 14: `*` takes the empty namespace, `?*` does not.
+        ("namespaces: ['*']", r#"{"name": "t"}"#, FAIL),
+        (
+            "namespaces: ['?*']",
+            r#"{"name": "t"}"#,
+            Expect::Results(&[]),
+        ),
+        // Sheet 01, case 12.
+        ("names: ['web-*']", r#"{"generateName": "web-"}"#, FAIL),
+        (
+            "names: ['web-*']",
+            r#"{"name": "web-1", "generateName": "db-"}"#,
+            FAIL,
+        ),
+        (
+            "names: ['web-*']",
+            r#"{"name": "db-1", "generateName": "web-"}"#,
+            Expect::Results(&[]),
+        ),
+        ("names: ['web-*']", r#"{}"#, Expect::Results(&[])),
+        ("names: ['*']", r#"{}"#, FAIL),
+        // Wildcards of the object's own name are plain text.
+        (
+            "names: ['web-1']",
+            r#"{"name": "web-*"}"#,
+            Expect::Results(&[]),
+        ),
+        ("names: ['web-1']", r#"{"name": "*"}"#, Expect::Results(&[])),
+        (
+            "names: ['web-1']",
+            r#"{"name": "web-?"}"#,
+            Expect::Results(&[]),
+        ),
+        (
+            "namespaces: [shop]",
+            r#"{"name": "t", "namespace": "*"}"#,
+            Expect::Results(&[]),
+        ),
+    ];
+    for (filter, metadata, expect) in rows {
+        let policy = policy_with("{message: m, deny: {}}")
+            .replace("kinds: [Pod, Thing]", &format!("kinds: [Thing], {filter}"));
+        let object = format!(
+            r#"{{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {metadata}}}"#
+        );
+        check(
+            &format!("rows 74, 75, {filter} {metadata}"),
+            object.len(),
+            expect,
+            || run(&policy, object.as_bytes()),
+        );
+    }
+    // Sheet 01, case 13: a Namespace is matched by its own name.
+    let policy = policy_with("{message: m, deny: {}}").replace(
+        "kinds: [Pod, Thing]",
+        "kinds: [Namespace], namespaces: ['prod-*']",
+    );
+    let object = br#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod-1"}}"#;
+    check("row 74, Namespace", object.len(), FAIL, || {
+        run(&policy, object)
+    });
+}

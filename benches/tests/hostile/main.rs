@@ -1,0 +1,12 @@
+//! Hostile inputs, row by row: every row has the number of the catalogue of hostile
+//! inputs (sections 3.1 to 3.5), an input, and what must happen. All rows go through
+//! one oracle ([`oracle::check`]) on a thread with a small stack.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bundle;
+mod bypass;
+mod oracle;
+mod policy;
+mod resource;
+mod yaml_format;
