@@ -445,7 +445,12 @@ impl Emitter<'_, '_> {
             self.block
                 .push(Instruction::new(Op::ListPush).a(list).b(value.0));
         }
-        let result = match name.map(|name| (name, super::jmespath::functions::lookup(name).map(|row| row.id))) {
+        let result = match name.map(|name| {
+            (
+                name,
+                super::jmespath::functions::lookup(name).map(|row| row.id),
+            )
+        }) {
             None => self.fail("invalid node value type", on_error),
             Some((name, None)) => self.fail(&format!("unknown function: {name}"), on_error),
             Some((_, Some(function))) => {
@@ -486,16 +491,32 @@ impl Emitter<'_, '_> {
         } else {
             let enough = self.block.label();
             // Fewer than two items are in order without looking at their keys.
-            self.block.push(Instruction::new(Op::JumpIfShorter).a(items.0).c(2).target(enough));
+            self.block.push(
+                Instruction::new(Op::JumpIfShorter)
+                    .a(items.0)
+                    .c(2)
+                    .target(enough),
+            );
             let mut rest = items;
             if function == Function::SortByKeys {
                 // To `sort_by` all failures but the first one look the same.
                 let first = self.load(Instruction::new(Op::LoadIndex).b(items.0).c(0));
                 let key = self.expression(expression, Current::Value(first), on_error, true);
-                self.block.push(Instruction::new(Op::ListPush).a(keys).b(key.0));
-                let slice = self.slice(super::jmespath::Slice { start: Some(1), stop: None, step: None });
+                self.block
+                    .push(Instruction::new(Op::ListPush).a(keys).b(key.0));
+                let slice = self.slice(super::jmespath::Slice {
+                    start: Some(1),
+                    stop: None,
+                    step: None,
+                });
                 rest = self.block.register();
-                self.block.push(Instruction::new(Op::GetSlice).a(rest.0).b(items.0).c(slice).target(on_error));
+                self.block.push(
+                    Instruction::new(Op::GetSlice)
+                        .a(rest.0)
+                        .b(items.0)
+                        .c(slice)
+                        .target(on_error),
+                );
             }
             let forgives = function == Function::SortByKeys;
             self.each(rest, |this, item| {
@@ -506,7 +527,8 @@ impl Emitter<'_, '_> {
                 } else {
                     this.expression(expression, Current::Value(item), on_error, true)
                 };
-                this.block.push(Instruction::new(Op::ListPush).a(keys).b(value.0));
+                this.block
+                    .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
             });
             self.block.place(enough);
         }

@@ -217,11 +217,19 @@ impl<'s> RuleResponse<'s> {
     pub fn properties(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
         let response = *self;
         let tables = self.evaluation.tables;
-        let pairs = self.record().map_or(&[][..], |rule| Tables::range(tables.pairs, rule.properties));
+        let pairs = self
+            .record()
+            .map_or(&[][..], |rule| Tables::range(tables.pairs, rule.properties));
         pairs.iter().enumerate().map(move |(index, pair)| {
-            let computed = response.outcome.properties.map(|first| first as usize + index);
+            let computed = response
+                .outcome
+                .properties
+                .map(|first| first as usize + index);
             let value = computed.and_then(|at| response.evaluation.properties.get(at));
-            (tables.text(pair.key), value.map_or(tables.text(pair.value), |&range| response.text(range)))
+            (
+                tables.text(pair.key),
+                value.map_or(tables.text(pair.value), |&range| response.text(range)),
+            )
         })
     }
 }

@@ -11,13 +11,14 @@ use kpvm_format::table::{
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{
-    BufferFull, DocumentBuffer, JsonError, Kind, Label, NodeId, Numbers, ReadOptions, TextSource, Texts, View,
+    BufferFull, DocumentBuffer, JsonError, Kind, Label, NodeId, Numbers, ReadOptions, TextSource,
+    Texts, View,
 };
 use crate::host::{Host, NoHost};
 use crate::limits::Limits;
 use crate::machine::{
-    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, render_go_value, selector_matches,
-    wildcard_list_matches,
+    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, render_go_value,
+    selector_matches, wildcard_list_matches,
 };
 use crate::text::append_substituted;
 use kpvm_format::Bundle;
@@ -180,7 +181,12 @@ impl<'b> Session<'b> {
         }
     }
 
-    fn run(&mut self, request: &Request<'_>, host: &mut dyn Host, mode: Mode) -> Result<(), EvaluateError> {
+    fn run(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+        mode: Mode,
+    ) -> Result<(), EvaluateError> {
         self.buffer.clear();
         self.outcomes.clear();
         self.text.clear();
@@ -189,24 +195,51 @@ impl<'b> Session<'b> {
         self.machine.begin_evaluation();
         self.push_well_known()?;
         let tables = self.bundle.tables();
-        let object =
-            self.read(request.object.as_ref(), TextSource::Object, "object", &tables, request.numbers)?;
-        let old_object =
-            self.read(request.old_object.as_ref(), TextSource::OldObject, "old object", &tables, request.numbers)?;
-        let texts = Texts { object: json_text(request.object), old_object: json_text(request.old_object), bundle: &[] };
-        let objects = Objects { new: object, old: old_object };
+        let object = self.read(
+            request.object.as_ref(),
+            TextSource::Object,
+            "object",
+            &tables,
+            request.numbers,
+        )?;
+        let old_object = self.read(
+            request.old_object.as_ref(),
+            TextSource::OldObject,
+            "old object",
+            &tables,
+            request.numbers,
+        )?;
+        let texts = Texts {
+            object: json_text(request.object),
+            old_object: json_text(request.old_object),
+            bundle: &[],
+        };
+        let objects = Objects {
+            new: object,
+            old: old_object,
+        };
         let main = objects.main().ok_or(EvaluateError::NoObject)?;
         let view = self.buffer.view(texts, tables.symbols);
         let names = &mut self.names;
-        let new_names = objects.new.map(|root| ObjectNames::collect(&view, root, names));
-        let old_names = objects.old.map(|root| ObjectNames::collect(&view, root, names));
+        let new_names = objects
+            .new
+            .map(|root| ObjectNames::collect(&view, root, names));
+        let old_names = objects
+            .old
+            .map(|root| ObjectNames::collect(&view, root, names));
         let own_kind = match request.kind {
             Some(_) => None,
             None => Some(KindNames::of(kind_of(&view, main)?, names)),
         };
-        let old_kind = objects.old.and_then(|old| kind_of(&view, old).ok()).map(|kind| KindNames::of(kind, names));
+        let old_kind = objects
+            .old
+            .and_then(|old| kind_of(&view, old).ok())
+            .map(|kind| KindNames::of(kind, names));
         let names = &*self.names;
-        let kind = request.kind.or(own_kind.map(|kind| kind.get(names))).unwrap_or_default();
+        let kind = request
+            .kind
+            .or(own_kind.map(|kind| kind.get(names)))
+            .unwrap_or_default();
         let main_names = new_names.as_ref().or(old_names.as_ref());
         let facts = RequestFacts {
             group: kind.group,
@@ -217,13 +250,17 @@ impl<'b> Session<'b> {
             operation_name: request.operation.name(),
             object,
             old_object,
-            namespace: new_names.as_ref().map_or("", |object| object.namespace(names)),
+            namespace: new_names
+                .as_ref()
+                .map_or("", |object| object.namespace(names)),
             context_user: request.user,
             variables: request.variables,
             user: request.user.filter(|user| !user.is_empty()),
             namespace_labels: request.namespace_labels,
         };
-        let Some(main_names) = main_names else { return Err(EvaluateError::NoObject) };
+        let Some(main_names) = main_names else {
+            return Err(EvaluateError::NoObject);
+        };
         let mut evaluator = Evaluator {
             tables: &tables,
             texts,
@@ -239,7 +276,10 @@ impl<'b> Session<'b> {
             runtime_expressions: self.runtime_expressions,
             fuel: self.limits.request_fuel,
             machine: &mut self.machine,
-            world: World { buffer: &mut self.buffer, host },
+            world: World {
+                buffer: &mut self.buffer,
+                host,
+            },
             outcomes: &mut self.outcomes,
             properties: &mut self.properties,
             text: &mut self.text,
@@ -376,7 +416,10 @@ impl Judgement {
             status,
             message,
             path: TextRange::default(),
-            found: TextRange::default(), instruction: NONE, properties: None }
+            found: TextRange::default(),
+            instruction: NONE,
+            properties: None,
+        }
     }
 }
 
@@ -407,8 +450,11 @@ impl ObjectNames {
         let metadata = view.get_text(root, b"metadata");
         let text = |key: &[u8]| view.str(view.get_text(metadata, key));
         let name = push_name(names, text(b"name"));
-        let matched_name =
-            if name.is_empty() { push_name(names, text(b"generateName")) } else { name.clone() };
+        let matched_name = if name.is_empty() {
+            push_name(names, text(b"generateName"))
+        } else {
+            name.clone()
+        };
         Self {
             root,
             name,
@@ -459,7 +505,11 @@ impl KindNames {
 
     fn get(self, names: &str) -> GroupVersionKind<'_> {
         let get = |range: NameRange| names.get(range).unwrap_or("");
-        GroupVersionKind { group: get(self.group), version: get(self.version), kind: get(self.kind) }
+        GroupVersionKind {
+            group: get(self.group),
+            version: get(self.version),
+            kind: get(self.kind),
+        }
     }
 }
 
@@ -570,13 +620,23 @@ impl<'e> Evaluator<'e, '_> {
             return true;
         }
         let namespace = self.tables.text(policy.namespace);
-        [self.new_names, self.old_names].into_iter().flatten().all(|object| {
-            let subject = object.subject(self.names);
-            subject.kind != "Namespace" && !subject.namespace.is_empty() && subject.namespace == namespace
-        })
+        [self.new_names, self.old_names]
+            .into_iter()
+            .flatten()
+            .all(|object| {
+                let subject = object.subject(self.names);
+                subject.kind != "Namespace"
+                    && !subject.namespace.is_empty()
+                    && subject.namespace == namespace
+            })
     }
 
-    fn setting<'s>(&self, rule: &Rule, subject: &'s Subject<'s>, request: &'s RequestFacts<'s>) -> Setting<'s>
+    fn setting<'s>(
+        &self,
+        rule: &Rule,
+        subject: &'s Subject<'s>,
+        request: &'s RequestFacts<'s>,
+    ) -> Setting<'s>
     where
         'e: 's,
     {
@@ -630,7 +690,10 @@ impl<'e> Evaluator<'e, '_> {
         let properties = self.computed_properties(rule, setting);
         let ending = self.run_block(rule.body_block.get(), setting);
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
-        let comes_first = matches!(ending, Ending::Text { status: 2, .. } | Ending::Failed { .. });
+        let comes_first = matches!(
+            ending,
+            Ending::Text { status: 2, .. } | Ending::Failed { .. }
+        );
         if self.is_delete() && is_pattern && !comes_first {
             return None;
         }
@@ -665,7 +728,10 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     fn text_entry(&self, number: u32) -> &'e str {
-        self.tables.texts.get(number as usize).map_or("", |&text| self.tables.text(text))
+        self.tables
+            .texts
+            .get(number as usize)
+            .map_or("", |&text| self.tables.text(text))
     }
 
     /// An ending that is an error, with what stands in front of an element's.
@@ -690,16 +756,24 @@ impl<'e> Evaluator<'e, '_> {
         if rule.properties_block.get() == NONE {
             return None;
         }
-        let Ending::Value(list) = self.run_block(rule.properties_block.get(), setting) else { return None };
+        let Ending::Value(list) = self.run_block(rule.properties_block.get(), setting) else {
+            return None;
+        };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
-        if !view.children(list).all(|item| view.kind(item) == Some(Kind::String)) {
+        if !view
+            .children(list)
+            .all(|item| view.kind(item) == Some(Kind::String))
+        {
             return None;
         }
         let first = self.properties.len() as u32;
         for item in view.children(list) {
             let start = self.text.len();
             self.text.push_str(view.str(item));
-            self.properties.push(TextRange { start: start as u32, end: self.text.len() as u32 });
+            self.properties.push(TextRange {
+                start: start as u32,
+                end: self.text.len() as u32,
+            });
         }
         Some(first)
     }
@@ -717,11 +791,16 @@ impl<'e> Evaluator<'e, '_> {
         if judgement.status != Status::Fail || !self.old_object_fails(rule) {
             return judgement;
         }
-        self.fixed(Status::Skip, "skipping the rule evaluation as pre-existing violations are allowed")
+        self.fixed(
+            Status::Skip,
+            "skipping the rule evaluation as pre-existing violations are allowed",
+        )
     }
 
     fn old_object_fails(&mut self, rule: &Rule) -> bool {
-        let (Some(old), Some(kind)) = (self.old_names, self.old_kind) else { return false };
+        let (Some(old), Some(kind)) = (self.old_names, self.old_kind) else {
+            return false;
+        };
         let mut subject = old.subject(self.names);
         subject.rule_name = self.tables.text(rule.name);
         let facts = RequestFacts {
@@ -755,7 +834,10 @@ impl<'e> Evaluator<'e, '_> {
         let kept = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let setting = if kept {
             self.machine.change_context();
-            Setting { request: self.facts, ..setting }
+            Setting {
+                request: self.facts,
+                ..setting
+            }
         } else {
             setting
         };
@@ -769,16 +851,24 @@ impl<'e> Evaluator<'e, '_> {
     fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
         Some(match ending {
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
-            Ending::Alternative(index) => Judgement::plain(Status::Pass, Message::AlternativePassed(index)),
+            Ending::Alternative(index) => {
+                Judgement::plain(Status::Pass, Message::AlternativePassed(index))
+            }
             Ending::ForeachPassed => self.fixed(Status::Pass, "rule passed"),
             Ending::Nothing => return None,
             Ending::Text { status, text } => {
-                let status = if status == 0 { Status::Pass } else { Status::Error };
+                let status = if status == 0 {
+                    Status::Pass
+                } else {
+                    Status::Error
+                };
                 self.fixed(status, self.text_entry(text))
             }
             Ending::Failed { depth } => self.failed(ending, &element_prefix(depth)),
             Ending::Deny { depth } => self.judge_deny(rule, depth, setting),
-            Ending::Error { .. } | Ending::AlternativesFailed { .. } => self.judge_failure(rule, setting),
+            Ending::Error { .. } | Ending::AlternativesFailed { .. } => {
+                self.judge_failure(rule, setting)
+            }
             Ending::Matched
             | Ending::Unmatched
             | Ending::True
@@ -818,7 +908,10 @@ impl<'e> Evaluator<'e, '_> {
         let noted = self.noted_messages();
         let text = match (message_kind(rule), noted.is_empty()) {
             (MessageKind::Absent, true) => {
-                format!("validation error: rule {} failed", setting.subject.rule_name)
+                format!(
+                    "validation error: rule {} failed",
+                    setting.subject.rule_name
+                )
             }
             _ => self.deny_message(rule, setting).unwrap_or(noted),
         };
@@ -833,11 +926,17 @@ impl<'e> Evaluator<'e, '_> {
             MessageKind::Absent => String::new(),
             MessageKind::Text => self.tables.text(rule.message).to_owned(),
             MessageKind::Unresolvable => return None,
-            MessageKind::Computed => self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?,
+            MessageKind::Computed => {
+                self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?
+            }
         };
         for (index, noted) in noted.iter().enumerate() {
             if !message.is_empty() {
-                message.push_str(if index == 0 { "; " } else { separator(noted.separator) });
+                message.push_str(if index == 0 {
+                    "; "
+                } else {
+                    separator(noted.separator)
+                });
             }
             if noted.block == NONE {
                 message.push_str(self.text_entry(noted.text));
@@ -851,10 +950,15 @@ impl<'e> Evaluator<'e, '_> {
     /// The text that a message block gives. Where the message is one variable alone and
     /// its value no text, Kyverno says so.
     fn computed_text(&mut self, block: u32, alone: bool, setting: Setting<'_>) -> Option<String> {
-        let Ending::Value(value) = self.run_block(block, setting) else { return None };
+        let Ending::Value(value) = self.run_block(block, setting) else {
+            return None;
+        };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
         if alone && view.kind(value) != Some(Kind::String) {
-            return Some("the produced message didn't resolve to a string, check your policy definition.".into());
+            return Some(
+                "the produced message didn't resolve to a string, check your policy definition."
+                    .into(),
+            );
         }
         let mut text = String::new();
         append_substituted(&view, value, &mut text, self.limits.string_bytes).ok()?;
@@ -868,10 +972,16 @@ impl<'e> Evaluator<'e, '_> {
         let explanation = std::mem::take(&mut self.machine.explanation);
         let name = setting.subject.rule_name;
         let judgement = match ending {
-            Ending::Error { kind, .. } if kind.is_skip() => self.fixed(Status::Skip, &explanation.text),
+            Ending::Error { kind, .. } if kind.is_skip() => {
+                self.fixed(Status::Skip, &explanation.text)
+            }
             Ending::Error { kind, depth } => {
                 let pathless = explanation.is_pathless(kind);
-                let status = if pathless { Status::Error } else { Status::Fail };
+                let status = if pathless {
+                    Status::Error
+                } else {
+                    Status::Fail
+                };
                 let detail = if pathless {
                     format!("rule {name} execution error: {}", explanation.text)
                 } else {
@@ -879,10 +989,13 @@ impl<'e> Evaluator<'e, '_> {
                 };
                 self.failure(rule, status, depth, &detail, &explanation.text, setting)
             }
-            Ending::AlternativesFailed { any_failed: false, .. } => {
-                self.fixed(Status::Skip, &explanation.skipped_alternatives)
-            }
-            Ending::AlternativesFailed { any_failed: true, depth } => {
+            Ending::AlternativesFailed {
+                any_failed: false, ..
+            } => self.fixed(Status::Skip, &explanation.skipped_alternatives),
+            Ending::AlternativesFailed {
+                any_failed: true,
+                depth,
+            } => {
                 let failed = &explanation.failed_alternatives;
                 self.failure(rule, Status::Fail, depth, failed, failed, setting)
             }
@@ -891,7 +1004,13 @@ impl<'e> Evaluator<'e, '_> {
         let judgement = if judgement.status == Status::Skip {
             judgement
         } else {
-            self.with_detail(judgement, &explanation.path, explanation.value.0, explanation.instruction, setting)
+            self.with_detail(
+                judgement,
+                &explanation.path,
+                explanation.value.0,
+                explanation.instruction,
+                setting,
+            )
         };
         // The buffers of the explanation are used again.
         self.machine.explanation = explanation;
@@ -921,7 +1040,10 @@ impl<'e> Evaluator<'e, '_> {
             match message.as_deref() {
                 None => {
                     let name = setting.subject.rule_name;
-                    let _ = write!(out, "variables substitution error in rule {name} execution error: {error}");
+                    let _ = write!(
+                        out,
+                        "variables substitution error in rule {name} execution error: {error}"
+                    );
                 }
                 Some("") if message_kind(rule) == MessageKind::Absent => out.push_str(detail),
                 Some(message) => {
@@ -944,7 +1066,8 @@ impl<'e> Evaluator<'e, '_> {
     ) -> Judgement {
         judgement.instruction = instruction;
         judgement.path = self.render(|out| out.push_str(path));
-        let secret = setting.subject.is_secret && (path.starts_with("/data/") || path.starts_with("/stringData/"));
+        let secret = setting.subject.is_secret
+            && (path.starts_with("/data/") || path.starts_with("/stringData/"));
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
         let mut found = String::new();
         match view.kind(value) {
@@ -1027,7 +1150,10 @@ fn truncate(text: &mut String, mut length: usize) {
 }
 
 fn body_kind(rule: &Rule) -> BodyKind {
-    BodyKind::ALL.get(usize::from(rule.body)).copied().unwrap_or(BodyKind::Deny)
+    BodyKind::ALL
+        .get(usize::from(rule.body))
+        .copied()
+        .unwrap_or(BodyKind::Deny)
 }
 
 /// What stands between two messages of conditions.

@@ -431,7 +431,10 @@ fn not_written_in_place() -> EvaluateError {
 }
 
 /// The places of a slice, in order.
-pub(crate) fn slice_places(slice: Slice, length: usize) -> Result<impl Iterator<Item = usize>, EvaluateError> {
+pub(crate) fn slice_places(
+    slice: Slice,
+    length: usize,
+) -> Result<impl Iterator<Item = usize>, EvaluateError> {
     let step = slice.step.unwrap_or(1);
     if step == 0 {
         return Err(EvaluateError::Failed(

@@ -29,8 +29,15 @@ impl Machine {
     }
 
     /// Asks the host; an answer is kept for the rest of the evaluation.
-    pub(super) fn fetch(&mut self, instruction: &Instruction, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
-        let request = setting.view(world).to_value(self.frame.registers[usize::from(instruction.b)]);
+    pub(super) fn fetch(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let request = setting
+            .view(world)
+            .to_value(self.frame.registers[usize::from(instruction.b)]);
         let answer = self.ask(instruction.e, &request, setting, world);
         let register = usize::from(instruction.a);
         match answer {
@@ -66,7 +73,9 @@ impl Machine {
             }
             _ => {
                 let reference = text(request, "reference");
-                world.host.fetch(&ExternalQuery::ImageRegistry { reference })
+                world
+                    .host
+                    .fetch(&ExternalQuery::ImageRegistry { reference })
             }
         };
         let answer = answer.and_then(|value| {
@@ -84,7 +93,11 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn config_map(request: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<Option<Value>, String> {
+fn config_map(
+    request: &Value,
+    setting: Setting<'_>,
+    world: &mut World<'_>,
+) -> Result<Option<Value>, String> {
     let policy_namespace = setting.policy_namespace;
     let namespace = match text(request, "namespace") {
         "" if policy_namespace.is_empty() => "default",
@@ -97,30 +110,51 @@ fn config_map(request: &Value, setting: Setting<'_>, world: &mut World<'_>) -> R
         ));
     }
     let name = text(request, "name");
-    let answer = world.host.fetch(&ExternalQuery::ConfigMap { namespace, name });
-    let answer = answer.map_err(|error| format!("failed to get configmap {namespace}/{name} : {error}"))?;
+    let answer = world
+        .host
+        .fetch(&ExternalQuery::ConfigMap { namespace, name });
+    let answer =
+        answer.map_err(|error| format!("failed to get configmap {namespace}/{name} : {error}"))?;
     Ok(answer.map(|value| {
-        let part = |key: &str| value.get(key).cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let part = |key: &str| {
+            value
+                .get(key)
+                .cloned()
+                .unwrap_or_else(|| Value::Object(Map::new()))
+        };
         serde_json::json!({ "data": part("data"), "metadata": part("metadata") })
     }))
 }
 
-fn api_call(request: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<Option<Value>, String> {
+fn api_call(
+    request: &Value,
+    setting: Setting<'_>,
+    world: &mut World<'_>,
+) -> Result<Option<Value>, String> {
     let url_path = text(request, "urlPath");
     confine(url_path, setting.policy_namespace)?;
     let pairs = |list: Option<&Value>| -> Vec<(String, Value)> {
-        let items = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let items = list
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
         items
             .iter()
-            .map(|item| (text(item, "key").to_owned(), item.get("value").cloned().unwrap_or(Value::Null)))
+            .map(|item| {
+                (
+                    text(item, "key").to_owned(),
+                    item.get("value").cloned().unwrap_or(Value::Null),
+                )
+            })
             .collect()
     };
     let data: Map<String, Value> = pairs(request.get("data")).into_iter().collect();
     let data = Value::Object(data);
     let service = request.get("service");
     let headers = pairs(service.and_then(|service| service.get("headers")));
-    let headers: Vec<(&str, &str)> =
-        headers.iter().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect();
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+        .collect();
     world.host.fetch(&ExternalQuery::ApiCall {
         url_path,
         method: match text(request, "method") {
@@ -130,7 +164,9 @@ fn api_call(request: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Res
         data: request.get("data").map(|_| &data),
         service_url: service.map(|service| text(service, "url")),
         headers: &headers,
-        ca_bundle: service.and_then(|service| service.get("caBundle")).and_then(Value::as_str),
+        ca_bundle: service
+            .and_then(|service| service.get("caBundle"))
+            .and_then(Value::as_str),
     })
 }
 
@@ -144,13 +180,18 @@ fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
         part == ".." || part == "."
     });
     if suspicious || dotted || path.to_ascii_lowercase().contains("%2f") {
-        return Err(format!("path {url_path} is not plain: expected no `..`, `//`, `;`, `\\` or encoded parts"));
+        return Err(format!(
+            "path {url_path} is not plain: expected no `..`, `//`, `;`, `\\` or encoded parts"
+        ));
     }
     if policy_namespace.is_empty() {
         return Ok(());
     }
     let mut parts = path.split('/').skip_while(|part| *part != "namespaces");
-    match (path.starts_with("/api/") || path.starts_with("/apis/"), parts.nth(1)) {
+    match (
+        path.starts_with("/api/") || path.starts_with("/apis/"),
+        parts.nth(1),
+    ) {
         (true, Some(namespace)) if namespace == policy_namespace => Ok(()),
         (true, Some(namespace)) if !namespace.is_empty() => Err(format!(
             "path {url_path} refers to namespace {namespace}, which is different from the policy namespace {policy_namespace}"
@@ -164,7 +205,9 @@ fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
 fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, FunctionError> {
     let facts = setting.request;
     let extra = facts.variables.and_then(Value::as_object);
-    let extra_request = extra.and_then(|extra| extra.get("request")).and_then(Value::as_object);
+    let extra_request = extra
+        .and_then(|extra| extra.get("request"))
+        .and_then(Value::as_object);
     let mut builder = Builder { setting, world };
     // Values are pushed whole before the map is begun: pushing takes from the same stack.
     let mut request: Vec<(&str, NodeId)> = Vec::new();
@@ -172,21 +215,29 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
         let node = builder.value(value)?;
         request.push((key, node));
     }
-    let has = |request: &[(&str, NodeId)], key: &str| request.iter().any(|(known, _)| *known == key);
+    let has =
+        |request: &[(&str, NodeId)], key: &str| request.iter().any(|(known, _)| *known == key);
     for (key, object) in [("object", facts.object), ("oldObject", facts.old_object)] {
         if let Some(object) = object {
             request.retain(|(known, _)| *known != key);
             request.push((key, object));
         }
     }
-    for (key, text) in [("operation", facts.operation_name), ("namespace", facts.namespace)] {
+    for (key, text) in [
+        ("operation", facts.operation_name),
+        ("namespace", facts.namespace),
+    ] {
         if !has(&request, key) {
             let node = builder.text(text)?;
             request.push((key, node));
         }
     }
     let mut root: Vec<(&str, NodeId)> = Vec::new();
-    for (key, value) in extra.into_iter().flatten().filter(|(key, _)| *key != "request") {
+    for (key, value) in extra
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| *key != "request")
+    {
         let node = builder.value(value)?;
         root.push((key, node));
     }
@@ -209,7 +260,10 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
             }
         }
         let (namespace, name) = service_account(user.username);
-        for (key, text) in [("serviceAccountName", name), ("serviceAccountNamespace", namespace)] {
+        for (key, text) in [
+            ("serviceAccountName", name),
+            ("serviceAccountNamespace", namespace),
+        ] {
             if !has(&root, key) {
                 let node = builder.text(text)?;
                 root.push((key, node));
@@ -223,7 +277,9 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
 
 /// Namespace and name of a service account, as Kyverno cuts them out of a user name.
 fn service_account(username: &str) -> (&str, &str) {
-    let Some(rest) = username.get(SERVICE_ACCOUNT_PREFIX..) else { return ("", "") };
+    let Some(rest) = username.get(SERVICE_ACCOUNT_PREFIX..) else {
+        return ("", "");
+    };
     let mut parts = rest.split(':');
     match (parts.next(), parts.next()) {
         (Some(namespace), Some(name)) => (namespace, name),
@@ -240,7 +296,10 @@ struct Builder<'b, 's, 'w> {
 impl Builder<'_, '_, '_> {
     fn value(&mut self, value: &Value) -> Result<NodeId, FunctionError> {
         let symbols = self.setting.tables.symbols;
-        Ok(self.world.buffer.push_value(value, &symbols, Numbers::Float)?)
+        Ok(self
+            .world
+            .buffer
+            .push_value(value, &symbols, Numbers::Float)?)
     }
 
     fn text(&mut self, text: &str) -> Result<NodeId, FunctionError> {
@@ -272,4 +331,3 @@ impl Builder<'_, '_, '_> {
         Ok(buffer.take()?)
     }
 }
-

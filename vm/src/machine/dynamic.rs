@@ -27,11 +27,19 @@ pub(super) struct Mismatch {
 
 impl Mismatch {
     fn plain(text: String, path: &str) -> Self {
-        Self { kind: ErrorKind::Plain, text, path: path.to_owned() }
+        Self {
+            kind: ErrorKind::Plain,
+            text,
+            path: path.to_owned(),
+        }
     }
 
     fn skips(texts: &[String], path: &str) -> Self {
-        Self { kind: ErrorKind::MultiSkip, text: texts.join("; "), path: path.to_owned() }
+        Self {
+            kind: ErrorKind::MultiSkip,
+            text: texts.join("; "),
+            path: path.to_owned(),
+        }
     }
 }
 
@@ -45,9 +53,18 @@ pub(super) struct Matcher<'v> {
 type Outcome = Result<(), Mismatch>;
 
 impl Matcher<'_> {
-    pub(super) fn matches(&self, value: NodeId, pattern: NodeId, path: &str, depth: usize) -> Outcome {
+    pub(super) fn matches(
+        &self,
+        value: NodeId,
+        pattern: NodeId,
+        path: &str,
+        depth: usize,
+    ) -> Outcome {
         if depth > MAX_DEPTH {
-            return Err(Mismatch::plain(format!("the pattern is nested deeper than {MAX_DEPTH}"), path));
+            return Err(Mismatch::plain(
+                format!("the pattern is nested deeper than {MAX_DEPTH}"),
+                path,
+            ));
         }
         match self.view.kind(pattern) {
             Some(Kind::Map) => self.map(value, pattern, path, depth),
@@ -69,7 +86,10 @@ impl Matcher<'_> {
             Some(Kind::String) => LeafPattern::String(StringPattern::parse(text)),
             _ => LeafPattern::Null,
         };
-        let holds = |value| self.as_scalar(value).is_some_and(|value| leaf.matches(&value));
+        let holds = |value| {
+            self.as_scalar(value)
+                .is_some_and(|value| leaf.matches(&value))
+        };
         let holds = match self.view.kind(value) {
             Some(Kind::List) => self.view.children(value).all(holds),
             _ => holds(value),
@@ -114,17 +134,25 @@ impl Matcher<'_> {
         }
         let mut members: Vec<NodeId> = self.view.children(pattern).collect();
         members.sort_by_key(|&member| self.view.key_bytes(member));
-        let (anchored, plain): (Vec<NodeId>, Vec<NodeId>) = members.into_iter().partition(|&member| {
-            let anchor = anchor::parse(self.view.key_str(member)).anchor;
-            !matches!(anchor, Anchor::None | Anchor::Global | Anchor::AddIfNotPresent)
-        });
+        let (anchored, plain): (Vec<NodeId>, Vec<NodeId>) =
+            members.into_iter().partition(|&member| {
+                let anchor = anchor::parse(self.view.key_str(member)).anchor;
+                !matches!(
+                    anchor,
+                    Anchor::None | Anchor::Global | Anchor::AddIfNotPresent
+                )
+            });
         self.anchored(value, &anchored, path, depth)?;
-        let (mut front, back): (Vec<NodeId>, Vec<NodeId>) = plain.into_iter().partition(|&member| {
-            anchor::parse(self.view.key_str(member)).anchor == Anchor::Global || self.has_anchor(member)
-        });
+        let (mut front, back): (Vec<NodeId>, Vec<NodeId>) =
+            plain.into_iter().partition(|&member| {
+                anchor::parse(self.view.key_str(member)).anchor == Anchor::Global
+                    || self.has_anchor(member)
+            });
         front.reverse();
         front.extend(back);
-        front.into_iter().try_for_each(|member| self.plain(value, member, path, depth))
+        front
+            .into_iter()
+            .try_for_each(|member| self.plain(value, member, path, depth))
     }
 
     /// Whether a key at any depth is an anchor; the depth of values is bounded.
@@ -174,11 +202,13 @@ impl Matcher<'_> {
                 path,
             }),
             _ if found.is_missing() => Ok(()),
-            Anchor::Conditional => self.matches(found, member, &path, depth + 1).map_err(|inner| Mismatch {
-                kind: ErrorKind::Conditional,
-                text: format!("conditional anchor mismatch: {}", inner.text),
-                path: inner.path,
-            }),
+            Anchor::Conditional => self
+                .matches(found, member, &path, depth + 1)
+                .map_err(|inner| Mismatch {
+                    kind: ErrorKind::Conditional,
+                    text: format!("conditional anchor mismatch: {}", inner.text),
+                    path: inner.path,
+                }),
             Anchor::Equality => self.matches(found, member, &path, depth + 1),
             Anchor::Negation => Err(Mismatch {
                 kind: ErrorKind::Negation,
@@ -194,16 +224,22 @@ impl Matcher<'_> {
         if self.view.kind(value) != Some(Kind::List) {
             let found = text::go_type(&self.view, value);
             return Err(Mismatch::plain(
-                format!("invalid resource type {found}: Existence ^ () anchor can be used only on list/array type resource"),
+                format!(
+                    "invalid resource type {found}: Existence ^ () anchor can be used only on list/array type resource"
+                ),
                 path,
             ));
         }
         for item in self.view.children(pattern) {
             let mut found = self.view.children(value).enumerate();
             if !found.any(|(index, value)| {
-                self.matches(value, item, &format!("{path}{index}/"), depth + 1).is_ok()
+                self.matches(value, item, &format!("{path}{index}/"), depth + 1)
+                    .is_ok()
             }) {
-                return Err(Mismatch::plain(format!("existence anchor validation failed at path {path}"), path));
+                return Err(Mismatch::plain(
+                    format!("existence anchor validation failed at path {path}"),
+                    path,
+                ));
             }
         }
         Ok(())
@@ -217,18 +253,20 @@ impl Matcher<'_> {
             if found.is_missing() {
                 return Ok(());
             }
-            return self.matches(found, member, &format!("{path}{}/", key.inner), depth + 1).map_err(|inner| {
-                Mismatch {
+            return self
+                .matches(found, member, &format!("{path}{}/", key.inner), depth + 1)
+                .map_err(|inner| Mismatch {
                     kind: ErrorKind::Global,
                     text: format!("global anchor mismatch: {}", inner.text),
                     path: inner.path,
-                }
-            });
+                });
         }
         let found = self.view.get_text(value, name.as_bytes());
         if self.view.str(member) == "*" {
             return match self.view.kind(found) {
-                None | Some(Kind::Null) => Err(Mismatch::plain(format!("{path}/{name} not found"), path)),
+                None | Some(Kind::Null) => {
+                    Err(Mismatch::plain(format!("{path}/{name} not found"), path))
+                }
                 Some(_) => Ok(()),
             };
         }
@@ -247,7 +285,11 @@ impl Matcher<'_> {
         let first = self.view.children(pattern).at(0);
         let items: Vec<(NodeId, NodeId)> = match self.view.kind(first) {
             None => return Err(Mismatch::plain("pattern Array empty".into(), path)),
-            Some(Kind::Map) => self.view.children(value).map(|item| (item, first)).collect(),
+            Some(Kind::Map) => self
+                .view
+                .children(value)
+                .map(|item| (item, first))
+                .collect(),
             Some(Kind::List) if self.view.len(value) < self.view.len(pattern) => {
                 let text = format!(
                     "validate Array failed, array length mismatch, resource Array len is {} and pattern Array len is {}",
@@ -256,7 +298,11 @@ impl Matcher<'_> {
                 );
                 return Err(Mismatch::plain(text, ""));
             }
-            Some(Kind::List) => self.view.children(value).zip(self.view.children(pattern)).collect(),
+            Some(Kind::List) => self
+                .view
+                .children(value)
+                .zip(self.view.children(pattern))
+                .collect(),
             Some(_) => return self.scalar(value, first, path),
         };
         let mut applied = false;

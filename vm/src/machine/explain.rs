@@ -212,8 +212,15 @@ impl Machine {
         instruction: u32,
         scene: Scene<'_>,
     ) -> Option<ErrorKind> {
-        let path = if E::ON { self.render_path(instruction, scene) } else { String::new() };
-        let matcher = super::dynamic::Matcher { view: scene.view, floats };
+        let path = if E::ON {
+            self.render_path(instruction, scene)
+        } else {
+            String::new()
+        };
+        let matcher = super::dynamic::Matcher {
+            view: scene.view,
+            floats,
+        };
         let mismatch = matcher.matches(value, pattern, &path, 0).err()?;
         if E::ON {
             self.explanation.instruction = instruction;
@@ -275,7 +282,11 @@ impl Machine {
             match segment.loop_slot.get() {
                 NONE => path.push_str(scene.tables.text(segment.text)),
                 slot => {
-                    let index = self.frame.loops.get(slot as usize).map_or(0, |state| state.index);
+                    let index = self
+                        .frame
+                        .loops
+                        .get(slot as usize)
+                        .map_or(0, |state| state.index);
                     let _ = write!(path, "{index}");
                 }
             }

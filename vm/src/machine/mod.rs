@@ -26,7 +26,9 @@ use crate::host::Host;
 use crate::limits::Limits;
 
 pub(crate) use explain::{Explanation, render_go_value};
-pub(crate) use matching::{RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches};
+pub(crate) use matching::{
+    RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
+};
 pub(crate) use value::NotedMessage;
 
 /// The nodes that every evaluation's buffer begins with.
@@ -226,7 +228,12 @@ impl<'s> Setting<'s> {
     where
         's: 'v,
     {
-        Scene { tables: self.tables, view: self.view(world), subject: self.subject, request: self.request }
+        Scene {
+            tables: self.tables,
+            view: self.view(world),
+            subject: self.subject,
+            request: self.request,
+        }
     }
 }
 
@@ -266,7 +273,13 @@ impl Machine {
             frame: Box::default(),
             suspended: Vec::new(),
             spare_frames: Vec::new(),
-            paths: vec![CachedPath { stamp: 0, node: NodeId::MISSING }; tables.paths.len()],
+            paths: vec![
+                CachedPath {
+                    stamp: 0,
+                    node: NodeId::MISSING
+                };
+                tables.paths.len()
+            ],
             stamp: 0,
             error: ErrorKind::Plain,
             any_alternative_failed: false,
@@ -302,7 +315,10 @@ impl Machine {
     pub(crate) fn change_subject(&mut self) {
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
-            self.paths.fill(CachedPath { stamp: 0, node: NodeId::MISSING });
+            self.paths.fill(CachedPath {
+                stamp: 0,
+                node: NodeId::MISSING,
+            });
             self.stamp = 1;
         }
     }
@@ -322,17 +338,32 @@ impl Machine {
     }
 
     /// Runs a block for its outcome alone.
-    pub(crate) fn check(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
+    pub(crate) fn check(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
         self.run::<Checking>(block, setting, world)
     }
 
     /// Runs a block that did not pass again, for [`Machine::explanation`].
-    pub(crate) fn explain(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
+    pub(crate) fn explain(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
         self.explanation.clear();
         self.run::<Explaining>(block, setting, world)
     }
 
-    fn run<E: Explain>(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
+    fn run<E: Explain>(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
         self.any_alternative_failed = false;
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
@@ -344,7 +375,12 @@ impl Machine {
         self.run_block::<Checking>(block, setting, world)
     }
 
-    fn run_block<E: Explain>(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
+    fn run_block<E: Explain>(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
         let Some(block) = setting.tables.blocks.get(block as usize) else {
             return Ending::OutOfFuel;
         };
@@ -529,9 +565,17 @@ impl Machine {
                 }
                 Op::ReturnPass => return Ending::Pass,
                 Op::ReturnAlternative => return Ending::Alternative(c),
-                Op::ReturnError => return Ending::Error { kind: self.error, depth: b },
+                Op::ReturnError => {
+                    return Ending::Error {
+                        kind: self.error,
+                        depth: b,
+                    };
+                }
                 Op::ReturnAlternativesFailed => {
-                    return Ending::AlternativesFailed { any_failed: self.any_alternative_failed, depth: b };
+                    return Ending::AlternativesFailed {
+                        any_failed: self.any_alternative_failed,
+                        depth: b,
+                    };
                 }
                 Op::ReturnDeny => return Ending::Deny { depth: b },
                 Op::ReturnText => return Ending::Text { status: b, text: c },
@@ -555,7 +599,13 @@ impl Machine {
                 }
                 Op::TestValue => {
                     let pattern = self.frame.registers[usize::from(b)];
-                    if let Some(kind) = self.test_value::<E>(c != 0, value, pattern, first + position as u32 - 1, scene) {
+                    if let Some(kind) = self.test_value::<E>(
+                        c != 0,
+                        value,
+                        pattern,
+                        first + position as u32 - 1,
+                        scene,
+                    ) {
                         self.error = kind;
                         position = target;
                     }

@@ -54,7 +54,13 @@ type Outcome = Result<NodeId, FunctionError>;
 
 impl Machine {
     /// Runs one operation.
-    pub(super) fn compute(&mut self, op: Op, instruction: &Instruction, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    pub(super) fn compute(
+        &mut self,
+        op: Op,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let (a, b, e) = (instruction.a, instruction.b, instruction.e);
         let (c, d) = (instruction.c.get(), instruction.d.get());
         let tables = setting.tables;
@@ -65,7 +71,10 @@ impl Machine {
             }
             Op::Move => self.set(a, self.get(b)),
             Op::LoadVariable => {
-                let slot = tables.slots.get(c as usize).map_or(NONE, |slot| slot.name.get());
+                let slot = tables
+                    .slots
+                    .get(c as usize)
+                    .map_or(NONE, |slot| slot.name.get());
                 match self.variable(c) {
                     Some(value) => self.set(a, value),
                     None => self.load_base(a, SymbolId(slot), setting, world),
@@ -134,14 +143,22 @@ impl Machine {
             }
             Op::Compare => {
                 let (left, right) = (self.get(b), self.get(e));
-                let outcome = self.with_values(setting, world, |values| compare(c, left, right, values));
+                let outcome =
+                    self.with_values(setting, world, |values| compare(c, left, right, values));
                 self.set_or_end(a, outcome)
             }
             Op::JumpIfTrue => self.jump_if(is_truthy(&setting.view(world), self.get(a))),
             Op::JumpIfFalse => self.jump_if(!is_truthy(&setting.view(world), self.get(a))),
-            Op::JumpIfNull => self.jump_if(matches!(setting.view(world).kind(self.get(a)), None | Some(Kind::Null))),
-            Op::JumpIfNotList => self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::List)),
-            Op::JumpIfNotMap => self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::Map)),
+            Op::JumpIfNull => self.jump_if(matches!(
+                setting.view(world).kind(self.get(a)),
+                None | Some(Kind::Null)
+            )),
+            Op::JumpIfNotList => {
+                self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::List))
+            }
+            Op::JumpIfNotMap => {
+                self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::Map))
+            }
             Op::JumpIfShorter => self.jump_if(setting.view(world).len(self.get(a)) < c as usize),
             Op::JumpUnlessDelete => self.jump_if(!setting.is_delete),
             Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
@@ -179,8 +196,13 @@ impl Machine {
             Op::MapEndPairs => self.map_end(a, b, None, setting, world),
             Op::Call => self.call(instruction, setting, world),
             Op::LoopIndex => {
-                let index = self.frame.loops.get(usize::from(b)).map_or(0, |state| state.index);
-                let outcome = self.with_values(setting, world, |values| values.new_int(i64::from(index)));
+                let index = self
+                    .frame
+                    .loops
+                    .get(usize::from(b))
+                    .map_or(0, |state| state.index);
+                let outcome =
+                    self.with_values(setting, world, |values| values.new_int(i64::from(index)));
                 self.set_or_end(a, outcome)
             }
             Op::FailText => {
@@ -237,7 +259,11 @@ impl Machine {
             }
             Op::TestCondition => self.test_condition(instruction, setting, world),
             Op::NoteMessage => {
-                self.messages.push(NotedMessage { text: c, block: d, separator: b });
+                self.messages.push(NotedMessage {
+                    text: c,
+                    block: d,
+                    separator: b,
+                });
                 Flow::Next
             }
             Op::ClearMessages => {
@@ -249,7 +275,9 @@ impl Machine {
                 let is_map = setting.view(world).kind(element) == Some(Kind::Map);
                 self.set(a, if is_map { element } else { outer })
             }
-            Op::JumpIfNoSubject => self.jump_if(setting.is_delete && self.get(a) == setting.subject.root),
+            Op::JumpIfNoSubject => {
+                self.jump_if(setting.is_delete && self.get(a) == setting.subject.root)
+            }
             Op::RequireScope => {
                 let view = setting.view(world);
                 let value = self.get(a);
@@ -293,7 +321,8 @@ impl Machine {
                 match setting.view(world).int(value) {
                     None => self.set(a, value),
                     Some(number) => {
-                        let outcome = self.with_values(setting, world, |values| values.new_float(number as f64));
+                        let outcome = self
+                            .with_values(setting, world, |values| values.new_float(number as f64));
                         self.set_or_end(a, outcome)
                     }
                 }
@@ -361,7 +390,10 @@ impl Machine {
     fn missing_key(&mut self, register: u8, key: &str) -> Flow {
         self.set(register, NULL);
         self.fail_with(key);
-        self.failure = Failure { is_key: true, unknown_key: true };
+        self.failure = Failure {
+            is_key: true,
+            unknown_key: true,
+        };
         Flow::Jump
     }
 
@@ -439,7 +471,13 @@ impl Machine {
         }
     }
 
-    fn load_base(&mut self, register: u8, name: SymbolId, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn load_base(
+        &mut self,
+        register: u8,
+        name: SymbolId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let base = match self.base_context(setting, world) {
             Ok(base) => base,
             Err(error) => return self.refuse(error),
@@ -450,13 +488,22 @@ impl Machine {
         }
     }
 
-    fn load_request_object(&mut self, register: u8, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn load_request_object(
+        &mut self,
+        register: u8,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let base = match self.base_context(setting, world) {
             Ok(base) => base,
             Err(error) => return self.refuse(error),
         };
         let view = setting.view(world);
-        let key = if setting.is_delete { "oldObject" } else { "object" };
+        let key = if setting.is_delete {
+            "oldObject"
+        } else {
+            "object"
+        };
         let request = view.get_text(base, b"request");
         match view.get_text(request, key.as_bytes()) {
             NodeId::MISSING => self.missing_key(register, key),
@@ -498,13 +545,18 @@ impl Machine {
         let tables = setting.tables;
         let mut members: Vec<(String, NodeId)> = {
             let view = setting.view(world);
-            view.children(base).map(|member| (view.key_str(member).to_owned(), member)).collect()
+            view.children(base)
+                .map(|member| (view.key_str(member).to_owned(), member))
+                .collect()
         };
         let slots = setting.rule_slots;
         let start = slots.start.get();
         for (offset, slot) in Tables::range(tables.slots, slots).iter().enumerate() {
             let name = tables.symbols.text(SymbolId(slot.name.get()));
-            if let Some(value) = self.variable(start + offset as u32).filter(|_| !name.is_empty()) {
+            if let Some(value) = self
+                .variable(start + offset as u32)
+                .filter(|_| !name.is_empty())
+            {
                 members.push((name.to_owned(), value));
             }
         }
@@ -532,8 +584,16 @@ impl Machine {
         Flow::Next
     }
 
-    fn ensure_entry(&mut self, entry: u32, restricted: bool, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
-        let Some(record) = setting.tables.entries.get(entry as usize) else { return Flow::Next };
+    fn ensure_entry(
+        &mut self,
+        entry: u32,
+        restricted: bool,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let Some(record) = setting.tables.entries.get(entry as usize) else {
+            return Flow::Next;
+        };
         let waits = restricted && !self.frame.lifted;
         if waits || self.entry_state(entry, record) != EntryState::Pending {
             return Flow::Next;
@@ -554,7 +614,9 @@ impl Machine {
     /// Runs an entry again that saw the element before; where it fails now, its
     /// variable is gone (sheet 03, section 8.3).
     fn refresh_entry(&mut self, entry: u32, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
-        let Some(record) = setting.tables.entries.get(entry as usize) else { return Flow::Next };
+        let Some(record) = setting.tables.entries.get(entry as usize) else {
+            return Flow::Next;
+        };
         if self.entry_state(entry, record) != EntryState::Done {
             return Flow::Next;
         }
@@ -565,23 +627,38 @@ impl Machine {
         Flow::Next
     }
 
-    fn run_loader(&mut self, entry: u32, record: &table::Entry, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
+    fn run_loader(
+        &mut self,
+        entry: u32,
+        record: &table::Entry,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
         self.set_entry(entry, EntryState::Done);
         if self.suspended.len() >= MAX_LOADER_DEPTH {
             self.fail_with("context entries depend on one another more than 64 deep");
             return Ending::Failed { depth: 0 };
         }
         let inner = self.spare_frames.pop().unwrap_or_default();
-        self.suspended.push(std::mem::replace(&mut self.frame, inner));
+        self.suspended
+            .push(std::mem::replace(&mut self.frame, inner));
         let ending = self.run_nested(record.block.get(), setting, world);
         if let Some(outer) = self.suspended.pop() {
-            self.spare_frames.push(std::mem::replace(&mut self.frame, outer));
+            self.spare_frames
+                .push(std::mem::replace(&mut self.frame, outer));
         }
         ending
     }
 
-    fn slice(&mut self, instruction: &Instruction, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
-        let Some(slice) = setting.tables.slices.get(instruction.c.get() as usize) else { return Flow::Jump };
+    fn slice(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let Some(slice) = setting.tables.slices.get(instruction.c.get() as usize) else {
+            return Flow::Jump;
+        };
         let list = self.get(instruction.b);
         let view = setting.view(world);
         if view.kind(list) != Some(Kind::List) {
@@ -604,7 +681,12 @@ impl Machine {
         self.set_or_jump(instruction.a, outcome)
     }
 
-    fn extend(&mut self, instruction: &Instruction, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn extend(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let value = self.get(instruction.b);
         let view = setting.view(world);
         if view.kind(value) != Some(Kind::List) {
@@ -613,7 +695,9 @@ impl Machine {
         }
         let items = view.children(value);
         let cost = items.len() as u64 / 8;
-        if self.fuel < cost || self.list(instruction.a).len() + items.len() > setting.limits.list_items {
+        if self.fuel < cost
+            || self.list(instruction.a).len() + items.len() > setting.limits.list_items
+        {
             return Flow::End(Ending::OutOfFuel);
         }
         self.fuel -= cost;
@@ -623,7 +707,14 @@ impl Machine {
 
     /// A map of what a list accumulator holds: values under given keys, or keys and
     /// values in turn.
-    fn map_end(&mut self, register: u8, list: u8, keys: Option<u32>, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn map_end(
+        &mut self,
+        register: u8,
+        list: u8,
+        keys: Option<u32>,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let items = std::mem::take(self.list(list));
         let tables = setting.tables;
         let outcome = self.with_values(setting, world, |values| {
@@ -647,25 +738,42 @@ impl Machine {
         self.set_or_end(register, outcome)
     }
 
-    fn call(&mut self, instruction: &Instruction, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
-        let Some(function) = u8::try_from(instruction.c.get()).ok().and_then(Function::decode) else {
+    fn call(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let Some(function) = u8::try_from(instruction.c.get())
+            .ok()
+            .and_then(Function::decode)
+        else {
             return Flow::Jump;
         };
         let arguments = std::mem::take(self.list(instruction.b));
-        let outcome = self.with_values(setting, world, |values| match (function, arguments.as_slice()) {
-            // The compiler has run the expression already; its results are the second
-            // argument.
-            (Function::Map, &[list, results]) => require_list(list, values).map(|()| results),
-            (Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys, &[list, _]) => {
-                require_list(list, values).and_then(|()| function::call(function, &arguments, values))
+        let outcome = self.with_values(setting, world, |values| {
+            match (function, arguments.as_slice()) {
+                // The compiler has run the expression already; its results are the second
+                // argument.
+                (Function::Map, &[list, results]) => require_list(list, values).map(|()| results),
+                (Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys, &[list, _]) => {
+                    require_list(list, values)
+                        .and_then(|()| function::call(function, &arguments, values))
+                }
+                _ => function::call(function, &arguments, values),
             }
-            _ => function::call(function, &arguments, values),
         });
         *self.list(instruction.b) = arguments;
         self.set_or_jump(instruction.a, outcome)
     }
 
-    fn text_value(&mut self, accumulator: u8, register: u8, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn text_value(
+        &mut self,
+        accumulator: u8,
+        register: u8,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let value = self.get(register);
         let mut out = std::mem::take(self.accumulator(accumulator));
         let view = setting.view(world);
@@ -678,7 +786,9 @@ impl Machine {
         self.fuel -= cost;
         match result {
             Ok(()) => Flow::Next,
-            Err(error @ text::TextError::TooLong(_)) => self.refuse(FunctionError::Refused(error.to_string())),
+            Err(error @ text::TextError::TooLong(_)) => {
+                self.refuse(FunctionError::Refused(error.to_string()))
+            }
             Err(error) => {
                 self.fail_with(&error.to_string());
                 Flow::Jump
@@ -700,20 +810,31 @@ impl Machine {
             let refused = "an expression whose text is known only at run time is not evaluated: the host has switched this off";
             return self.refuse(FunctionError::Refused(refused.into()));
         }
-        let mut query = setting.view(world).str(source).replace("{{", "").replace("}}", "").trim().to_owned();
+        let mut query = setting
+            .view(world)
+            .str(source)
+            .replace("{{", "")
+            .replace("}}", "")
+            .trim()
+            .to_owned();
         if setting.is_delete && path.is_some() {
             query = query.replace("request.object", "request.oldObject");
         }
         let outcome = match jmespath::parse(&query) {
             Err(_) if query.is_empty() => Err(FunctionError::Failed("invalid query (nil)".into())),
-            Err(error) => Err(FunctionError::Failed(format!("incorrect query {query}: {}", error.message))),
+            Err(error) => Err(FunctionError::Failed(format!(
+                "incorrect query {query}: {}",
+                error.message
+            ))),
             Ok(expression) => self.evaluate_expression(&expression, setting, world),
         };
         match outcome {
             Err(FunctionError::Failed(error)) => {
                 let unknown_key = error.starts_with("JMESPath query failed: Unknown key");
                 match path {
-                    Some(path) => self.fail_with(&format!("failed to resolve {query} at path {path}: {error}")),
+                    Some(path) => self.fail_with(&format!(
+                        "failed to resolve {query} at path {path}: {error}"
+                    )),
                     None => self.fail_with(&error),
                 }
                 self.failure.unknown_key = unknown_key;
@@ -739,8 +860,10 @@ impl Machine {
             if has_images {
                 let mut members = Vec::new();
                 let view = values.view();
-                let known: Vec<(String, NodeId)> =
-                    view.children(context).map(|member| (view.key_str(member).to_owned(), member)).collect();
+                let known: Vec<(String, NodeId)> = view
+                    .children(context)
+                    .map(|member| (view.key_str(member).to_owned(), member))
+                    .collect();
                 for (key, member) in known {
                     members.push((values.label(&key)?, member));
                 }
@@ -755,7 +878,12 @@ impl Machine {
     }
 
     /// FALLBACK: as `evaluate_text`, over a value.
-    fn evaluate_over(&mut self, instruction: &Instruction, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn evaluate_over(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         if !setting.runtime_expressions {
             let refused = "an expression whose text is known only at run time is not evaluated: the host has switched this off";
             return self.refuse(FunctionError::Refused(refused.into()));
@@ -763,9 +891,10 @@ impl Machine {
         let query = setting.view(world).str(self.get(instruction.b)).to_owned();
         let over = self.get(instruction.e);
         let outcome = match jmespath::parse(&query) {
-            Err(error) => {
-                Err(FunctionError::Failed(format!("failed to compile JMESPath: {query}, error: {}", error.message)))
-            }
+            Err(error) => Err(FunctionError::Failed(format!(
+                "failed to compile JMESPath: {query}, error: {}",
+                error.message
+            ))),
             Ok(expression) => self.with_values(setting, world, |values| {
                 jmespath::evaluate(&expression, over, values).map_err(|error| match error {
                     jmespath::EvaluateError::Refused(text) => FunctionError::Refused(text),
@@ -776,8 +905,15 @@ impl Machine {
         self.set_or_jump(instruction.a, outcome)
     }
 
-    fn test_condition(&mut self, instruction: &Instruction, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
-        let Some(operator) = ConditionOperator::decode(instruction.e) else { return Flow::Jump };
+    fn test_condition(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let Some(operator) = ConditionOperator::decode(instruction.e) else {
+            return Flow::Jump;
+        };
         let (key, value) = (self.get(instruction.a), self.get(instruction.b));
         match condition::holds(operator, key, value, &setting.view(world), &mut self.fuel) {
             Ok(holds) => self.jump_if(!holds),
@@ -798,7 +934,13 @@ impl Machine {
         }
     }
 
-    fn to_elements(&mut self, register: u8, source: u8, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn to_elements(
+        &mut self,
+        register: u8,
+        source: u8,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let value = self.get(source);
         match setting.view(world).kind(value) {
             Some(Kind::List) => self.set(register, value),
@@ -813,7 +955,13 @@ impl Machine {
         }
     }
 
-    fn to_floats(&mut self, register: u8, source: u8, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
+    fn to_floats(
+        &mut self,
+        register: u8,
+        source: u8,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
         let value = self.get(source);
         let view = setting.view(world);
         if !holds_int(&view, value) {
@@ -821,7 +969,10 @@ impl Machine {
         }
         let copy = view.to_value(value);
         let symbols = setting.tables.symbols;
-        let outcome = world.buffer.push_value(&copy, &symbols, Numbers::Float).map_err(FunctionError::from);
+        let outcome = world
+            .buffer
+            .push_value(&copy, &symbols, Numbers::Float)
+            .map_err(FunctionError::from);
         self.set_or_end(register, outcome)
     }
 }
@@ -845,7 +996,10 @@ pub(super) struct ForeachState {
 }
 
 fn text_of<'t>(tables: &Tables<'t>, number: u32) -> &'t str {
-    tables.texts.get(number as usize).map_or("", |&text| tables.text(text))
+    tables
+        .texts
+        .get(number as usize)
+        .map_or("", |&text| tables.text(text))
 }
 
 fn boolean(value: bool) -> NodeId {
@@ -867,7 +1021,11 @@ fn item_at(view: &View<'_>, list: NodeId, index: i32) -> NodeId {
         return NULL;
     }
     let items = view.children(list);
-    let place = if index < 0 { items.len() as i64 + i64::from(index) } else { i64::from(index) };
+    let place = if index < 0 {
+        items.len() as i64 + i64::from(index)
+    } else {
+        i64::from(index)
+    };
     match usize::try_from(place).map(|place| items.at(place)) {
         Ok(item) if !item.is_missing() => item,
         _ => NULL,
@@ -880,7 +1038,9 @@ fn compare(comparator: u32, left: NodeId, right: NodeId, values: &mut Values<'_>
         return Ok(boolean(equal == (comparator == 0)));
     }
     let view = values.view();
-    let (Some(left), Some(right)) = (view.float(left), view.float(right)) else { return Ok(NULL) };
+    let (Some(left), Some(right)) = (view.float(left), view.float(right)) else {
+        return Ok(NULL);
+    };
     Ok(boolean(match comparator {
         2 => left < right,
         3 => left <= right,
@@ -897,7 +1057,9 @@ fn require_list(value: NodeId, values: &mut Values<'_>) -> Result<(), FunctionEr
     }
     let mut shown = String::new();
     let _cut = text::append_go_value(&view, value, &mut shown, values.limits.message_bytes);
-    Err(FunctionError::Failed(format!("Invalid type for: {shown}, expected: []jmespath.JpType{{\"array\"}}")))
+    Err(FunctionError::Failed(format!(
+        "Invalid type for: {shown}, expected: []jmespath.JpType{{\"array\"}}"
+    )))
 }
 
 /// Pushes a constant and everything in it; the verifier bounds the depth.
@@ -907,7 +1069,9 @@ fn push_constant(
     tables: &Tables<'_>,
     values: &mut Values<'_>,
 ) -> Result<(), FunctionError> {
-    let Some(constant) = tables.constants.get(number as usize) else { return Ok(()) };
+    let Some(constant) = tables.constants.get(number as usize) else {
+        return Ok(());
+    };
     let bits = constant.value.get();
     let children = constant.children;
     match ConstantKind::ALL.get(usize::from(constant.kind)) {
@@ -916,13 +1080,18 @@ fn push_constant(
         Some(ConstantKind::Int) => values.buffer.push_int(label, bits as i64),
         Some(ConstantKind::Float) => values.buffer.push_float(label, f64::from_bits(bits)),
         Some(ConstantKind::String) => {
-            let text = values.buffer.copy_text(tables.text(constant.text).as_bytes())?;
+            let text = values
+                .buffer
+                .copy_text(tables.text(constant.text).as_bytes())?;
             values.buffer.push_text(label, text);
         }
         Some(kind @ (ConstantKind::List | ConstantKind::Map)) => {
             values.buffer.begin(label);
             for child in children.start.get()..children.start.get() + children.length.get() {
-                let key = tables.constants.get(child as usize).map_or("", |child| tables.text(child.key));
+                let key = tables
+                    .constants
+                    .get(child as usize)
+                    .map_or("", |child| tables.text(child.key));
                 let label = match kind {
                     ConstantKind::Map => values.label(key)?,
                     _ => Label::ITEM,
