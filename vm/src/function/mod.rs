@@ -8,10 +8,15 @@
 //! through the host), recursion over values, a result beyond the limits, or work that
 //! no fuel was paid for.
 
+mod arithmetic;
 mod collection;
+mod duration;
 mod encoding;
 mod error;
+mod go_regex;
 mod go_text;
+mod quantity;
+mod regex;
 mod standard;
 mod string;
 mod values;
@@ -22,9 +27,7 @@ use crate::document::{Kind, NodeId};
 use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
 
 pub use error::FunctionError;
-/// Regular expressions compiled before.
-#[derive(Debug, Default)]
-pub struct RegexCache;
+pub use regex::RegexCache;
 pub use values::Values;
 
 /// A function's result.
@@ -175,13 +178,13 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::ToNumber => standard::to_number(values, a),
         F::ToString => standard::to_string(values, a),
         F::Type => standard::type_name(values, a),
-        F::Add => Err(FunctionError::refused("not there yet")),
-        F::Subtract => Err(FunctionError::refused("not there yet")),
-        F::Multiply => Err(FunctionError::refused("not there yet")),
-        F::Divide => Err(FunctionError::refused("not there yet")),
-        F::Modulo => Err(FunctionError::refused("not there yet")),
-        F::Sum => Err(FunctionError::refused("not there yet")),
-        F::Round => Err(FunctionError::refused("not there yet")),
+        F::Add => arithmetic::add(values, a, b),
+        F::Subtract => arithmetic::subtract(values, a, b),
+        F::Multiply => arithmetic::multiply(values, a, b),
+        F::Divide => arithmetic::divide(values, a, b),
+        F::Modulo => arithmetic::modulo(values, a, b),
+        F::Sum => arithmetic::sum(values, a),
+        F::Round => arithmetic::round(values, a, b),
         F::Compare => string::compare(values, a, b),
         F::EqualFold => string::equal_fold(values, a, b),
         F::Replace => string::replace(values, a, b, c, d),
@@ -195,9 +198,9 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::ToBoolean => string::to_boolean(values, a),
         F::PathCanonicalize => string::path_canonicalize(values, a),
         F::PatternMatch => string::pattern_match(values, a, b),
-        F::RegexMatch => Err(FunctionError::refused("not there yet")),
-        F::RegexReplaceAll => Err(FunctionError::refused("not there yet")),
-        F::RegexReplaceAllLiteral => Err(FunctionError::refused("not there yet")),
+        F::RegexMatch => regex::regex_match(values, a, b),
+        F::RegexReplaceAll => regex::replace_all(values, a, b, c),
+        F::RegexReplaceAllLiteral => regex::replace_all_literal(values, a, b, c),
         F::LabelMatch => collection::label_match(values, a, b),
         F::Lookup => collection::lookup(values, a, b),
         F::Items => collection::items(values, a, b, c),
