@@ -1,7 +1,7 @@
 //! Go durations as functions read and print them (sheet 04, section 11.1).
 
 use super::error::FunctionError;
-use super::go_text::go_quote;
+use super::layout::quote;
 use crate::scalar::duration;
 
 const SECOND: i64 = 1_000_000_000;
@@ -13,7 +13,7 @@ pub(super) fn parse(text: &str) -> Result<i64, FunctionError> {
 
 /// Why a text is no duration.
 fn problem(text: &str) -> String {
-    let invalid = || format!("invalid duration {}", go_quote(text));
+    let invalid = || format!("invalid duration {}", quote(text.as_bytes()));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest.is_empty() {
         return invalid();
@@ -41,13 +41,13 @@ fn problem(text: &str) -> String {
             .unwrap_or(after.len());
         let (unit, next) = after.split_at_checked(unit).unwrap_or((after, ""));
         if unit.is_empty() {
-            return format!("missing unit in duration {}", go_quote(text));
+            return format!("missing unit in duration {}", quote(text.as_bytes()));
         }
         if !matches!(unit, "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h") {
             return format!(
                 "unknown unit {} in duration {}",
-                go_quote(unit),
-                go_quote(text)
+                quote(unit.as_bytes()),
+                quote(text.as_bytes())
             );
         }
         rest = next;

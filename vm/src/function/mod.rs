@@ -15,10 +15,16 @@ mod encoding;
 mod error;
 mod go_regex;
 mod go_text;
+mod image;
+mod layout;
 mod quantity;
+mod random;
 mod regex;
+mod semver;
 mod standard;
 mod string;
+mod time;
+mod url;
 mod values;
 
 use kpvm_format::function::Function;
@@ -213,21 +219,21 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::Sha1 => encoding::sha1(values, a),
         F::Sha256 => encoding::sha256(values, a),
         F::X509Decode => Err(FunctionError::refused("not there yet")),
-        F::Random => Err(FunctionError::refused("not there yet")),
-        F::SemverCompare => Err(FunctionError::refused("not there yet")),
-        F::ImageNormalize => Err(FunctionError::refused("not there yet")),
-        F::IsExternalUrl => Err(FunctionError::refused("not there yet")),
-        F::TimeNow => Err(FunctionError::refused("not there yet")),
-        F::TimeNowUtc => Err(FunctionError::refused("not there yet")),
-        F::TimeSince => Err(FunctionError::refused("not there yet")),
-        F::TimeDiff => Err(FunctionError::refused("not there yet")),
-        F::TimeAdd => Err(FunctionError::refused("not there yet")),
-        F::TimeUtc => Err(FunctionError::refused("not there yet")),
-        F::TimeParse => Err(FunctionError::refused("not there yet")),
-        F::TimeToCron => Err(FunctionError::refused("not there yet")),
-        F::TimeBefore => Err(FunctionError::refused("not there yet")),
-        F::TimeAfter => Err(FunctionError::refused("not there yet")),
-        F::TimeBetween => Err(FunctionError::refused("not there yet")),
-        F::TimeTruncate => Err(FunctionError::refused("not there yet")),
+        F::Random => random::random(values, a),
+        F::SemverCompare => semver::semver_compare(values, a, b),
+        F::ImageNormalize => image::image_normalize(values, a),
+        F::IsExternalUrl => url::is_external_url(values, a),
+        F::TimeNow => time::time_now(values),
+        F::TimeNowUtc => time::time_now_utc(values),
+        F::TimeSince => time::time_since(values, a, b, c),
+        F::TimeDiff => time::time_diff(values, a, b),
+        F::TimeAdd => time::time_add(values, a, b),
+        F::TimeUtc => time::time_utc(values, a),
+        F::TimeParse => time::time_parse(values, a, b),
+        F::TimeToCron => time::time_to_cron(values, a),
+        F::TimeBefore => time::time_before(values, a, b),
+        F::TimeAfter => time::time_after(values, a, b),
+        F::TimeBetween => time::time_between(values, a, b, c),
+        F::TimeTruncate => time::time_truncate(values, a, b),
     }
 }

@@ -20,8 +20,8 @@ use crate::limits::Limits;
 const CACHED: usize = 64;
 
 /// A compiled pattern.
-struct Compiled {
-    regex: Regex,
+pub(super) struct Compiled {
+    pub(super) regex: Regex,
     /// The names of the groups from 1 on.
     names: Vec<Option<Box<str>>>,
 }
@@ -40,7 +40,10 @@ impl fmt::Debug for RegexCache {
 }
 
 /// The compiled pattern; [`FunctionError::Failed`] holds Go's text without a prefix.
-fn compile(values: &mut Values<'_>, pattern: &str) -> Result<Arc<Compiled>, FunctionError> {
+pub(super) fn compile(
+    values: &mut Values<'_>,
+    pattern: &str,
+) -> Result<Arc<Compiled>, FunctionError> {
     if let Some(known) = values.regexes.compiled.get(pattern) {
         return Ok(Arc::clone(known));
     }
