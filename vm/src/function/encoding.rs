@@ -10,7 +10,7 @@ use super::values::Values;
 use crate::document::{NodeId, Numbers};
 use crate::jmespath::parse_json_text;
 use crate::tree::Tree;
-use crate::yaml::{self, DuplicateKeys};
+use crate::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -166,7 +166,28 @@ pub(super) fn parse_yaml(values: &mut Values<'_>, a: NodeId) -> Outcome {
     match read {
         Ok(Some(tree)) => push_tree(values, &tree),
         Ok(None) => values.new_null(),
-        Err(error) => Err(FunctionError::failed(format!("yaml: {error}"))),
+        Err(error) => Err(yaml_error(text, &error)),
+    }
+}
+
+/// Go's words where they are known; otherwise ours, which name the place better.
+fn yaml_error(text: &str, error: &YamlError) -> FunctionError {
+    match error.kind {
+        YamlErrorKind::TooLarge { .. }
+        | YamlErrorKind::TooDeep { .. }
+        | YamlErrorKind::TooManyNodes { .. }
+        | YamlErrorKind::ExcessiveAliases => FunctionError::refused(format!("yaml: {error}")),
+        YamlErrorKind::NotFinite => {
+            let (start, end) = (error.span.start as usize, error.span.end as usize);
+            let number = text.get(start..end).unwrap_or_default();
+            let name = match number.to_ascii_lowercase().as_str() {
+                ".nan" => "NaN",
+                number if number.starts_with('-') => "-Inf",
+                _ => "+Inf",
+            };
+            FunctionError::failed(format!("json: unsupported value: {name}"))
+        }
+        _ => FunctionError::failed(format!("yaml: {error}")),
     }
 }
 

@@ -527,14 +527,14 @@ impl Fields {
         if !(1..=days_in_month(self.year, month)).contains(&day) {
             return Err("day out of range");
         }
-        let offset = match (self.is_utc, self.offset, self.zone_name) {
-            (true, _, _) => 0,
-            (false, Some(offset), _) => offset,
-            (false, None, Some(name)) => named_offset(&name),
-            (false, None, None) => 0,
-        };
         let clock = (self.hour * 60 + self.minute) * 60 + self.second;
-        let time = Time::from_civil(self.year, month, day, clock, offset);
+        let at_offset = |offset| Time::from_civil(self.year, month, day, clock, offset);
+        let time = match (self.is_utc, self.offset, self.zone_name) {
+            (false, Some(offset), _) => at_offset(offset),
+            // Of a zone that is only a name, Go takes the clock for that of UTC.
+            (false, None, Some(name)) => at_offset(0).shown_at(named_offset(&name)),
+            (true, _, _) | (false, None, None) => at_offset(0),
+        };
         Ok(time.with_nanoseconds(self.nanoseconds))
     }
 

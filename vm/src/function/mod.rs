@@ -26,6 +26,7 @@ mod string;
 mod time;
 mod url;
 mod values;
+mod x509;
 
 use kpvm_format::function::Function;
 
@@ -218,7 +219,7 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::Md5 => encoding::md5(values, a),
         F::Sha1 => encoding::sha1(values, a),
         F::Sha256 => encoding::sha256(values, a),
-        F::X509Decode => Err(FunctionError::refused("not there yet")),
+        F::X509Decode => x509::x509_decode(values, a),
         F::Random => random::random(values, a),
         F::SemverCompare => semver::semver_compare(values, a, b),
         F::ImageNormalize => image::image_normalize(values, a),

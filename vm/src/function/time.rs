@@ -68,6 +68,11 @@ impl Time {
         }
     }
 
+    /// The same point in time, shown at another offset.
+    pub(super) fn shown_at(self, offset: i64) -> Time {
+        Time { offset, ..self }
+    }
+
     pub(super) fn with_nanoseconds(self, nanoseconds: i64) -> Time {
         Time {
             nanoseconds: self.nanoseconds + i128::from(nanoseconds),
@@ -105,7 +110,7 @@ impl Time {
     }
 
     /// RFC 3339 without fraction.
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         let civil = self.civil();
         let sign = if civil.year < 0 { "-" } else { "" };
         let (year, month, day) = (civil.year.abs(), civil.month, civil.day);
@@ -149,7 +154,7 @@ pub(super) fn time_now(values: &mut Values<'_>) -> Outcome {
 
 pub(super) fn time_now_utc(values: &mut Values<'_>) -> Outcome {
     let now = now(values)?;
-    values.new_text(&Time { offset: 0, ..now }.text())
+    values.new_text(&now.shown_at(0).text())
 }
 
 /// The duration from one time to another, or to now.
@@ -185,7 +190,7 @@ pub(super) fn time_add(values: &mut Values<'_>, time: NodeId, amount: NodeId) ->
 
 pub(super) fn time_utc(values: &mut Values<'_>, time: NodeId) -> Outcome {
     let time = read(values, time)?;
-    values.new_text(&Time { offset: 0, ..time }.text())
+    values.new_text(&time.shown_at(0).text())
 }
 
 /// A time in a layout; a layout that is a whole number means Unix seconds.
