@@ -196,3 +196,41 @@ fn push_tree(values: &mut Values<'_>, tree: &Tree) -> Outcome {
         .buffer
         .push_tree(tree, &values.symbols, Numbers::Float)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_as_go_reads_it() {
+        // Sheet 04, section 7, "base64_decode".
+        for (text, expected) in [
+            ("", Ok("")),
+            ("YQ==", Ok("a")),
+            ("Y\nQ==\r\n", Ok("a")),
+            ("YR==", Ok("a")),
+            ("w6k=", Ok("é")),
+            ("YQ", Err(0)),
+            ("YQ=", Err(3)),
+            ("YQ==YQ==", Err(4)),
+            ("====", Err(0)),
+            ("Y Q=", Err(1)),
+        ] {
+            let decoded = decode_base64(text.as_bytes());
+            assert_eq!(
+                decoded,
+                expected.map(|text| text.as_bytes().to_vec()),
+                "{text}"
+            );
+        }
+        for bytes in ["", "a", "ab", "abc", "abcd"] {
+            let text = encode_base64(bytes.as_bytes());
+            assert_eq!(decode_base64(text.as_bytes()), Ok(bytes.into()), "{text}");
+        }
+        // "é?" cut inside the letter: one mark for each byte.
+        assert_eq!(
+            go_utf8(&[0xe6, 0x97, b'a', 0xff]),
+            "\u{fffd}\u{fffd}a\u{fffd}"
+        );
+    }
+}

@@ -544,3 +544,58 @@ fn hexadecimal(rest: &mut &str) -> Option<u32> {
         digits += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_go_refuses_is_refused_in_its_words() {
+        // Sheet 04, section 9.1.
+        for (pattern, text) in [
+            ("(", "missing closing ): `(`"),
+            ("a)", "unexpected ): `a)`"),
+            ("[a", "missing closing ]: `[a`"),
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a**?", "invalid nested repetition operator: `**?`"),
+            ("*a", "missing argument to repetition operator: `*`"),
+            ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("(a{500}){500}", "invalid repeat count: `{500}`"),
+            ("a{2,1}", "invalid repeat count: `{2,1}`"),
+            ("(?x)a", "invalid or unsupported Perl syntax: `(?x`"),
+            ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+            ("(?i", "invalid or unsupported Perl syntax: `(?i`"),
+            ("(?-u)a", "invalid or unsupported Perl syntax: `(?-u`"),
+            ("[a--b]", "invalid character class range: `a--`"),
+            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+            (r"\p{Foo}", r"invalid character class range: `\p{Foo}`"),
+            (r"\1", r"invalid escape sequence: `\1`"),
+            (r"\u0041", r"invalid escape sequence: `\u`"),
+            ("\\", "trailing backslash at end of expression: ``"),
+        ] {
+            let error = translate(pattern).unwrap_err();
+            assert_eq!(error, format!("error parsing regexp: {text}"), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_go_reads_otherwise_is_rewritten() {
+        for (pattern, rewritten) in [
+            (r"\d", "[0-9]"),
+            (r"\bx", r"(?-u:\b)x"),
+            ("a{,3}", r"a\{,3\}"),
+            ("a{2}", "a{2,2}"),
+            (r"\Qa.b\E*", r"a\.b*"),
+            (r"\101", "A"),
+            (r"\<", "<"),
+            (
+                "[a&&b]",
+                r"[\x{61}-\x{61}\x{26}-\x{26}\x{26}-\x{26}\x{62}-\x{62}]",
+            ),
+            ("a*(?i)*", "(?:a*)*(?i)"),
+            ("(?P<1n>a)", "(a)"),
+        ] {
+            assert_eq!(translate(pattern).unwrap().pattern, rewritten, "{pattern}");
+        }
+    }
+}

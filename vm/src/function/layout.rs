@@ -198,8 +198,11 @@ fn leading(text: &[u8], is: impl Fn(u8) -> bool) -> usize {
     text.iter().take_while(|byte| is(**byte)).count()
 }
 
-/// The literal text before the next piece, the piece, its spelling, and the rest.
-fn next_piece(layout: &[u8]) -> (&[u8], Option<(Piece, &[u8])>, &[u8]) {
+/// The literal text before the next piece, the piece and its spelling, and the rest.
+type Split<'l> = (&'l [u8], Option<(Piece, &'l [u8])>, &'l [u8]);
+
+/// Splits a layout at its next piece.
+fn next_piece(layout: &[u8]) -> Split<'_> {
     for at in 0..layout.len() {
         let (before, rest) = layout.split_at_checked(at).unwrap_or((layout, &[]));
         if let Some((piece, length)) = piece_at(rest) {
@@ -646,4 +649,72 @@ fn signed_offset_length(value: &[u8]) -> usize {
 fn named_offset(name: &[u8]) -> i64 {
     let hours = name.strip_prefix(b"GMT").filter(|hours| !hours.is_empty());
     hours.map_or(0, |hours| digits_value(hours).unwrap_or(0) * 3600)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_read_as_go_does() {
+        // Sheet 04, sections 11 and 11.2.
+        let rows: &[(&str, &str, Result<&str, &str>)] = &[
+            (
+                RFC3339,
+                "2021-01-02T5:04:05.123456Z",
+                Ok("2021-01-02T05:04:05Z"),
+            ),
+            (
+                RFC3339,
+                "2021-01-02T15:04:05,5+05:30",
+                Ok("2021-01-02T15:04:05+05:30"),
+            ),
+            ("3:04PM", "3:04PM", Ok("0000-01-01T15:04:00Z")),
+            ("2006-002", "2024-060", Ok("2024-02-29T00:00:00Z")),
+            ("Jan _2 06", "feb  9 69", Ok("1969-02-09T00:00:00Z")),
+            (
+                "2006-01-02 MST",
+                "2021-01-02 CEST",
+                Ok("2021-01-02T00:00:00Z"),
+            ),
+            (
+                "2006-01-02 MST",
+                "2021-01-02 GMT+3",
+                Ok("2021-01-02T03:00:00+03:00"),
+            ),
+            (
+                RFC3339,
+                "x",
+                Err(
+                    r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#,
+                ),
+            ),
+            (
+                RFC3339,
+                "2021-13-02T15:04:05Z",
+                Err(r#"parsing time "2021-13-02T15:04:05Z": month out of range"#),
+            ),
+            (
+                RFC3339,
+                "2021-01-02T15:04:05+25:00",
+                Err(
+                    r#"parsing time "2021-01-02T15:04:05+25:00": time zone offset hour out of range"#,
+                ),
+            ),
+            (
+                "2006-01-02",
+                "2021-02-29",
+                Err(r#"parsing time "2021-02-29": day out of range"#),
+            ),
+            ("", "a", Err(r#"parsing time "a": extra text: "a""#)),
+        ];
+        for (layout, text, expected) in rows {
+            let outcome = parse(layout, text).map(Time::text);
+            assert_eq!(
+                outcome.as_ref().map(String::as_str).map_err(String::as_str),
+                *expected,
+                "{text}"
+            );
+        }
+    }
 }

@@ -317,3 +317,59 @@ fn binary_text(mut whole: BigInt) -> String {
     }
     format!("{whole}{}", SUFFIXES.get(times).unwrap_or(&""))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(text: &str) -> String {
+        Quantity::parse(text).unwrap().unwrap().canonical()
+    }
+
+    #[test]
+    fn canonical_texts() {
+        // Sheet 04, sections 8.2 and 8.3.
+        for (text, expected) in [
+            ("1000", "1k"),
+            ("0.5Ki", "512"),
+            ("1.1Ki", "1126400m"),
+            ("1536Mi", "1536Mi"),
+            ("1024Ki", "1Mi"),
+            ("1500m", "1500m"),
+            ("2E3", "2e3"),
+            ("0.1n", "1n"),
+            ("-0.1n", "-1n"),
+            ("9Ei", "9223372036854775807"),
+            ("0Gi", "0"),
+            (".Ki", "0"),
+        ] {
+            assert_eq!(canonical(text), expected, "{text}");
+        }
+        assert!(Quantity::parse("1Kii").unwrap().is_none());
+        // Suffixes end at E; what is larger loses it.
+        let sum = |left: &str, right: &str| {
+            let left = Quantity::parse(left).unwrap().unwrap();
+            let right = Quantity::parse(right).unwrap().unwrap();
+            left.add(&right).unwrap().canonical()
+        };
+        assert_eq!(sum("1E", "999E"), "1");
+        assert_eq!(sum("1Ki", "1n"), "1024000000001n");
+        assert_eq!(sum("12Ki", "13"), "12301");
+    }
+
+    #[test]
+    fn what_would_grow_without_bound_is_refused() {
+        // Hostile inputs, rows 86 and 87.
+        for text in ["1e999999999", "1e2147483647", "1e-2147483647"] {
+            let outcome = Quantity::parse(text);
+            assert!(
+                !matches!(outcome, Ok(Some(ref q)) if q.scale.abs() > MAX_SCALE),
+                "{text}"
+            );
+        }
+        let digits = "9".repeat(1_000_000);
+        assert!(Quantity::parse(&digits).is_err());
+        let large = Quantity::parse("1e500").unwrap().unwrap();
+        assert!(large.multiply(&large).is_err());
+    }
+}

@@ -312,3 +312,49 @@ pub(super) fn semver_compare(values: &mut Values<'_>, version: NodeId, range: No
     let result = is_in_range(&version, values.str(range)).map_err(FunctionError::Failed)?;
     values.new_bool(result)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_blang_does() {
+        // Sheet 04, section 10.
+        let rows: &[(&str, &str, Result<bool, &str>)] = &[
+            ("v1.2.3", "<1.0.0", Ok(true)),
+            ("2.0.0", "!1.x", Ok(false)),
+            ("1.0.0", "9", Err("Last element in range is '||'")),
+            ("1.0.0", "|| 1.0.0", Err("First element in range is '||'")),
+            ("1.0.0", "! 1.0.0", Ok(true)),
+            ("1.0.0", ">= 1.0.0", Ok(true)),
+            ("4.0.9", "=4.x.x", Ok(true)),
+            ("4.1.0", "=4.x.x", Ok(false)),
+            ("1.0.0-alpha", "<1.0.0", Ok(true)),
+            ("1.0.0-2", "<1.0.0-a", Ok(true)),
+            ("1.2.3", ">=1.0.0 || || 2.0.0", Ok(true)),
+            (
+                "1.0.0",
+                "^1.0.0",
+                Err(
+                    r#"Could not parse Range "^1.0.0": Could not parse comparator "^" in "^1.0.0""#,
+                ),
+            ),
+            (
+                "1.0.0",
+                "1.2",
+                Err(
+                    r#"Could not parse Range "1.2": Could not parse version "1.2" in "1.2": No Major.Minor.Patch elements found"#,
+                ),
+            ),
+        ];
+        for (version, range, expected) in rows {
+            let version = parse(version).unwrap_or_default();
+            let result = is_in_range(&version, range);
+            assert_eq!(
+                result.as_ref().map_err(String::as_str),
+                expected.as_ref().map_err(|text| *text),
+                "{range}"
+            );
+        }
+    }
+}

@@ -740,3 +740,135 @@ fn information_access(bytes: &[u8], fields: &mut Map<String, Value>) -> Option<(
     );
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made with openssl, as the request and the EC certificate below; so are the
+    /// expected values.
+    const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIICpTCCAg6gAwIBAgICEjQwDQYJKoZIhvcNAQELBQAwOTELMAkGA1UEBhMCTkwx
+EDAOBgNVBAoMB0V4YW1wbGUxGDAWBgNVBAMMD3dlYi5leGFtcGxlLmNvbTAeFw0y
+NjExMjAxMjA3MDVaFw0zNjExMTcxMjA3MDVaMDkxCzAJBgNVBAYTAk5MMRAwDgYD
+VQQKDAdFeGFtcGxlMRgwFgYDVQQDDA93ZWIuZXhhbXBsZS5jb20wgZ8wDQYJKoZI
+hvcNAQEBBQADgY0AMIGJAoGBAKmHlOaDaPy7W09iYL4FmAhok91795y3Xx1FSZ0+
+R7a/k6ZRkkkehHmQb6g8wGaE/m7gbbjQ3v5gz/wsIk7TrH98RS0PlryvOaAWAMms
+hly5QkXQsnS8xTkv/ABa+h/shXkPvmnM9/DTXpQhdtMbeeuAYc07i8SfaryVEXxV
+xvbRAgMBAAGjgbswgbgwVAYDVR0RBE0wS4IPd2ViLmV4YW1wbGUuY29tgg0qLmV4
+YW1wbGUuY29thwQKAAABhhRzcGlmZmU6Ly9leGFtcGxlL3dlYoENYUBleGFtcGxl
+LmNvbTASBgNVHRMBAf8ECDAGAQH/AgEAMA4GA1UdDwEB/wQEAwIChDAdBgNVHSUE
+FjAUBggrBgEFBQcDAQYIKwYBBQUHAwIwHQYDVR0OBBYEFLtPdXzMeHRD/SMjCi9/
+JsXA3DK9MA0GCSqGSIb3DQEBCwUAA4GBAGSRSWU/Mk1phTVXRZa7opGPd2c4R82d
+AY4mCGdQQ3rhFjltl2PJBTJMRDOumfL+mezCP8ShhTs/qVj0QGnudGW26AXuMH/c
+ynKoxd5F4mPV7DiCpjhRVhRiSdjX6oqBr9VbecullVBKjT9rOFNEE5IOom49Fc6K
+Y1xlwLgpNIWu
+-----END CERTIFICATE-----
+";
+
+    const REQUEST: &str = "\
+-----BEGIN CERTIFICATE REQUEST-----
+MIICJzCCAZACAQAwOTELMAkGA1UEBhMCTkwxEDAOBgNVBAoMB0V4YW1wbGUxGDAW
+BgNVBAMMD3dlYi5leGFtcGxlLmNvbTCBnzANBgkqhkiG9w0BAQEFAAOBjQAwgYkC
+gYEAqYeU5oNo/LtbT2JgvgWYCGiT3Xv3nLdfHUVJnT5Htr+TplGSSR6EeZBvqDzA
+ZoT+buBtuNDe/mDP/CwiTtOsf3xFLQ+WvK85oBYAyayGXLlCRdCydLzFOS/8AFr6
+H+yFeQ++acz38NNelCF20xt564BhzTuLxJ9qvJURfFXG9tECAwEAAaCBrTCBqgYJ
+KoZIhvcNAQkOMYGcMIGZMFQGA1UdEQRNMEuCD3dlYi5leGFtcGxlLmNvbYINKi5l
+eGFtcGxlLmNvbYcECgAAAYYUc3BpZmZlOi8vZXhhbXBsZS93ZWKBDWFAZXhhbXBs
+ZS5jb20wEgYDVR0TAQH/BAgwBgEB/wIBADAOBgNVHQ8BAf8EBAMCAoQwHQYDVR0l
+BBYwFAYIKwYBBQUHAwEGCCsGAQUFBwMCMA0GCSqGSIb3DQEBCwUAA4GBAGv9VRrD
+1F1hWfEZfN25r0EnGjtC9s6wuWM6Qee6BQJnr4EkYPNiB8M8VwVljamgVTw1jeAD
+loBWphQMbX9YgaMGKgyv0XtmGGMo7CRZOogiNlVRFp6i+qf1mfVoKmXDeetjuq0s
+J8pUzRJ1Ya+GxElHyalpS8LRxCLmoeE0PIsB
+-----END CERTIFICATE REQUEST-----
+";
+
+    const EC_CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBbjCCARMCFCFVwXSfW5/0jqO0X9DdWkgav8c4MAoGCCqGSM49BAMCMDkxCzAJ
+BgNVBAYTAk5MMRAwDgYDVQQKDAdFeGFtcGxlMRgwFgYDVQQDDA93ZWIuZXhhbXBs
+ZS5jb20wHhcNMjYxMTIwMTIwNzA1WhcNMjYxMTMwMTIwNzA1WjA5MQswCQYDVQQG
+EwJOTDEQMA4GA1UECgwHRXhhbXBsZTEYMBYGA1UEAwwPd2ViLmV4YW1wbGUuY29t
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEv1BiJ09YKI1CUGdS5AX34QxdKNc0
++g61VaLYyuuCnr1r9X6U7tKYght7D59iiKtqnbloQLhwVXigprd7h/rcwTAKBggq
+hkjOPQQDAgNJADBGAiEAm9vwyojbmFZsYr2rVhqRzOWNy+O/MUSxzuhyYQ/rJ74C
+IQDhieAfxbXddBgmrxZpCR+wNT6skSNE5Rp3Q+D702U3yQ==
+-----END CERTIFICATE-----
+";
+
+    const MODULUS: &str = "119047744711847878226694188562716588149604815111460555490209766611979077734621434126966521970064970533578186771024727878325499573458892295956392266995387933216900536765467396225610340533725313627705828436292571831574357832806015705700328508877792498213110234652135404020929433506965509423768817282966620665553";
+
+    #[test]
+    fn a_certificate_has_the_fields_of_go() {
+        // Sheet 04, section 12, names and kinds of the fields.
+        let decoded = decode(CERTIFICATE).unwrap();
+        for (field, expected) in [
+            ("PublicKey", json!({"N": MODULUS, "E": 65537})),
+            ("PublicKeyAlgorithm", json!(1)),
+            ("SignatureAlgorithm", json!(4)),
+            ("Version", json!(3)),
+            ("SerialNumber", json!(4660.0)),
+            ("NotBefore", json!("2026-11-20T12:07:05Z")),
+            ("NotAfter", json!("2036-11-17T12:07:05Z")),
+            ("KeyUsage", json!(0b10_0001)),
+            ("ExtKeyUsage", json!([1, 2])),
+            ("BasicConstraintsValid", json!(true)),
+            ("IsCA", json!(true)),
+            ("MaxPathLen", json!(0)),
+            ("MaxPathLenZero", json!(true)),
+            ("DNSNames", json!(["web.example.com", "*.example.com"])),
+            ("EmailAddresses", json!(["a@example.com"])),
+            ("IPAddresses", json!(["10.0.0.1"])),
+            ("SubjectKeyId", json!("u091fMx4dEP9IyMKL38mxcDcMr0=")),
+            ("Policies", json!(null)),
+        ] {
+            assert_eq!(decoded.get(field), Some(&expected), "{field}");
+        }
+        let subject = &decoded["Subject"];
+        assert_eq!(subject["CommonName"], "web.example.com");
+        assert_eq!(subject["Country"], json!(["NL"]));
+        assert_eq!(subject["Locality"], Value::Null);
+        assert_eq!(
+            subject["Names"][1],
+            json!({"Type": [2, 5, 4, 10], "Value": "Example"})
+        );
+        assert_eq!(decoded["URIs"][0]["Scheme"], "spiffe");
+        assert_eq!(decoded["URIs"][0]["Host"], "example");
+        assert_eq!(decoded["URIs"][0]["Path"], "/web");
+        // Every field of the sheet's list, and no other.
+        assert_eq!(decoded.as_object().unwrap().len(), 52);
+    }
+
+    #[test]
+    fn a_request_has_the_fields_of_go() {
+        let decoded = decode(REQUEST).unwrap();
+        assert_eq!(decoded["PublicKey"]["N"], MODULUS);
+        assert_eq!(decoded["Version"], 0);
+        assert_eq!(
+            decoded["DNSNames"],
+            json!(["web.example.com", "*.example.com"])
+        );
+        assert_eq!(decoded["Subject"]["Organization"], json!(["Example"]));
+        assert_eq!(decoded.as_object().unwrap().len(), 17);
+    }
+
+    #[test]
+    fn other_keys_and_other_bytes_are_refused() {
+        // Sheet 04, section 12.
+        assert_eq!(
+            decode(EC_CERTIFICATE),
+            Err("certificate should use rsa algorithm".into())
+        );
+        assert_eq!(decode("x"), Err("failed to decode PEM block".into()));
+        // Cut or changed at any place, the certificate is an error or a value.
+        let (_, bytes) = first_pem_block(CERTIFICATE).unwrap();
+        for end in 0..bytes.len() {
+            assert!(certificate(&bytes[..end]).is_none(), "{end}");
+            let mut changed = bytes.clone();
+            changed[end] ^= 0xff;
+            let _no_panic = certificate(&changed).map(with_public_key);
+            let _no_panic = request(&changed).map(with_public_key);
+        }
+    }
+}
