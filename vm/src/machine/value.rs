@@ -1004,7 +1004,10 @@ impl Machine {
     ) -> Flow {
         let value = self.get(source);
         let view = setting.view(world);
-        if !holds_int(&view, value) {
+        let Some(as_it_is) = is_stored_form(&view, value, &mut self.fuel) else {
+            return Flow::End(Ending::OutOfFuel);
+        };
+        if as_it_is {
             return self.set(register, value);
         }
         let copy = view.to_value(value);
@@ -1147,15 +1150,25 @@ fn push_constant(
     Ok(())
 }
 
-/// Whether any number in a value is an int.
-fn holds_int(view: &View<'_>, value: NodeId) -> bool {
+/// Steps that copying one value takes.
+const STEPS_PER_COPY: u64 = 8;
+
+/// Whether a value is as the context stores values: no int and no result of `items()`
+/// in it. `None` when there is not enough fuel to copy it; values may share members,
+/// so what looks small can be very large.
+fn is_stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<bool> {
+    let mut stored = true;
     let mut open = vec![value];
     while let Some(value) = open.pop() {
+        *fuel = fuel.checked_sub(STEPS_PER_COPY)?;
         match view.kind(value) {
-            Some(Kind::Int) => return true,
-            Some(Kind::List | Kind::Map) => open.extend(view.children(value)),
+            Some(Kind::Int) => stored = false,
+            Some(Kind::List | Kind::Map) => {
+                stored &= !view.is_entries(value);
+                open.extend(view.children(value));
+            }
             _ => {}
         }
     }
-    false
+    Some(stored)
 }
