@@ -9,7 +9,7 @@ use super::context;
 use super::emitter::Emitter;
 use super::pattern::{self, Subject};
 use super::reference;
-use super::template::unescape;
+use super::template::unescape_keys;
 use crate::ir::{Block, Instruction, Label, Register};
 use crate::policy::condition::{AnyAll, Conditions};
 
@@ -296,7 +296,7 @@ impl Emitter<'_, '_> {
                 self.fail(&error, failed);
             }
             Ok(resolved) => {
-                let resolved = unescape_static(&resolved);
+                let resolved = unescape_keys(&resolved);
                 let mismatch = self.block.label();
                 let over = self.block.label();
                 // Without a subject there is no answer, but variables are substituted first.
@@ -335,7 +335,7 @@ impl Emitter<'_, '_> {
                 self.fail(&error, failed);
                 return Ok(());
             }
-            Ok(resolved) => crate::lower::floats_only(&unescape_static(&resolved)),
+            Ok(resolved) => crate::lower::floats_only(&unescape_keys(&resolved)),
         };
         let over = self.block.label();
         let passed = self.block.label();
@@ -359,40 +359,5 @@ impl Emitter<'_, '_> {
         self.block.jump(over);
         self.block.place(over);
         Ok(())
-    }
-}
-
-/// Escapes of texts without variables are undone here; the others are when they are
-/// substituted.
-pub fn unescape_static(tree: &Tree) -> Tree {
-    match &tree.value {
-        TreeValue::String(text) if super::template::has_variable(text) => tree.clone(),
-        // Such a map is computed as a whole.
-        TreeValue::Map(members)
-            if members
-                .iter()
-                .any(|member| super::template::has_variable(&member.key)) =>
-        {
-            tree.clone()
-        }
-        TreeValue::List(items) => Tree::new(
-            TreeValue::List(items.iter().map(unescape_static).collect()),
-            tree.span,
-        ),
-        TreeValue::Map(members) => {
-            let members = members
-                .iter()
-                .map(|member| {
-                    let mut member = member.clone();
-                    if !super::template::has_variable(&member.key) {
-                        member.key = super::variable::unescape_variables(&member.key).into();
-                    }
-                    member.value = unescape_static(&member.value);
-                    member
-                })
-                .collect();
-            Tree::new(TreeValue::Map(members), tree.span)
-        }
-        _ => unescape(tree),
     }
 }

@@ -50,6 +50,29 @@ pub fn unescape(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
+/// Every `\{{` in a key made `{{`, but in maps that are computed as a whole. Texts keep
+/// their escapes until they become leaves, so that nobody takes them for variables.
+pub fn unescape_keys(tree: &Tree) -> Tree {
+    let value = match &tree.value {
+        TreeValue::Map(members) if members.iter().any(|member| has_variable(&member.key)) => {
+            return tree.clone();
+        }
+        TreeValue::Map(members) => TreeValue::Map(
+            members
+                .iter()
+                .map(|member| Member {
+                    key: variable::unescape_variables(&member.key).into(),
+                    key_span: member.key_span,
+                    value: unescape_keys(&member.value),
+                })
+                .collect(),
+        ),
+        TreeValue::List(items) => TreeValue::List(items.iter().map(unescape_keys).collect()),
+        other => other.clone(),
+    };
+    Tree::new(value, tree.span)
+}
+
 impl Emitter<'_, '_> {
     /// Lowers a document: references first, then variables.
     pub fn document(&mut self, tree: &Tree, on_error: Label) -> Register {
@@ -213,11 +236,8 @@ impl Emitter<'_, '_> {
     fn variable(&mut self, name: &VariableText, path: &str, on_error: Label) -> Register {
         match name {
             VariableText::Plain(expression) => {
-                let expression = if expression == "@" {
-                    "request.object"
-                } else {
-                    expression
-                };
+                let own_path = (expression == "@").then(|| own_path(path));
+                let expression = own_path.as_ref().unwrap_or(expression);
                 let failed = self.unresolved(expression, path, on_error);
                 self.query(expression, failed)
             }
@@ -263,51 +283,54 @@ impl VariableText {
 }
 
 /// Cuts a text into its outermost variables and what stands between them.
+///
+/// The variables that the first pass of the substitution finds are those of `scan`; what
+/// stands between two of them is searched again, as the next pass does.
 fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((start, end, name)) = next_variable(rest) {
-        if start > 0 {
-            pieces.push(Piece::Text(rest[..start].to_owned()));
+    let mut behind = 0;
+    for span in variable::scan(text) {
+        if span.start < behind {
+            // It lies inside the variable before.
+            continue;
         }
+        let (start, end, name) = grow(text, &span, behind);
+        push_text(&text[behind..start], behind > 0, &mut pieces);
         pieces.push(Piece::Variable { name });
-        rest = &rest[end..];
+        behind = end;
     }
-    if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.to_owned()));
-    }
+    push_text(&text[behind..], behind > 0, &mut pieces);
     pieces
 }
 
-/// The first outermost variable of a text: the innermost ones are found by the
-/// grammar; one grows outwards while putting something else in its place makes a
-/// larger one around it.
-fn next_variable(text: &str) -> Option<(usize, usize, VariableText)> {
-    let span: VariableSpan = variable::scan(text).into_iter().next()?;
+fn push_text(text: &str, follows: bool, out: &mut Vec<Piece>) {
+    if follows && has_variable(text) {
+        out.extend(pieces(text));
+    } else if !text.is_empty() {
+        out.push(Piece::Text(text.to_owned()));
+    }
+}
+
+/// A variable with everything that its place makes part of one: an innermost variable
+/// grows outwards while putting something else in its place makes a larger one around it.
+fn grow(text: &str, span: &VariableSpan, behind: usize) -> (usize, usize, VariableText) {
     let (mut start, mut end) = (span.start, span.end);
     let mut nested = false;
-    loop {
-        let opens = text[..start]
-            .rfind("{{")
-            .filter(|&at| !text[..at].ends_with('\\'));
-        let Some(opens) = opens else { break };
-        // Everything between here and the brace must be able to stand in a variable
-        // once the inner ones are gone.
-        let Some(closes) = closing(text, opens) else {
-            break;
-        };
-        if closes <= end {
+    while let Some(opens) = text[behind..start].rfind("{{").map(|at| behind + at) {
+        if text[..opens].ends_with('\\') {
             break;
         }
-        (start, end, nested) = (opens, closes, true);
+        match closing(text, opens) {
+            Some(closes) if closes > end => (start, end, nested) = (opens, closes, true),
+            _ => break,
+        }
     }
     let name = if nested {
-        let body = text.get(start + 2..end - 2).unwrap_or_default();
-        VariableText::Nested(body.to_owned())
+        VariableText::Nested(text.get(start + 2..end - 2).unwrap_or_default().to_owned())
     } else {
         VariableText::Plain(span.name(text).expression)
     };
-    Some((start, end, name))
+    (start, end, name)
 }
 
 /// The end of a variable that begins at `open` and has whole variables inside.
@@ -323,4 +346,28 @@ fn closing(text: &str, open: usize) -> Option<usize> {
         // Put something of the same length in the inner variable's place.
         masked.replace_range(inner.start..inner.end, &"x".repeat(inner.end - inner.start));
     }
+}
+
+/// What `{{@}}` stands for (sheet 03, section 4.6): the leaf's path without its first
+/// two parts, in the resource.
+fn own_path(path: &str) -> String {
+    let mut result = String::from("request.object");
+    let path = path.replace("\\/", "\u{0}");
+    for part in path.split('/').skip(1).skip(2) {
+        let part = part.replace('\u{0}', "/");
+        let mut characters = part.chars();
+        let starts = characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic() || matches!(first, '_' | '('));
+        let plain = starts
+            && characters.all(|rest| rest.is_ascii_alphanumeric() || matches!(rest, '_' | ')'));
+        if part.parse::<u32>().is_ok() {
+            result.push_str(&format!("[{part}]"));
+        } else if plain {
+            result.push_str(&format!(".{part}"));
+        } else {
+            result.push_str(&format!(".\"{part}\""));
+        }
+    }
+    result
 }

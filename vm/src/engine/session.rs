@@ -763,7 +763,7 @@ impl<'e> Evaluator<'e, '_> {
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
         if !view
             .children(list)
-            .all(|item| view.kind(item) == Some(Kind::String))
+            .all(|item| matches!(view.kind(item), Some(Kind::String | Kind::Null)))
         {
             return None;
         }
