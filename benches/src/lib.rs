@@ -3,3 +3,5 @@
 //! Nothing of this is needed to use kpvm.
 
 pub mod golden;
+pub mod interleave;
+pub mod workload;
