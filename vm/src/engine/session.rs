@@ -72,7 +72,8 @@ pub enum EvaluateError {
 ///
 /// Make one for each thread: sessions share nothing but the bundle.
 pub struct Session<'b> {
-    bundle: &'b Bundle<'b>,
+    /// Cut from the bundle once: that looks at every byte of the texts.
+    tables: Tables<'b>,
     limits: Limits,
     buffer: DocumentBuffer,
     machine: Machine,
@@ -97,11 +98,12 @@ impl<'b> Session<'b> {
 
     /// A session with limits of the host's choice.
     pub fn with_limits(bundle: &'b Bundle<'b>, limits: Limits) -> Self {
+        let tables = bundle.tables();
         Self {
-            bundle,
+            tables,
             limits,
             buffer: DocumentBuffer::new(),
-            machine: Machine::new(bundle.tables().paths.len()),
+            machine: Machine::new(tables.paths.len()),
             outcomes: Vec::new(),
             text: String::new(),
         }
@@ -133,7 +135,7 @@ impl<'b> Session<'b> {
 
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation {
-            tables: self.bundle.tables(),
+            tables: &self.tables,
             outcomes: &self.outcomes,
             text: &self.text,
         }
@@ -143,7 +145,7 @@ impl<'b> Session<'b> {
         self.buffer.clear();
         self.outcomes.clear();
         self.text.clear();
-        let tables = self.bundle.tables();
+        let tables = self.tables;
         let object = self.read(
             request.object.as_ref(),
             TextSource::Object,
@@ -758,7 +760,11 @@ fn subject_facts<'v>(view: &View<'v>, root: NodeId) -> Subject<'v> {
     let metadata = view.get_text(root, b"metadata");
     let text = |key: &[u8]| view.str(view.get_text(metadata, key));
     let name = text(b"name");
-    let matched_name = if name.is_empty() { text(b"generateName") } else { name };
+    let matched_name = if name.is_empty() {
+        text(b"generateName")
+    } else {
+        name
+    };
     let kind = view.str(view.get_text(root, b"kind"));
     Subject {
         root,
