@@ -340,6 +340,7 @@ impl<'e> Evaluator<'e, '_> {
     /// Sheet 01, section 7.1, over the rules that the index gives for the kind.
     fn evaluate_rules(&mut self, main: NodeId) {
         let mut subject = subject_facts(&self.view, main);
+        let namespace = self.policy_namespace(&subject);
         self.machine.change_subject();
         let mut policy_number = NONE;
         let mut policy_done = false;
@@ -371,7 +372,8 @@ impl<'e> Evaluator<'e, '_> {
             };
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
-                policy_done = !self.is_in_scope(policy);
+                policy_done = policy.flags & PolicyFlags::NAMESPACED != 0
+                    && namespace != Some(tables.text(policy.namespace));
             }
             if policy_done || is_dropped(rule, kind, tables) {
                 continue;
@@ -413,22 +415,17 @@ impl<'e> Evaluator<'e, '_> {
         self.mode == Mode::Decide && refused
     }
 
-    /// A namespaced policy looks at objects of its own namespace only (sheet 01,
-    /// section 5.7).
-    fn is_in_scope(&self, policy: &Policy) -> bool {
-        if policy.flags & PolicyFlags::NAMESPACED == 0 {
-            return true;
-        }
-        let namespace = self.tables.text(policy.namespace);
-        [self.objects.new, self.objects.old]
-            .into_iter()
-            .flatten()
-            .all(|object| {
-                let subject = subject_facts(&self.view, object);
-                subject.kind != "Namespace"
-                    && !subject.namespace.is_empty()
-                    && subject.namespace == namespace
-            })
+    /// The namespace whose policies look at the request: that of all its objects
+    /// (sheet 01, section 5.7).
+    fn policy_namespace<'s>(&self, main: &Subject<'s>) -> Option<&'s str> {
+        let is_namespaced =
+            |subject: &Subject<'_>| subject.kind != "Namespace" && !subject.namespace.is_empty();
+        let agrees =
+            |other: &Subject<'_>| is_namespaced(other) && other.namespace == main.namespace;
+        // Where there is a new object, it is the main one.
+        let other = self.objects.new.and(self.objects.old);
+        let others_agree = other.is_none_or(|old| agrees(&subject_facts(&self.view, old)));
+        (is_namespaced(main) && others_agree).then_some(main.namespace)
     }
 
     fn scene<'s>(&self, subject: &'s Subject<'s>, request: &'s RequestFacts<'s>) -> Scene<'s>
