@@ -192,7 +192,7 @@ impl Machine {
 /// Checks one entry; the pattern's values are all texts, so an existence anchor can
 /// only hold for a missing key.
 fn test_entry(entry: &Entry<'_>, value: NodeId, scene: &Scene<'_>) -> Outcome {
-    let leaf_holds = || leaf::holds(entry.record.leaf.get(), value, *scene);
+    let leaf_holds = || leaf::holds(entry.record.leaf.get(), value, scene);
     let (holds, kind) = match entry.anchor {
         Anchor::None if entry.record.star != 0 => (!is_null(&scene.view, value), ErrorKind::Plain),
         Anchor::None | Anchor::AddIfNotPresent => (leaf_holds(), ErrorKind::Plain),
