@@ -74,7 +74,8 @@ pub enum EvaluateError {
 ///
 /// Make one for each thread: sessions share nothing but the bundle.
 pub struct Session<'b> {
-    bundle: &'b Bundle<'b>,
+    /// Cut from the bundle once: that looks at every byte of the texts.
+    tables: Tables<'b>,
     limits: Limits,
     buffer: DocumentBuffer,
     machine: Machine,
@@ -104,11 +105,12 @@ impl<'b> Session<'b> {
 
     /// A session with limits of the host's choice.
     pub fn with_limits(bundle: &'b Bundle<'b>, limits: Limits) -> Self {
+        let tables = bundle.tables();
         Self {
-            bundle,
+            tables,
             limits,
             buffer: DocumentBuffer::new(),
-            machine: Machine::new(&bundle.tables()),
+            machine: Machine::new(&tables),
             outcomes: Vec::new(),
             properties: Vec::new(),
             names: String::new(),
@@ -174,7 +176,7 @@ impl<'b> Session<'b> {
 
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation {
-            tables: self.bundle.tables(),
+            tables: &self.tables,
             outcomes: &self.outcomes,
             properties: &self.properties,
             text: &self.text,
@@ -194,7 +196,7 @@ impl<'b> Session<'b> {
         self.properties.clear();
         self.machine.begin_evaluation();
         self.push_well_known()?;
-        let tables = self.bundle.tables();
+        let tables = self.tables;
         let object = self.read(
             request.object.as_ref(),
             TextSource::Object,
@@ -539,6 +541,7 @@ impl<'e> Evaluator<'e, '_> {
     /// Sheet 01, section 7.1, over the rules that the index gives for the kind.
     fn evaluate_rules(&mut self, main: &Subject<'e>) {
         let mut subject = *main;
+        let namespace = self.policy_namespace();
         self.machine.change_subject();
         let mut policy_number = NONE;
         let mut policy_done = false;
@@ -570,7 +573,8 @@ impl<'e> Evaluator<'e, '_> {
             };
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
-                policy_done = !self.is_in_scope(policy);
+                policy_done = policy.flags & PolicyFlags::NAMESPACED != 0
+                    && namespace != Some(tables.text(policy.namespace));
             }
             if policy_done || is_dropped(rule, kind, tables) {
                 continue;
@@ -613,22 +617,19 @@ impl<'e> Evaluator<'e, '_> {
         self.mode == Mode::Decide && refused
     }
 
-    /// A namespaced policy looks at objects of its own namespace only (sheet 01,
-    /// section 5.7).
-    fn is_in_scope(&self, policy: &Policy) -> bool {
-        if policy.flags & PolicyFlags::NAMESPACED == 0 {
-            return true;
-        }
-        let namespace = self.tables.text(policy.namespace);
-        [self.new_names, self.old_names]
+    /// The namespace whose policies look at the request: that of all its objects
+    /// (sheet 01, section 5.7).
+    fn policy_namespace(&self) -> Option<&'e str> {
+        let mut objects = [self.new_names, self.old_names]
             .into_iter()
             .flatten()
-            .all(|object| {
-                let subject = object.subject(self.names);
-                subject.kind != "Namespace"
-                    && !subject.namespace.is_empty()
-                    && subject.namespace == namespace
-            })
+            .map(|object| object.subject(self.names));
+        let first = objects.next()?;
+        let is_namespaced =
+            |subject: &Subject<'_>| subject.kind != "Namespace" && !subject.namespace.is_empty();
+        let agree = is_namespaced(&first)
+            && objects.all(|other| is_namespaced(&other) && other.namespace == first.namespace);
+        agree.then_some(first.namespace)
     }
 
     fn setting<'s>(

@@ -425,7 +425,7 @@ impl Machine {
             // What a check fails with; `None` when it holds.
             let failure = match op {
                 Op::LoadPath => {
-                    self.frame.registers[usize::from(a)] = self.load_path(c, scene);
+                    self.frame.registers[usize::from(a)] = self.load_path(c, &scene);
                     continue;
                 }
                 Op::LoadField => {
@@ -454,7 +454,7 @@ impl Machine {
                 }
                 Op::RequirePresent => is_null(view, value).then_some(ErrorKind::Plain),
                 Op::RequireLength => (view.len(value) < c as usize).then_some(ErrorKind::Plain),
-                Op::TestLeaf => (!leaf::holds(c, value, scene)).then_some(ErrorKind::Plain),
+                Op::TestLeaf => (!leaf::holds(c, value, &scene)).then_some(ErrorKind::Plain),
                 Op::FailEmptyPattern | Op::FailExistence | Op::FailExistencePattern => {
                     Some(ErrorKind::Plain)
                 }
@@ -597,7 +597,7 @@ impl Machine {
                 | Op::MatchClusterRoles
                 | Op::MatchSubjects
                 | Op::JumpIfNoUser => {
-                    if !matching::holds(op, b, c, scene) {
+                    if !matching::holds(op, b, c, &scene) {
                         position = target;
                     }
                     continue;
@@ -660,16 +660,18 @@ impl Machine {
     }
 
     /// The value at a static path, found once for each subject.
-    fn load_path(&mut self, path: u32, scene: Scene<'_>) -> NodeId {
-        let (Some(&cached), Some(entry)) = (
-            self.paths.get(path as usize),
-            scene.tables.paths.get(path as usize),
-        ) else {
+    #[inline]
+    fn load_path(&mut self, path: u32, scene: &Scene<'_>) -> NodeId {
+        match self.paths.get(path as usize) {
+            Some(cached) if cached.stamp == self.stamp => cached.node,
+            _ => self.find_path(path, scene),
+        }
+    }
+
+    fn find_path(&mut self, path: u32, scene: &Scene<'_>) -> NodeId {
+        let Some(entry) = scene.tables.paths.get(path as usize) else {
             return NodeId::MISSING;
         };
-        if cached.stamp == self.stamp {
-            return cached.node;
-        }
         // INVARIANT: parents have smaller numbers and the verifier bounds the depth.
         let parent = match entry.parent.get() {
             NONE => scene.subject.root,

@@ -202,7 +202,7 @@ impl Machine {
 /// only hold for a missing key.
 fn test_entry(entry: &Entry<'_>, value: NodeId, scene: &Scene<'_>) -> Outcome {
     let leaf_holds = || match entry.computed {
-        None => leaf::holds(entry.record.leaf.get(), value, *scene),
+        None => leaf::holds(entry.record.leaf.get(), value, scene),
         Some(pattern) => {
             let matcher = super::dynamic::Matcher {
                 view: scene.view,
