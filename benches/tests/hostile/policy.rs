@@ -102,18 +102,37 @@ fn fields_and_keys() {
     ]);
 }
 
-/// Row 17: Kyverno accepts a policy without rules; we say so.
+/// The codes of the warnings about a policy.
+fn warnings(policy: String) -> Vec<&'static str> {
+    let mut sources = Sources::new();
+    sources.add("policy.yaml", policy);
+    let compilation = compile(&sources, &Options::default());
+    let warnings = compilation.diagnostics.iter();
+    warnings.map(|warning| warning.code).collect()
+}
+
+/// Rows 17 and 21: what Kyverno accepts although it checks nothing, or less than written.
 #[test]
-fn a_policy_without_rules_gives_a_warning() {
+fn what_checks_less_than_it_seems_gives_a_warning() {
     for spec in ["  rules: []\n", "  rules: null\n", "  background: true\n"] {
-        let mut sources = Sources::new();
-        sources.add("policy.yaml", with_spec(spec));
-        let compilation = compile(&sources, &Options::default());
-        let codes = compilation.diagnostics.iter().map(|one| one.code);
-        assert!(
-            codes.clone().any(|code| code == "no-rules"),
-            "{:?}",
-            codes.collect::<Vec<_>>()
+        assert_eq!(warnings(with_spec(spec)), ["no-rules"], "row 17: {spec}");
+    }
+    let rows: [(&str, &[&str]); 6] = [
+        ("{spec: {list: [{a: '?'}, {a: bad}]}}", &["ignored-item"]),
+        (
+            "{spec: {list: [a, b, c]}}",
+            &["ignored-item", "ignored-item"],
+        ),
+        ("{spec: {list: [{a: [b, c]}]}}", &["ignored-item"]),
+        ("{spec: {list: [[a, [b]]]}}", &["ignored-item"]),
+        ("{spec: {list: [[a], [b]]}}", &[]),
+        ("{spec: {'^(list)': [{a: '?'}, {a: b}]}}", &[]),
+    ];
+    for (pattern, expected) in rows {
+        assert_eq!(
+            warnings(policy_with_pattern(pattern)),
+            expected,
+            "row 21: {pattern}"
         );
     }
 }
