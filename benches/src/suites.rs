@@ -529,11 +529,11 @@ fn set_namespace(tree: &mut Tree, namespace: &str) {
         members.push(member("metadata", TreeValue::Map(Vec::new())));
     }
     for outer in members {
-        if &*outer.key == "metadata" {
-            if let TreeValue::Map(metadata) = &mut outer.value.value {
-                metadata.retain(|member| &*member.key != "namespace");
-                metadata.push(member("namespace", TreeValue::String(namespace.into())));
-            }
+        if &*outer.key == "metadata"
+            && let TreeValue::Map(metadata) = &mut outer.value.value
+        {
+            metadata.retain(|member| &*member.key != "namespace");
+            metadata.push(member("namespace", TreeValue::String(namespace.into())));
         }
     }
 }
