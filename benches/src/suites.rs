@@ -685,6 +685,7 @@ fn evaluate_one(
         }),
         namespace_labels: &labels,
         numbers: Numbers::Float,
+        ..Request::default()
     };
     let evaluation = session
         .evaluate(&request)

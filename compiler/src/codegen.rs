@@ -25,8 +25,8 @@ pub enum CodegenError {
     /// Loops nested too deep.
     #[error("the rule nests lists deeper than {MAX_LOOP_DEPTH}")]
     Loops,
-    /// Anchors nested too deep.
-    #[error("the rule nests anchors deeper than 255")]
+    /// Anchors or expressions nested too deep.
+    #[error("the rule nests anchors or expressions deeper than 255")]
     Folds,
 }
 
@@ -44,6 +44,8 @@ pub fn generate(
         return Err(CodegenError::Loops);
     }
     let folds = u8::try_from(block.fold_slots()).map_err(|_| CodegenError::Folds)?;
+    let lists = u8::try_from(block.list_accumulators()).map_err(|_| CodegenError::Folds)?;
+    let accumulators = u8::try_from(block.text_accumulators()).map_err(|_| CodegenError::Folds)?;
     let positions = label_positions(block);
     let registers = allocate_registers(&instructions)?;
     let start = bundle.code.len();
@@ -72,6 +74,8 @@ pub fn generate(
         registers: U16::new(count),
         loops: block.loop_slots() as u8,
         folds,
+        lists,
+        accumulators,
     });
     Ok(bundle.blocks.len() as u32 - 1)
 }

@@ -189,6 +189,8 @@ pub struct Block {
     labels: u32,
     loops: Slots,
     folds: Slots,
+    lists: Slots,
+    accumulators: Slots,
 }
 
 /// Slots that are given out and taken back like a stack.
@@ -245,6 +247,36 @@ impl Block {
     /// Gives back the fold slot taken last.
     pub fn leave_fold(&mut self) {
         self.folds.used -= 1;
+    }
+
+    /// Takes the next free list accumulator.
+    pub fn enter_list(&mut self) -> u32 {
+        self.lists.take()
+    }
+
+    /// Gives back the list accumulator taken last.
+    pub fn leave_list(&mut self) {
+        self.lists.used -= 1;
+    }
+
+    /// Takes the next free text accumulator.
+    pub fn enter_accumulator(&mut self) -> u32 {
+        self.accumulators.take()
+    }
+
+    /// Gives back the text accumulator taken last.
+    pub fn leave_accumulator(&mut self) {
+        self.accumulators.used -= 1;
+    }
+
+    /// Most list accumulators in use at a time.
+    pub fn list_accumulators(&self) -> u32 {
+        self.lists.most
+    }
+
+    /// Most text accumulators in use at a time.
+    pub fn text_accumulators(&self) -> u32 {
+        self.accumulators.most
     }
 
     /// Most loop slots in use at a time.

@@ -3,35 +3,42 @@
 use std::collections::HashMap;
 
 use kpvm::limits::Limits;
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags};
 use zerocopy::little_endian::U32;
 
-use crate::codegen;
+use crate::codegen::{self, CodegenError};
 use crate::diagnostic::Diagnostic;
+use crate::frontend::condition::Messages;
+use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::foreach::{Loaders, unescape_static};
 use crate::frontend::leaf::Leaves;
-use crate::frontend::{matching, pattern, reference, variable};
-use crate::ir::{Block, Instruction};
+use crate::frontend::pattern::Subject;
+use crate::frontend::template::has_variable;
+use crate::frontend::{context, matching, pattern, reference, variable};
+use crate::ir::{Block, Instruction, Label};
 use crate::optimise::optimise;
 use crate::policy::autogen;
 use crate::policy::condition::Conditions;
 use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{
-    ApplyRules, FailureActionOverride, Filter, Policy, PolicyKind, Rule, Validate,
+    ApplyRules, FailureActionOverride, Filter, Policy, PolicyKind, Rule, Spanned, Validate,
 };
-use crate::source::{Location, Sources};
+use crate::source::{Location, SourceId, Sources};
 
 /// The bundle under construction, with everything that gives equal entries equal numbers.
 pub struct Pools<'b> {
     /// The bundle.
     pub bundle: &'b mut BundleBuilder,
-    /// The leaf predicates.
-    pub leaves: &'b mut Leaves,
     /// The limits of the compiler.
     pub limits: &'b Limits,
+    /// Numbers of constants, for [`Pools::constant`].
+    pub(crate) constants: &'b mut HashMap<String, u32>,
+    sources: &'b Sources,
+    leaves: &'b mut Leaves,
     paths: &'b mut HashMap<(u32, SymbolId), u32>,
     texts: &'b mut HashMap<String, u32>,
 }
@@ -58,6 +65,47 @@ impl Pools<'_> {
         let number = self.bundle.texts.len() as u32 - 1;
         self.texts.insert(text.to_owned(), number);
         number
+    }
+
+    /// The number of the predicate for a scalar pattern; `None` for maps and lists.
+    pub fn leaf(&mut self, pattern: &TreeValue) -> Option<u32> {
+        self.leaves.intern(pattern, self.bundle)
+    }
+
+    /// Optimises a block and writes it.
+    ///
+    /// # Errors
+    /// When the block needs more than a frame has.
+    pub fn generate(&mut self, mut block: Block) -> Result<u32, CodegenError> {
+        optimise(&mut block);
+        codegen::generate(&block, self.sources, self.bundle)
+    }
+
+    /// The block that computes a message with variables; `None` for one without.
+    pub fn message_block(
+        &mut self,
+        message: &Spanned<String>,
+        scope: &Scope,
+        source: SourceId,
+    ) -> Option<u32> {
+        if !has_variable(&message.value) {
+            return None;
+        }
+        let mut emitter = Emitter::new(source, scope.clone(), self);
+        let failed = emitter.block.label();
+        let document = Tree::new(
+            TreeValue::String(message.value.as_str().into()),
+            message.span,
+        );
+        let value = emitter.document(&document, failed);
+        emitter
+            .block
+            .push(Instruction::new(Op::ReturnValue).a(value.0));
+        emitter.flush_cold();
+        emitter.block.place(failed);
+        emitter.block.push(Instruction::new(Op::ReturnFailed));
+        let block = emitter.block;
+        self.generate(block).ok()
     }
 }
 
@@ -100,6 +148,7 @@ pub struct Lowerer {
     leaves: Leaves,
     paths: HashMap<(u32, SymbolId), u32>,
     texts: HashMap<String, u32>,
+    constants: HashMap<String, u32>,
 }
 
 /// A rule as it goes into the bundle: with the kinds under which the index lists it.
@@ -139,7 +188,7 @@ impl Lowerer {
             }
         }
         let rules = Range::new(first, self.bundle.rules.len() - first);
-        let overrides = self.action_overrides(&policy.failure_action_overrides, limits);
+        let overrides = self.action_overrides(&policy.failure_action_overrides, sources, limits);
         let namespace = match policy.kind {
             PolicyKind::ClusterPolicy => "",
             PolicyKind::Policy => policy
@@ -158,11 +207,13 @@ impl Lowerer {
         self.bundle.policies.push(entry);
     }
 
-    fn pools<'b>(&'b mut self, limits: &'b Limits) -> Pools<'b> {
+    fn pools<'b>(&'b mut self, sources: &'b Sources, limits: &'b Limits) -> Pools<'b> {
         Pools {
             bundle: &mut self.bundle,
-            leaves: &mut self.leaves,
             limits,
+            constants: &mut self.constants,
+            sources,
+            leaves: &mut self.leaves,
             paths: &mut self.paths,
             texts: &mut self.texts,
         }
@@ -181,36 +232,27 @@ impl Lowerer {
             return unsupported(rule_type(rule), rule.tree.span);
         };
         refuse_unsupported(rule, validate)?;
-        let (kind, mut body) = lower_body(policy, validate, &mut self.pools(limits))?;
-        let mut matching = matching::lower_matching(rule, &mut self.pools(limits));
-        optimise(&mut body);
-        optimise(&mut matching);
-        let too_big = |error: codegen::CodegenError| {
-            let location = Location {
-                source: policy.source,
-                span: rule.tree.span,
-            };
-            LowerError::Invalid(
-                Diagnostic::error("rule-too-big", error.to_string(), location)
-                    .hint("split the rule into several"),
-            )
-        };
-        let match_block =
-            codegen::generate(&matching, sources, &mut self.bundle).map_err(too_big)?;
-        let body_block = codegen::generate(&body, sources, &mut self.bundle).map_err(too_big)?;
-        let (message_kind, message) = lower_message(kind, validate);
+        let (first_slot, first_entry) = (self.bundle.slots.len(), self.bundle.entries.len());
+        let mut pools = self.pools(sources, limits);
+        let blocks = lower_blocks(policy, rule, validate, &mut pools)?;
+        let (slots, entries) = (pools.bundle.slots.len(), pools.bundle.entries.len());
         let entry = table::Rule {
             policy: U32::new(policy_number),
             name: self.bundle.text(&rule.name.value),
-            match_block: U32::new(match_block),
-            body_block: U32::new(body_block),
-            body: kind as u8,
+            match_block: U32::new(blocks.matching),
+            body_block: U32::new(blocks.body),
+            precondition_block: U32::new(blocks.preconditions),
+            message_block: U32::new(blocks.message),
+            properties_block: U32::new(blocks.properties),
+            slots: Range::new(first_slot, slots - first_slot),
+            entries: Range::new(first_entry, entries - first_entry),
+            body: blocks.kind as u8,
             flags: rule_flags(policy, validate, indexed.generated),
-            message_kind: message_kind as u8,
-            message: self.bundle.text(&message),
+            message_kind: blocks.message_kind as u8,
+            message: self.bundle.text(&blocks.message_text),
             kinds: self.index_kinds(&indexed.kinds),
             dropped_kinds: self.index_kinds(&indexed.dropped_kinds),
-            overrides: self.action_overrides(&validate.failure_action_overrides, limits),
+            overrides: self.action_overrides(&validate.failure_action_overrides, sources, limits),
             properties: self.properties(rule),
         };
         self.bundle.rules.push(entry);
@@ -238,7 +280,12 @@ impl Lowerer {
         Range::new(start, rule.report_properties.len())
     }
 
-    fn action_overrides(&mut self, overrides: &[FailureActionOverride], limits: &Limits) -> Range {
+    fn action_overrides(
+        &mut self,
+        overrides: &[FailureActionOverride],
+        sources: &Sources,
+        limits: &Limits,
+    ) -> Range {
         // An action that is none of the four spellings is passed over at evaluation.
         let valid = |entry: &&FailureActionOverride| {
             matches!(
@@ -250,7 +297,7 @@ impl Lowerer {
             .iter()
             .filter(valid)
             .map(|entry| {
-                let mut pools = self.pools(limits);
+                let mut pools = self.pools(sources, limits);
                 table::ActionOverride {
                     enforce: u8::from(is_enforce(&entry.action)),
                     namespaces: U32::new(
@@ -479,16 +526,11 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
     if rule.verify_images.is_some() {
         return unsupported("verifyImages", rule.tree.span);
     }
-    if let Some(entry) = rule.context.first() {
-        return unsupported("a context entry", entry.span);
-    }
     let parts = [
-        ("preconditions", &rule.preconditions),
         ("celPreconditions", &rule.cel_preconditions),
         ("validate.podSecurity", &validate.pod_security),
         ("validate.cel", &validate.cel),
         ("validate.manifests", &validate.manifests),
-        ("validate.foreach", &validate.foreach),
         ("validate.assert", &validate.assert),
     ];
     for (what, part) in parts {
@@ -496,53 +538,120 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
             return unsupported(what, part.span);
         }
     }
-    let texts = validate
-        .message
-        .iter()
-        .chain(rule.report_properties.iter().map(|(_, value)| value));
-    for text in texts {
-        if contains_variable(&text.value) {
-            return unsupported("a variable {{ }}", text.span);
-        }
-    }
     Ok(())
 }
 
-/// By the order in which Kyverno looks at the bodies: deny, pattern, anyPattern.
-fn lower_body(
+/// The blocks of a rule, with what else its record says of them.
+struct RuleBlocks {
+    matching: u32,
+    preconditions: u32,
+    body: u32,
+    kind: BodyKind,
+    message: u32,
+    message_kind: MessageKind,
+    message_text: String,
+    properties: u32,
+}
+
+fn lower_blocks(
     policy: &Policy,
+    rule: &Rule,
     validate: &Validate,
     pools: &mut Pools<'_>,
-) -> Result<(BodyKind, Block), LowerError> {
-    if let Some(deny) = &validate.deny {
-        return Ok((BodyKind::Deny, lower_deny(deny)?));
+) -> Result<RuleBlocks, LowerError> {
+    let at = |span: Span| Location {
+        source: policy.source,
+        span,
+    };
+    let too_big = |error: CodegenError| {
+        let diagnostic = Diagnostic::error("rule-too-big", error.to_string(), at(rule.tree.span));
+        LowerError::Invalid(diagnostic.hint("split the rule into several"))
+    };
+    let invalid = |message: String, span: Span| {
+        LowerError::Invalid(Diagnostic::error("invalid-rule", message, at(span)))
+    };
+    let matching = matching::lower_matching(rule, pools);
+    let matching = pools.generate(matching).map_err(too_big)?;
+    let mut scope = Scope::default();
+    scope.rewrites_delete = true;
+    if validate.foreach.is_some() {
+        // Entries of the rule may mention the element that is bound when they run.
+        for name in ["element", "elementIndex"] {
+            let slot = pools.slot(name);
+            scope.add_slot(name, slot);
+        }
     }
-    let (kind, body) = match (&validate.pattern, &validate.any_pattern) {
-        (Some(pattern), _) => (BodyKind::Pattern, pattern),
-        (None, Some(patterns)) => (BodyKind::AnyPattern, patterns),
-        (None, None) => {
-            return unsupported(
-                "a validate rule without pattern, anyPattern or deny",
-                validate.span,
-            );
+    let entries = context::lower_entries(&rule.context, policy.source, false, &mut scope, pools)
+        .map_err(|error| invalid(error.message, error.span))?;
+    let mut loaders = entries.loaders;
+    let preconditions = match &rule.preconditions {
+        None => NONE,
+        Some(tree) => {
+            let conditions =
+                Conditions::read(tree).map_err(|error| invalid(error.to_string(), error.span))?;
+            let block = lower_preconditions(&conditions, policy, &scope, pools);
+            pools.generate(block).map_err(too_big)?
         }
     };
-    if let Some(span) = find_variable(body) {
-        return unsupported("a variable {{ }}", span);
+    let (kind, body, scope) = lower_body(policy, rule, validate, scope, &mut loaders, pools)?;
+    let body = pools.generate(body).map_err(too_big)?;
+    for (entry, loader) in loaders {
+        let block = pools.generate(loader).map_err(too_big)?;
+        if let Some(record) = pools.bundle.entries.get_mut(entry as usize) {
+            record.block = U32::new(block);
+        }
     }
-    let resolved = match reference::resolve(body) {
-        Ok(resolved) => unescape(&resolved),
-        Err(error) => {
-            return Ok((kind, substitution_error(&error, pools)));
-        }
-    };
-    let lowered = match kind {
-        BodyKind::AnyPattern => lower_any_pattern(policy, validate, &resolved, pools),
-        BodyKind::Pattern | BodyKind::Deny => {
-            pattern::lower_pattern(&resolved, policy.source, pools)
-        }
-    };
-    let block = lowered.map_err(|error| {
+    let (message_kind, message_text, message) = lower_message(validate, policy, &scope, pools);
+    let properties = lower_properties(rule, policy, &scope, pools);
+    let properties = properties
+        .map_or(Ok(NONE), |block| pools.generate(block))
+        .map_err(too_big)?;
+    Ok(RuleBlocks {
+        matching,
+        preconditions,
+        body,
+        kind,
+        message,
+        message_kind,
+        message_text,
+        properties,
+    })
+}
+
+fn lower_preconditions(
+    conditions: &Conditions,
+    policy: &Policy,
+    scope: &Scope,
+    pools: &mut Pools<'_>,
+) -> Block {
+    let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
+    let (on_false, failed) = (emitter.block.label(), emitter.block.label());
+    let wrapped = emitter.wrapping("failed to evaluate preconditions: ", false, failed);
+    emitter.conditions(conditions, Messages::OfFalse, on_false, wrapped);
+    emitter.block.push(Instruction::new(Op::ReturnTrue));
+    emitter.block.place(on_false);
+    emitter.block.push(Instruction::new(Op::ReturnFalse));
+    end_failing(&mut emitter, failed);
+    emitter.block
+}
+
+/// Ends a block whose errors arrive at `failed`.
+fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
+    emitter.flush_cold();
+    emitter.block.place(failed);
+    emitter.block.push(Instruction::new(Op::ReturnFailed));
+}
+
+/// By the order in which Kyverno looks at the bodies: deny, pattern, anyPattern, foreach.
+fn lower_body(
+    policy: &Policy,
+    rule: &Rule,
+    validate: &Validate,
+    scope: Scope,
+    loaders: &mut Loaders,
+    pools: &mut Pools<'_>,
+) -> Result<(BodyKind, Block, Scope), LowerError> {
+    let too_deep = |error: pattern::PatternError| {
         let location = Location {
             source: policy.source,
             span: error.span,
@@ -552,27 +661,94 @@ fn lower_body(
             error.message,
             location,
         ))
-    })?;
-    Ok((kind, block))
+    };
+    let mut emitter = Emitter::new(policy.source, scope, pools);
+    if let Some(deny) = &validate.deny {
+        lower_deny(deny, policy, &mut emitter)?;
+        return Ok((BodyKind::Deny, emitter.block, emitter.scope));
+    }
+    let kind = match (&validate.pattern, &validate.any_pattern, &validate.foreach) {
+        (Some(pattern), _, _) => {
+            lower_pattern(pattern, &mut emitter).map_err(too_deep)?;
+            BodyKind::Pattern
+        }
+        (None, Some(patterns), _) => {
+            lower_any_pattern(patterns, validate, &mut emitter)?.map_err(too_deep)?;
+            BodyKind::AnyPattern
+        }
+        (None, None, Some(foreach)) => {
+            emitter.foreach_rule(foreach, loaders).map_err(|error| {
+                let location = Location {
+                    source: policy.source,
+                    span: error.span,
+                };
+                LowerError::Invalid(Diagnostic::error(
+                    "invalid-foreach",
+                    error.message,
+                    location,
+                ))
+            })?;
+            BodyKind::Foreach
+        }
+        (None, None, None) => {
+            return unsupported(
+                "a validate rule without pattern, anyPattern, deny or foreach",
+                rule.tree.span,
+            );
+        }
+    };
+    Ok((kind, emitter.block, emitter.scope))
 }
 
+fn lower_pattern(
+    pattern: &Tree,
+    emitter: &mut Emitter<'_, '_>,
+) -> Result<(), pattern::PatternError> {
+    let resolved = match reference::resolve(pattern) {
+        Ok(resolved) => unescape_static(&resolved),
+        Err(error) => {
+            substitution_error(&error, emitter);
+            return Ok(());
+        }
+    };
+    let (mismatch, failed) = (emitter.block.label(), emitter.block.label());
+    let wrapped = emitter.wrapping("variable substitution failed: ", false, failed);
+    pattern::lower_pattern(&resolved, Subject::Resource, emitter, mismatch, wrapped)?;
+    emitter.block.push(Instruction::new(Op::ReturnPass));
+    emitter.block.place(mismatch);
+    emitter.block.push(Instruction::new(Op::ReturnError));
+    end_failing(emitter, failed);
+    Ok(())
+}
+
+type Lowered = Result<(), pattern::PatternError>;
+
 fn lower_any_pattern(
-    policy: &Policy,
-    validate: &Validate,
     patterns: &Tree,
-    pools: &mut Pools<'_>,
-) -> Result<Block, pattern::PatternError> {
-    let floats = floats_only(patterns);
-    let go_kind = match &floats.value {
+    validate: &Validate,
+    emitter: &mut Emitter<'_, '_>,
+) -> Result<Lowered, LowerError> {
+    let resolved = match reference::resolve(patterns) {
+        Ok(resolved) => floats_only(&unescape_static(&resolved)),
+        Err(error) => {
+            substitution_error(&error, emitter);
+            return Ok(Ok(()));
+        }
+    };
+    let go_kind = match &resolved.value {
         TreeValue::List(items) if items.is_empty() => {
             // Kyverno passes an empty list with the raw message of the rule.
             let message = validate
                 .message
                 .as_ref()
                 .map_or("", |message| &message.value);
-            return Ok(fixed_text(0, message, pools));
+            fixed_text(0, message, emitter);
+            return Ok(Ok(()));
         }
-        TreeValue::List(items) => return pattern::lower_any_pattern(items, policy.source, pools),
+        TreeValue::List(items) => return Ok(lower_alternatives(items, emitter)),
+        TreeValue::String(text) if has_variable(text) => {
+            return unsupported("an anyPattern that is a variable as a whole", patterns.span);
+        }
         TreeValue::Map(_) => "object",
         TreeValue::String(_) => "string",
         TreeValue::Bool(_) => "bool",
@@ -581,28 +757,45 @@ fn lower_any_pattern(
     let error = format!(
         "failed to deserialize anyPattern, expected type array: json: cannot unmarshal {go_kind} into Go value of type []interface {{}}"
     );
-    Ok(fixed_error(&error, pools))
+    fixed_text(1, &error, emitter);
+    Ok(Ok(()))
+}
+
+fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_, '_>) -> Lowered {
+    let failed = emitter.block.label();
+    let wrapped = emitter.wrapping("variable substitution failed: ", false, failed);
+    let ends = |emitter: &mut Emitter<'_, '_>, index| {
+        emitter
+            .block
+            .push(Instruction::new(Op::ReturnAlternative).c(index));
+    };
+    pattern::lower_any_pattern(items, Subject::Resource, emitter, ends, wrapped)?;
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnAlternativesFailed));
+    end_failing(emitter, failed);
+    Ok(())
 }
 
 /// An error that comes before the question whether there is a resource to look at.
-fn substitution_error(error: &str, pools: &mut Pools<'_>) -> Block {
-    fixed_text(2, &format!("variable substitution failed: {error}"), pools)
+fn substitution_error(error: &str, emitter: &mut Emitter<'_, '_>) {
+    fixed_text(
+        2,
+        &format!("variable substitution failed: {error}"),
+        emitter,
+    );
 }
 
-fn fixed_error(text: &str, pools: &mut Pools<'_>) -> Block {
-    fixed_text(1, text, pools)
-}
-
-fn fixed_text(status: u32, text: &str, pools: &mut Pools<'_>) -> Block {
-    let mut block = Block::new();
-    let text = pools.text(text);
-    block.push(Instruction::new(Op::ReturnText).b(status).c(text));
-    block
+fn fixed_text(status: u32, text: &str, emitter: &mut Emitter<'_, '_>) {
+    let text = emitter.pools.text(text);
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnText).b(status).c(text));
 }
 
 /// anyPattern goes through JSON once more, which makes every number a float64
 /// (sheet 02, section 1).
-fn floats_only(tree: &Tree) -> Tree {
+pub(crate) fn floats_only(tree: &Tree) -> Tree {
     let value = match &tree.value {
         TreeValue::Int(number) => TreeValue::Float(*number as f64),
         TreeValue::List(items) => TreeValue::List(items.iter().map(floats_only).collect()),
@@ -618,95 +811,98 @@ fn floats_only(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
-fn contains_variable(text: &str) -> bool {
-    !variable::scan(text).is_empty()
-}
-
-/// Every `\{{` made `{{`, as the substitution of variables leaves it.
-fn unescape(tree: &Tree) -> Tree {
-    let text = |text: &str| {
-        variable::unescape_variables(text)
-            .into_owned()
-            .into_boxed_str()
-    };
-    let value = match &tree.value {
-        TreeValue::String(value) => TreeValue::String(text(value)),
-        TreeValue::List(items) => TreeValue::List(items.iter().map(unescape).collect()),
-        TreeValue::Map(members) => TreeValue::Map(
-            members
-                .iter()
-                .map(|member| Member {
-                    key: text(&member.key),
-                    key_span: member.key_span,
-                    value: unescape(&member.value),
-                })
-                .collect(),
-        ),
-        other => other.clone(),
-    };
-    Tree::new(value, tree.span)
-}
-
-fn find_variable(tree: &Tree) -> Option<Span> {
-    match &tree.value {
-        TreeValue::String(text) => contains_variable(text).then_some(tree.span),
-        TreeValue::List(items) => items.iter().find_map(find_variable),
-        TreeValue::Map(members) => members.iter().find_map(|member| {
-            contains_variable(&member.key)
-                .then_some(member.key_span)
-                .or_else(|| find_variable(&member.value))
-        }),
-        TreeValue::Null | TreeValue::Bool(_) | TreeValue::Int(_) | TreeValue::Float(_) => None,
-    }
-}
-
 /// Without conditions a deny rule always fails; `any: []` never does (sheet 01, case 33).
-fn lower_deny(deny: &Tree) -> Result<Block, LowerError> {
-    let conditions = deny
+fn lower_deny(
+    deny: &Tree,
+    policy: &Policy,
+    emitter: &mut Emitter<'_, '_>,
+) -> Result<(), LowerError> {
+    let conditions = match deny
         .get("conditions")
-        .filter(|conditions| !conditions.is_null());
-    let holds = match conditions {
-        None => true,
-        Some(tree) => match Conditions::read(tree) {
-            Ok(Conditions::List(list)) if list.is_empty() => true,
-            Ok(Conditions::AnyAll(block)) if block.all.as_ref().is_none_or(Vec::is_empty) => {
-                match &block.any {
-                    None => true,
-                    Some(any) if any.is_empty() => false,
-                    Some(_) => return unsupported("validate.deny.conditions", tree.span),
-                }
-            }
-            _ => return unsupported("validate.deny.conditions", tree.span),
-        },
+        .filter(|conditions| !conditions.is_null())
+    {
+        None => Conditions::List(Vec::new()),
+        Some(tree) => Conditions::read(tree).map_err(|error| {
+            let location = Location {
+                source: policy.source,
+                span: error.span,
+            };
+            LowerError::Invalid(Diagnostic::error(
+                "invalid-conditions",
+                error.to_string(),
+                location,
+            ))
+        })?,
     };
-    let mut block = Block::new();
-    block.push(Instruction::new(if holds {
-        Op::ReturnDeny
-    } else {
-        Op::ReturnPass
-    }));
-    Ok(block)
+    let (passes, failed) = (emitter.block.label(), emitter.block.label());
+    let wrapped = emitter.wrapping("failed to check deny conditions: ", false, failed);
+    emitter.conditions(&conditions, Messages::OfTrue, passes, wrapped);
+    emitter.block.push(Instruction::new(Op::ReturnDeny));
+    emitter.block.place(passes);
+    emitter.block.push(Instruction::new(Op::ReturnPass));
+    end_failing(emitter, failed);
+    Ok(())
 }
 
-/// The message as the outcome needs it (sheet 02, section 12; sheet 01, section 8.1).
-fn lower_message(kind: BodyKind, validate: &Validate) -> (MessageKind, String) {
+/// The message as the outcome needs it (sheet 02, section 12; sheet 01, section 8.1):
+/// what it is, its text, and the block that computes it.
+fn lower_message(
+    validate: &Validate,
+    policy: &Policy,
+    scope: &Scope,
+    pools: &mut Pools<'_>,
+) -> (MessageKind, String, u32) {
     let Some(message) = validate
         .message
         .as_ref()
         .filter(|message| !message.value.is_empty())
     else {
-        return (MessageKind::Absent, String::new());
+        return (MessageKind::Absent, String::new(), NONE);
     };
     let document = Tree::new(
         TreeValue::String(message.value.as_str().into()),
         message.span,
     );
     let Ok(text) = reference::resolve_text(&message.value, &document) else {
-        return (MessageKind::Unresolvable, String::new());
+        return (MessageKind::Unresolvable, String::new(), NONE);
     };
-    let mut text = variable::unescape_variables(&text).into_owned();
-    if kind != BodyKind::Deny && !text.ends_with('.') {
-        text.push('.');
+    if let Some(block) = pools.message_block(message, &scope.for_message(), policy.source) {
+        return (MessageKind::Computed, String::new(), block);
     }
-    (MessageKind::Text, text)
+    (
+        MessageKind::Text,
+        variable::unescape_variables(&text).into_owned(),
+        NONE,
+    )
+}
+
+fn lower_properties(
+    rule: &Rule,
+    policy: &Policy,
+    scope: &Scope,
+    pools: &mut Pools<'_>,
+) -> Option<Block> {
+    if !rule
+        .report_properties
+        .iter()
+        .any(|(_, value)| has_variable(&value.value))
+    {
+        return None;
+    }
+    let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
+    let failed = emitter.block.label();
+    let list = emitter.block.enter_list();
+    emitter.block.push(Instruction::new(Op::ListBegin).a(list));
+    for (key, value) in &rule.report_properties {
+        let value = emitter.text_template(&value.value, &format!("/{key}"), failed);
+        emitter
+            .block
+            .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+    }
+    let result = emitter.load(Instruction::new(Op::ListEnd).b(list));
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnValue).a(result.0));
+    end_failing(&mut emitter, failed);
+    Some(emitter.block)
 }

@@ -192,10 +192,18 @@ sections! {
     sites: Site = 27;
     /// The pieces of paths.
     path_segments: PathSegment = 28;
+    /// The constant values.
+    constants: Constant = 29;
+    /// The slices.
+    slices: Slice = 30;
+    /// The variables of contexts.
+    slots: Slot = 31;
+    /// The context entries.
+    entries: Entry = 32;
 }
 
-const META_SECTION: usize = 29;
-const SECTION_COUNT: usize = 30;
+const META_SECTION: usize = 33;
+const SECTION_COUNT: usize = 34;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -389,6 +397,10 @@ impl<'a> Tables<'a> {
         wildcard_rules: &[],
         sites: &[],
         path_segments: &[],
+        constants: &[],
+        slices: &[],
+        slots: &[],
+        entries: &[],
     };
 
     /// The text; empty if it does not lie in the pool.

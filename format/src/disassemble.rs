@@ -3,9 +3,12 @@
 use std::fmt::{self, Write};
 
 use crate::bundle::{Bundle, Tables};
+use crate::condition::ConditionOperator;
+use crate::function::Function;
 use crate::instruction::{Instruction, Op, Operand, OperandKind};
 use crate::symbol::SymbolId;
-use crate::table::{LeafKind, Range, Rule};
+use crate::table::NONE;
+use crate::table::{ConstantKind, LeafKind, Range, Rule};
 
 /// Writes every rule of the bundle that `wanted` accepts (policy name, rule name).
 ///
@@ -149,6 +152,37 @@ fn write_operand(
                 .map(|subject| tables.text(subject.name));
             write!(out, "[{}]", subjects.collect::<Vec<_>>().join(" "))
         }
+        OperandKind::Constant => write_constant(tables, value, out),
+        OperandKind::Slice => write!(out, "slice{value}"),
+        OperandKind::Slot => {
+            let name = tables
+                .slots
+                .get(value as usize)
+                .map_or(0, |slot| slot.name.get());
+            write!(out, "${}", tables.symbols.text(SymbolId(name)))
+        }
+        OperandKind::Entry => write!(out, "entry{value}"),
+        OperandKind::OptionalBlock if value == NONE => write!(out, "none"),
+        OperandKind::OptionalBlock => write!(out, "block{value}"),
+        OperandKind::List => write!(out, "list{value}"),
+        OperandKind::Accumulator => write!(out, "text{value}"),
+        OperandKind::Function => {
+            write!(
+                out,
+                "{}",
+                u8::try_from(value)
+                    .ok()
+                    .and_then(Function::decode)
+                    .map_or("?", Function::name)
+            )
+        }
+        OperandKind::ConditionOperator => {
+            let operator = u8::try_from(value).ok().and_then(ConditionOperator::decode);
+            match operator {
+                Some(operator) => write!(out, "{operator:?}"),
+                None => write!(out, "?"),
+            }
+        }
         OperandKind::TagPattern => write!(out, "tags{value}"),
         OperandKind::Immediate => write!(out, "{}={value}", operand.name),
         OperandKind::Forward | OperandKind::Backward => write!(out, "->{value}"),
@@ -163,6 +197,22 @@ fn write_leaf(tables: &Tables<'_>, leaf: u32, out: &mut dyn Write) -> fmt::Resul
         write!(out, "{:?}", tables.text(leaf.text))
     } else {
         write!(out, "{}", tables.text(leaf.text))
+    }
+}
+
+fn write_constant(tables: &Tables<'_>, constant: u32, out: &mut dyn Write) -> fmt::Result {
+    let Some(constant) = tables.constants.get(constant as usize) else {
+        return Ok(());
+    };
+    let value = constant.value.get();
+    match ConstantKind::ALL.get(usize::from(constant.kind)) {
+        Some(ConstantKind::Null) | None => write!(out, "null"),
+        Some(ConstantKind::Bool) => write!(out, "{}", value != 0),
+        Some(ConstantKind::Int) => write!(out, "{}", value as i64),
+        Some(ConstantKind::Float) => write!(out, "{:?}", f64::from_bits(value)),
+        Some(ConstantKind::String) => write!(out, "{:?}", tables.text(constant.text)),
+        Some(ConstantKind::List) => write!(out, "[{} items]", constant.children.length),
+        Some(ConstantKind::Map) => write!(out, "{{{} members}}", constant.children.length),
     }
 }
 

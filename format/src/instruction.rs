@@ -66,6 +66,24 @@ pub enum OperandKind {
     Subjects,
     /// A label or annotation pattern whose keys have wildcards.
     TagPattern,
+    /// A constant value.
+    Constant,
+    /// A slice of a list.
+    Slice,
+    /// A variable of the rule's context.
+    Slot,
+    /// A context entry.
+    Entry,
+    /// A block, or none.
+    OptionalBlock,
+    /// A list accumulator of the frame.
+    List,
+    /// A text accumulator of the frame.
+    Accumulator,
+    /// A built-in function.
+    Function,
+    /// A condition operator.
+    ConditionOperator,
     /// A number that stands for itself.
     Immediate,
     /// A jump forward in the block.
@@ -210,15 +228,171 @@ instruction_set! {
     ReturnPass() ends;
     /// Ends: the rule passes by an anyPattern alternative.
     ReturnAlternative(index: C Immediate) ends;
-    /// Ends: the pattern's error decides.
-    ReturnError() ends;
+    /// Ends: the pattern's error decides; `depth` counts the foreach loops around it.
+    ReturnError(depth: B Immediate) ends;
     /// Ends: no alternative held.
-    ReturnAlternativesFailed() ends;
+    ReturnAlternativesFailed(depth: B Immediate) ends;
     /// Ends: the rule denies.
-    ReturnDeny() ends;
+    ReturnDeny(depth: B Immediate) ends;
     /// Ends: the rule passes (0), is an error (1), or is one even where there is no
     /// resource to look at (2), with a message known at compile time.
     ReturnText(status: B Immediate, text: C Text) ends;
+
+    /// Makes a constant value.
+    LoadConstant(dst: A Destination, constant: C Constant);
+    /// Copies a register.
+    Move(dst: A Destination, src: B Source);
+    /// Loads a variable of the context by its name: of the rule, else of the request; an unknown one is a missing key.
+    LoadVariable(dst: A Destination, slot: C Slot, target: D Forward);
+    /// Loads a value of the request's context: `request`, `serviceAccountName`, values given by the host.
+    LoadBase(dst: A Destination, name: C Symbol, target: D Forward);
+    /// Loads `request.object`, or `request.oldObject` when the operation is DELETE.
+    LoadRequestObject(dst: A Destination, target: D Forward);
+    /// Loads `images` of the resource.
+    LoadImages(dst: A Destination, target: D Forward);
+    /// Makes a map of the whole context.
+    LoadContext(dst: A Destination);
+    /// Puts a value into a variable of the context.
+    StoreVariable(slot: C Slot, src: A Source);
+    /// Loads a variable without looking further; missing when it is not set.
+    SaveVariable(dst: A Destination, slot: C Slot);
+    /// Runs the loader of a context entry unless it has run; `restricted` ones only after another loader ran.
+    EnsureEntry(entry: C Entry, restricted: B Immediate, target: D Forward);
+    /// Makes a context entry of a foreach block inactive.
+    DropEntry(entry: C Entry);
+    /// Makes a context entry active, to run when it is needed.
+    ResetEntry(entry: C Entry);
+
+    /// The value under a key: a map without it is a missing key, anything but a map gives null.
+    GetKey(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
+    /// The value under a key that is a text in a register.
+    GetKeyOf(dst: A Destination, src: B Source, key: E Source, target: D Forward);
+    /// The list item at an index (two's complement, negative from the end); null without one.
+    GetItem(dst: A Destination, src: B Source, index: C Immediate);
+    /// A part of a list; null of anything else.
+    GetSlice(dst: A Destination, src: B Source, slice: C Slice, target: D Forward);
+    /// The values of a map in the order of their keys, behind as many nulls if asked for.
+    MapValues(dst: A Destination, src: B Source, nulls: C Immediate);
+    /// Negates the truth of a value.
+    Not(dst: A Destination, src: B Source);
+    /// Compares two values: 0 `==`, 1 `!=`, 2 `<`, 3 `<=`, 4 `>`, 5 `>=`.
+    Compare(dst: A Destination, left: B Source, right: E Source, comparator: C Immediate);
+    /// Jumps when the value is truthy.
+    JumpIfTrue(src: A Source, target: D Forward);
+    /// Jumps when the value is falsy.
+    JumpIfFalse(src: A Source, target: D Forward);
+    /// Jumps when the value is null.
+    JumpIfNull(src: A Source, target: D Forward);
+    /// Jumps when the value is no list.
+    JumpIfNotList(src: A Source, target: D Forward);
+    /// Jumps when the value is no map.
+    JumpIfNotMap(src: A Source, target: D Forward);
+    /// Jumps when a list has fewer items.
+    JumpIfShorter(src: A Source, length: C Immediate, target: D Forward);
+    /// Jumps unless the operation is DELETE.
+    JumpUnlessDelete(target: D Forward);
+    /// Makes null of a missing key; another error goes on at the target.
+    CatchMissing(dst: A Destination, target: D Forward);
+    /// Makes null of any error.
+    CatchAny(dst: A Destination);
+    /// Empties a list accumulator.
+    ListBegin(list: A List);
+    /// Appends a value.
+    ListPush(list: A List, src: B Source);
+    /// Appends a value unless it is null.
+    ListPushSome(list: A List, src: B Source);
+    /// Appends the items of a list, or another value itself.
+    ListExtend(list: A List, src: B Source);
+    /// Makes a list of what was appended.
+    ListEnd(dst: A Destination, list: B List);
+    /// Makes a map of what was appended, under the keys of a list of texts.
+    MapEnd(dst: A Destination, list: B List, keys: C Texts);
+    /// Makes a map of what was appended: keys (texts) and values in turn.
+    MapEndPairs(dst: A Destination, list: B List);
+    /// Calls a function with what was appended as arguments.
+    Call(dst: A Destination, list: B List, function: C Function, target: D Forward);
+    /// The loop's index as an int.
+    LoopIndex(dst: A Destination, loop_slot: B Loop);
+    /// Fails with a text known at compile time.
+    FailText(text: C Text, target: D Forward) ends;
+    /// Puts a text in front of the error's and goes on at the target; `query` when it shows a query, which a DELETE rewrites.
+    WrapError(query: B Immediate, text: C Text, target: D Forward) ends;
+
+    /// Empties a text accumulator.
+    TextBegin(accumulator: A Accumulator);
+    /// Appends a text.
+    TextLiteral(accumulator: A Accumulator, text: C Text);
+    /// Appends a value as a variable inside a text shows it.
+    TextValue(accumulator: A Accumulator, src: B Source, target: D Forward);
+    /// Makes a text of what was appended.
+    TextEnd(dst: A Destination, accumulator: B Accumulator);
+    /// Jumps when nothing was appended yet.
+    JumpIfTextEmpty(accumulator: A Accumulator, target: D Forward);
+    /// FALLBACK: parses a text as an expression now and evaluates it over the whole context.
+    EvaluateText(dst: A Destination, src: B Source, path: C Text, target: D Forward);
+    /// FALLBACK: as `EvaluateText`, for a query whose errors are shown as they are.
+    EvaluateQuery(dst: A Destination, src: B Source, target: D Forward);
+    /// FALLBACK: parses a text as an expression now and evaluates it over a value.
+    EvaluateOver(dst: A Destination, src: B Source, over: E Source, target: D Forward);
+    /// Takes what a key's variables gave; anything but text fails with a text known at compile time.
+    RequireKeyText(dst: A Destination, src: B Source, text: C Text, target: D Forward);
+
+    /// Condition: jumps when it does not hold; fails the block when it cannot be evaluated.
+    TestCondition(key: A Source, value: B Source, operator: E ConditionOperator, target: D Forward);
+    /// Adds a condition's message to those of the block, `separator` 0 `; `, 1 `;`, with the block that computes it if it has variables.
+    NoteMessage(separator: B Immediate, text: C Text, block: D OptionalBlock);
+    /// Forgets the messages of the block.
+    ClearMessages();
+
+    /// Check: the value satisfies a pattern known only now, numbers made floats for anyPattern.
+    TestValue(src: A Source, pattern: B Source, floats: C Immediate, target: D Forward);
+    /// Begins a match of its own: anchors seen and keys expanded so far do not count.
+    BeginPattern();
+    /// The subject of an element's pattern: the element if it is a map, else what it was.
+    SelectSubject(dst: A Destination, element: B Source, outer: E Source);
+    /// Jumps when a pattern's subject is the resource and there is none to look at.
+    JumpIfNoSubject(src: A Source, target: D Forward);
+    /// Fails: the element of a foreach with `elementScope` is no map.
+    RequireScope(src: A Source, target: D Forward);
+    /// Counts an element that passed.
+    CountPass();
+    /// Jumps when the last error is about an unknown key.
+    JumpIfUnknownKey(target: D Forward);
+    /// Keeps the last error as that of a list that could not be evaluated.
+    KeepListError();
+    /// Ends a foreach rule by what was counted: pass, list error, or no response.
+    ReturnForeach() ends;
+    /// Begins a nested foreach: what was counted so far is put aside.
+    EnterNested();
+    /// Ends a nested foreach: jumps when it counted nothing; a list of it that could not be evaluated ends the rule.
+    LeaveNested(depth: B Immediate, target: D Forward);
+    /// Jumps when no alternative failed rather than skipped.
+    JumpIfAllSkipped(target: D Forward);
+    /// Runs a context entry again if it has run: the element that it saw is gone.
+    RefreshEntry(entry: C Entry);
+    /// Jumps when the pattern's error is a skip.
+    JumpIfSkip(target: D Forward);
+    /// The elements of a foreach list: none of null, the items of a list, else the value alone.
+    ToElements(dst: A Destination, src: B Source);
+    /// The value that `element` has: a number is a float64.
+    ToElement(dst: A Destination, src: B Source);
+    /// The value as it is stored in the context: every number a float64.
+    ToFloats(dst: A Destination, src: B Source);
+    /// Asks the host for outside data: 0 configMap, 1 apiCall, 2 globalReference, 3 imageRegistry; missing when the host has none of that kind.
+    Fetch(dst: A Destination, request: B Source, kind: E Immediate, target: D Forward);
+    /// Jumps unless a register holds something.
+    JumpUnlessSet(src: A Source, target: D Forward);
+
+    /// Ends: the conditions hold, or a part of a rule may go on.
+    ReturnTrue() ends;
+    /// Ends: the conditions do not hold.
+    ReturnFalse() ends;
+    /// Ends with a value.
+    ReturnValue(src: A Source) ends;
+    /// Ends: evaluating failed with the error's text.
+    ReturnFailed(depth: B Immediate) ends;
+    /// Ends: the rule gives no response.
+    ReturnNothing() ends;
 
     /// Match: the request's kind and subresource are selected.
     MatchKinds(kinds: C Kinds, target: D Forward);

@@ -2,7 +2,9 @@
 //!
 //! - [`instruction`]: the instruction set, defined once.
 //! - [`table`]: the fixed-size records that instructions refer to.
+//! - [`function`]: the functions that instructions call, numbered.
 //! - [`symbol`]: the map keys that rules look up, numbered.
+//! - [`condition`]: the operators of conditions.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
@@ -10,7 +12,9 @@
 //! random numbers. Every byte of a bundle is checked once at load.
 
 pub mod bundle;
+pub mod condition;
 pub mod disassemble;
+pub mod function;
 mod index;
 pub mod instruction;
 pub mod meta;

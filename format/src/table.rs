@@ -50,6 +50,10 @@ record! {
         loops: u8,
         /// Fold slots used.
         folds: u8,
+        /// List accumulators used.
+        lists: u8,
+        /// Text accumulators used.
+        accumulators: u8,
     }
 }
 
@@ -268,6 +272,89 @@ record! {
 }
 
 record! {
+    /// A constant value.
+    Constant {
+        /// A [`ConstantKind`].
+        kind: u8,
+        /// bool: 0 or 1; int: two's complement; float: bits.
+        value: U64,
+        /// The key it stands under in a map.
+        key: Text,
+        /// The text of a string.
+        text: Text,
+        /// Range of `constants` with larger numbers: items or members.
+        children: Range,
+    }
+}
+
+/// Type of a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ConstantKind {
+    /// `null`
+    Null,
+    /// A boolean.
+    Bool,
+    /// An int64.
+    Int,
+    /// A float64.
+    Float,
+    /// A text.
+    String,
+    /// A list.
+    List,
+    /// A map.
+    Map,
+}
+
+impl ConstantKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [ConstantKind; 7] = [
+        ConstantKind::Null,
+        ConstantKind::Bool,
+        ConstantKind::Int,
+        ConstantKind::Float,
+        ConstantKind::String,
+        ConstantKind::List,
+        ConstantKind::Map,
+    ];
+}
+
+record! {
+    /// A slice `[start:stop:step]`; each part with a flag for being there.
+    Slice {
+        /// Bit 0 start, 1 stop, 2 step.
+        parts: u8,
+        /// First item.
+        start: I64,
+        /// Item before which to stop.
+        stop: I64,
+        /// Distance.
+        step: I64,
+    }
+}
+
+record! {
+    /// A variable of a rule's context.
+    Slot {
+        /// The symbol of its name.
+        name: U32,
+    }
+}
+
+record! {
+    /// A context entry of a rule.
+    Entry {
+        /// The variable that it sets.
+        slot: U32,
+        /// Block that computes the value.
+        block: U32,
+        /// 1 for an entry of a foreach block: inactive until an element makes it active.
+        nested: u8,
+    }
+}
+
+record! {
     /// One of `matchExpressions`.
     Requirement {
         /// A [`RequirementOperator`].
@@ -356,6 +443,8 @@ record! {
         key: Text,
         /// The predicate for the value.
         leaf: U32,
+        /// The variable that holds the pattern computed for the value, or [`NONE`].
+        slot: U32,
     }
 }
 
@@ -427,6 +516,16 @@ record! {
         match_block: U32,
         /// Block that decides the outcome.
         body_block: U32,
+        /// Block of the preconditions, or [`NONE`].
+        precondition_block: U32,
+        /// Block of a message with variables, or [`NONE`].
+        message_block: U32,
+        /// Block of report properties with variables, or [`NONE`].
+        properties_block: U32,
+        /// Range of `slots`: the variables of its context.
+        slots: Range,
+        /// Range of `entries`: the entries of its context.
+        entries: Range,
         /// A [`BodyKind`].
         body: u8,
         /// Bits of [`RuleFlags`].
@@ -456,11 +555,18 @@ pub enum BodyKind {
     AnyPattern,
     /// `deny`
     Deny,
+    /// `foreach`
+    Foreach,
 }
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 3] = [BodyKind::Pattern, BodyKind::AnyPattern, BodyKind::Deny];
+    pub const ALL: [BodyKind; 4] = [
+        BodyKind::Pattern,
+        BodyKind::AnyPattern,
+        BodyKind::Deny,
+        BodyKind::Foreach,
+    ];
 }
 
 /// What a rule's message is.
@@ -473,14 +579,17 @@ pub enum MessageKind {
     Text,
     /// Substituting its references fails.
     Unresolvable,
+    /// A block makes it when it is needed.
+    Computed,
 }
 
 impl MessageKind {
     /// Every kind in the order of its number.
-    pub const ALL: [MessageKind; 3] = [
+    pub const ALL: [MessageKind; 4] = [
         MessageKind::Absent,
         MessageKind::Text,
         MessageKind::Unresolvable,
+        MessageKind::Computed,
     ];
 }
 

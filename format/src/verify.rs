@@ -8,6 +8,8 @@
 //! the pool at character borders; the index lists exactly the rules it should.
 
 use crate::bundle::Tables;
+use crate::condition::ConditionOperator;
+use crate::function::Function;
 use crate::instruction::{Field, Instruction, Op, OperandKind};
 use crate::meta::Meta;
 use crate::symbol::SymbolTableError;
@@ -16,9 +18,8 @@ use crate::table::*;
 /// Nesting of loops in a block.
 pub const MAX_LOOP_DEPTH: usize = 64;
 
-/// Length of a static path; patterns are nested far less (the interpreter climbs paths
-/// by recursion).
-const MAX_PATH_DEPTH: u16 = 512;
+/// Keys of a static path; the interpreter follows parents by recursion.
+const MAX_PATH_DEPTH: usize = 512;
 
 /// A rule of the format that a bundle breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,9 +77,19 @@ fn bits(what: &str, value: u8, all: u8) -> Verified {
 pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     verify_leaves(tables)?;
     verify_matching(tables)?;
+    verify_expressions(tables)?;
     verify_rules(tables)?;
     verify_sites(tables)?;
-    verify_paths(tables)?;
+    let mut depths: Vec<usize> = Vec::with_capacity(tables.paths.len());
+    for (path, entry) in tables.paths.iter().enumerate() {
+        optional("parent of a path", entry.parent.get(), path)?;
+        let depth = depths
+            .get(entry.parent.get() as usize)
+            .map_or(0, |depth| depth + 1);
+        ensure(depth <= MAX_PATH_DEPTH, || "a path that is too long".into())?;
+        depths.push(depth);
+        number("symbol", entry.symbol.get(), tables.symbols.len())?;
+    }
     let mut end = 0;
     for block in tables.blocks {
         ensure(block.start.get() == end, || {
@@ -101,21 +112,6 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     ensure(crate::index::is_derived_from_rules(tables), || {
         "the match index is not that of the rules".into()
     })
-}
-
-fn verify_paths(tables: &Tables<'_>) -> Verified {
-    let mut depths: Vec<u16> = Vec::with_capacity(tables.paths.len());
-    for (path, entry) in tables.paths.iter().enumerate() {
-        let parent = entry.parent.get();
-        optional("parent of a path", parent, path)?;
-        number("symbol", entry.symbol.get(), tables.symbols.len())?;
-        let depth = depths.get(parent as usize).map_or(1, |depth| depth + 1);
-        ensure(depth <= MAX_PATH_DEPTH, || {
-            format!("path {path} has more than {MAX_PATH_DEPTH} steps")
-        })?;
-        depths.push(depth);
-    }
-    Ok(())
 }
 
 /// Checks the facts for people against the tables.
@@ -176,6 +172,52 @@ fn verify_leaves(tables: &Tables<'_>) -> Verified {
             ComparisonFlags::ALL,
         )?;
         tables.check_text(comparison.operand)?;
+    }
+    Ok(())
+}
+
+/// How deep a constant may nest.
+const MAX_CONSTANT_DEPTH: usize = 512;
+
+fn verify_expressions(tables: &Tables<'_>) -> Verified {
+    let mut depths = vec![0usize; tables.constants.len()];
+    for (position, constant) in tables.constants.iter().enumerate() {
+        number(
+            "kind of constant",
+            u32::from(constant.kind),
+            ConstantKind::ALL.len(),
+        )?;
+        tables.check_text(constant.key)?;
+        tables.check_text(constant.text)?;
+        range("constants", constant.children, tables.constants.len())?;
+        let start = constant.children.start.get() as usize;
+        let length = constant.children.length.get() as usize;
+        ensure(length == 0 || start > position, || {
+            format!("constant {position} holds itself")
+        })?;
+        let depth = depths[position] + 1;
+        ensure(depth <= MAX_CONSTANT_DEPTH, || {
+            "a constant nested too deep".into()
+        })?;
+        // Two constants may not share a child: what a constant is built of stays linear.
+        for child in &mut depths[start..start + length] {
+            ensure(*child == 0, || {
+                format!("constant {position} shares an item")
+            })?;
+            *child = depth;
+        }
+    }
+    tables
+        .slices
+        .iter()
+        .try_for_each(|slice| bits("parts of a slice", slice.parts, 7))?;
+    for slot in tables.slots {
+        number("symbol", slot.name.get(), tables.symbols.len())?;
+    }
+    for entry in tables.entries {
+        number("variable", entry.slot.get(), tables.slots.len())?;
+        number("block", entry.block.get(), tables.blocks.len())?;
+        bits("flag of an entry", entry.nested, 1)?;
     }
     Ok(())
 }
@@ -256,6 +298,7 @@ fn verify_matching(tables: &Tables<'_>) -> Verified {
         bits("flag of a tag entry", entry.wildcard | entry.star, 1)?;
         tables.check_text(entry.key)?;
         number("leaf", entry.leaf.get(), tables.leaves.len())?;
+        optional("variable", entry.slot.get(), tables.slots.len())?;
     }
     Ok(())
 }
@@ -276,6 +319,11 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
         tables.check_text(rule.message)?;
         number("block", rule.match_block.get(), tables.blocks.len())?;
         number("block", rule.body_block.get(), tables.blocks.len())?;
+        optional("block", rule.precondition_block.get(), tables.blocks.len())?;
+        optional("block", rule.message_block.get(), tables.blocks.len())?;
+        optional("block", rule.properties_block.get(), tables.blocks.len())?;
+        range("variables", rule.slots, tables.slots.len())?;
+        range("context entries", rule.entries, tables.entries.len())?;
         number("kind of body", u32::from(rule.body), BodyKind::ALL.len())?;
         number(
             "kind of message",
@@ -460,6 +508,19 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
         OperandKind::Pairs => number("list of pairs", value, tables.pair_lists.len()),
         OperandKind::Selector => number("selector", value, tables.selectors.len()),
         OperandKind::Subjects => number("list of subjects", value, tables.subject_lists.len()),
+        OperandKind::Constant => number("constant", value, tables.constants.len()),
+        OperandKind::Slice => number("slice", value, tables.slices.len()),
+        OperandKind::Slot => number("variable", value, tables.slots.len()),
+        OperandKind::Entry => number("context entry", value, tables.entries.len()),
+        OperandKind::OptionalBlock => optional("block", value, tables.blocks.len()),
+        OperandKind::List => number("list accumulator", value, usize::from(block.lists)),
+        OperandKind::Accumulator => {
+            number("text accumulator", value, usize::from(block.accumulators))
+        }
+        OperandKind::Function => number("function", value, Function::ALL.len()),
+        OperandKind::ConditionOperator => {
+            number("condition operator", value, ConditionOperator::ALL.len())
+        }
         OperandKind::TagPattern => number("tag pattern", value, tables.tag_patterns.len()),
         // Jumps are checked with their position: forward ones by `verify_block`,
         // those back by `loop_nesting`.

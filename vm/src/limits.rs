@@ -21,6 +21,14 @@ pub struct Limits {
     pub request_fuel: u64,
     /// Bytes of one rendered message.
     pub message_bytes: usize,
+    /// Bytes of one text that a function makes.
+    pub string_bytes: usize,
+    /// Items of one list, or entries of one map, that an expression makes.
+    pub list_items: usize,
+    /// Bytes of one regular expression that is known only at run time.
+    pub regex_bytes: usize,
+    /// Bytes of memory that one compiled regular expression may take.
+    pub regex_program_bytes: usize,
     /// Bytes of one bundle.
     pub bundle_bytes: usize,
 }
@@ -35,6 +43,10 @@ impl Limits {
         rule_fuel: 5_000_000,
         request_fuel: 50_000_000,
         message_bytes: 4 << 10,
+        string_bytes: 1 << 20,
+        list_items: 1_000_000,
+        regex_bytes: 16 << 10,
+        regex_program_bytes: 2 << 20,
         bundle_bytes: 256 << 20,
     };
 
@@ -75,6 +87,26 @@ impl Limits {
                 "message-bytes",
                 self.message_bytes as u64,
                 "bytes of one rendered message",
+            ),
+            (
+                "string-bytes",
+                self.string_bytes as u64,
+                "bytes of one text that a function makes",
+            ),
+            (
+                "list-items",
+                self.list_items as u64,
+                "items of one list that an expression makes",
+            ),
+            (
+                "regex-bytes",
+                self.regex_bytes as u64,
+                "bytes of one regular expression known only at run time",
+            ),
+            (
+                "regex-program-bytes",
+                self.regex_program_bytes as u64,
+                "bytes of memory of one compiled regular expression",
             ),
             (
                 "bundle-bytes",

@@ -249,6 +249,8 @@ fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) 
             registers: U16::new(1),
             loops: 0,
             folds: 0,
+            lists: 0,
+            accumulators: 0,
         },
         Block {
             start: U32::new(1),
@@ -256,6 +258,8 @@ fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) 
             registers: U16::new(4),
             loops: 64,
             folds: 2,
+            lists: 0,
+            accumulators: 0,
         },
     ];
     builder.index_kinds.push(kind);

@@ -2,9 +2,15 @@
 //! them ends in the IR.
 
 pub mod anchor;
+pub mod condition;
+pub mod context;
+pub mod emitter;
+pub mod expression;
+pub mod foreach;
 pub mod jmespath;
 pub mod leaf;
 pub mod matching;
 pub mod pattern;
 pub mod reference;
+pub mod template;
 pub mod variable;

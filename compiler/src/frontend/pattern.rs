@@ -13,9 +13,10 @@ use kpvm_format::table::{self, Anchor};
 use zerocopy::little_endian::U32;
 
 use super::anchor::{self, AnchoredKey};
-use crate::ir::{Block, Instruction, Label, Register, Segment, Site};
-use crate::lower::Pools;
-use crate::source::{Location, SourceId};
+use super::emitter::Emitter;
+use super::template::has_variable;
+use crate::ir::{Instruction, Label, Register, Segment, Site};
+use crate::source::Location;
 
 /// A pattern that cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,49 +27,89 @@ pub struct PatternError {
     pub span: Span,
 }
 
-/// Lowers the body of a `pattern` rule.
+/// What a pattern is matched with.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject {
+    /// The resource.
+    Resource,
+    /// A value in a register: the element of a foreach, or the resource.
+    Register(Register),
+}
+
+/// Lowers a pattern: falls through when it holds, else jumps to `on_mismatch`.
+/// Its variables are substituted first; when that fails, jumps to `on_error`.
 ///
 /// # Errors
 /// When the pattern is nested deeper than the limit.
 pub fn lower_pattern(
     pattern: &Tree,
-    source: SourceId,
-    pools: &mut Pools<'_>,
-) -> Result<Block, PatternError> {
-    let mut lowering = Lowering::new(source, pools);
-    let failed = lowering.block.label();
-    lowering.lower_root(pattern, failed)?;
-    lowering.block.push(Instruction::new(Op::ReturnPass));
-    lowering.block.place(failed);
-    lowering.block.push(Instruction::new(Op::ReturnError));
-    Ok(lowering.block)
+    subject: Subject,
+    emitter: &mut Emitter<'_, '_>,
+    on_mismatch: Label,
+    on_error: Label,
+) -> Result<(), PatternError> {
+    let mut lowering = Lowering::new(emitter, false);
+    lowering.substitute(pattern, "", on_error);
+    lowering.lower_root(pattern, subject, on_mismatch)
 }
 
-/// Lowers the body of an `anyPattern` rule: the first alternative that holds passes.
+/// As [`lower_pattern`], for the element of a foreach: jumps to `next` when there is
+/// no subject to look at, once the variables are substituted.
+///
+/// # Errors
+/// When the pattern is nested deeper than the limit.
+pub fn lower_pattern_of_element(
+    pattern: &Tree,
+    subject: Subject,
+    emitter: &mut Emitter<'_, '_>,
+    next: Label,
+    on_mismatch: Label,
+    on_error: Label,
+) -> Result<(), PatternError> {
+    let mut lowering = Lowering::new(emitter, false);
+    lowering.substitute(pattern, "", on_error);
+    lowering.require_subject(subject, next);
+    lowering.lower_root(pattern, subject, on_mismatch)
+}
+
+/// As [`lower_any_pattern`], for the element of a foreach: jumps to `passed` when an
+/// alternative holds.
+///
+/// # Errors
+/// When a pattern is nested deeper than the limit.
+pub fn lower_any_pattern_of_element(
+    patterns: &[Tree],
+    subject: Subject,
+    emitter: &mut Emitter<'_, '_>,
+    next: Label,
+    passed: Label,
+    on_error: Label,
+) -> Result<(), PatternError> {
+    let mut lowering = Lowering::new(emitter, true);
+    lowering.substitute_all(patterns, on_error);
+    lowering.require_subject(subject, next);
+    lowering.alternatives(patterns, subject, &mut |emitter, _| {
+        emitter.block.jump(passed)
+    })
+}
+
+/// Lowers the alternatives of an `anyPattern`: jumps to `on_match` with the first that
+/// holds, falls through when none does. All variables are substituted first.
+///
+/// `ends` writes what follows when the alternative of that number holds.
 ///
 /// # Errors
 /// When a pattern is nested deeper than the limit.
 pub fn lower_any_pattern(
     patterns: &[Tree],
-    source: SourceId,
-    pools: &mut Pools<'_>,
-) -> Result<Block, PatternError> {
-    let mut lowering = Lowering::new(source, pools);
-    for (index, pattern) in patterns.iter().enumerate() {
-        let failed = lowering.block.label();
-        lowering.lower_root(pattern, failed)?;
-        lowering
-            .block
-            .push(Instruction::new(Op::ReturnAlternative).c(index as u32));
-        lowering.block.place(failed);
-        lowering
-            .block
-            .push(Instruction::new(Op::AlternativeFailed).c(index as u32));
-    }
-    lowering
-        .block
-        .push(Instruction::new(Op::ReturnAlternativesFailed));
-    Ok(lowering.block)
+    subject: Subject,
+    emitter: &mut Emitter<'_, '_>,
+    mut ends: impl FnMut(&mut Emitter<'_, '_>, u32),
+    on_error: Label,
+) -> Result<(), PatternError> {
+    let mut lowering = Lowering::new(emitter, true);
+    lowering.substitute_all(patterns, on_error);
+    lowering.alternatives(patterns, subject, &mut ends)
 }
 
 /// Where a value is found.
@@ -82,10 +123,12 @@ enum Place {
     Register(Register),
 }
 
-struct Lowering<'p, 'b> {
-    block: Block,
-    source: SourceId,
-    pools: &'p mut Pools<'b>,
+struct Lowering<'e, 'p, 'b> {
+    emitter: &'e mut Emitter<'p, 'b>,
+    /// Whether numbers that variables bring become float64, as in anyPattern.
+    floats: bool,
+    /// The values of leaves, keys and maps with variables, by address.
+    computed: HashMap<*const Tree, Register>,
     path: Vec<Segment>,
     depth: usize,
     /// What becomes of the label and annotation maps of the pattern, by address.
@@ -102,28 +145,101 @@ enum Tags {
     Dynamic(u32),
 }
 
-impl<'p, 'b> Lowering<'p, 'b> {
-    fn new(source: SourceId, pools: &'p mut Pools<'b>) -> Self {
+impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
+    fn new(emitter: &'e mut Emitter<'p, 'b>, floats: bool) -> Self {
         Self {
-            block: Block::new(),
-            source,
-            pools,
+            emitter,
+            floats,
+            computed: HashMap::new(),
             path: Vec::new(),
             depth: 0,
             tags: HashMap::new(),
         }
     }
 
-    fn lower_root(&mut self, pattern: &Tree, on_error: Label) -> Result<(), PatternError> {
+    fn substitute_all(&mut self, patterns: &[Tree], on_error: Label) {
+        for (index, pattern) in patterns.iter().enumerate() {
+            self.substitute(pattern, &format!("/{index}"), on_error);
+        }
+    }
+
+    /// Jumps when the subject is the resource and the request deletes it.
+    fn require_subject(&mut self, subject: Subject, next: Label) {
+        if let Subject::Register(register) = subject {
+            self.emitter.block.push(
+                Instruction::new(Op::JumpIfNoSubject)
+                    .a(register.0)
+                    .target(next),
+            );
+        }
+    }
+
+    fn alternatives(
+        &mut self,
+        patterns: &[Tree],
+        subject: Subject,
+        ends: &mut dyn FnMut(&mut Emitter<'_, '_>, u32),
+    ) -> Result<(), PatternError> {
+        for (index, pattern) in patterns.iter().enumerate() {
+            let failed = self.emitter.block.label();
+            self.lower_root(pattern, subject, failed)?;
+            ends(self.emitter, index as u32);
+            self.emitter.block.place(failed);
+            self.emitter
+                .block
+                .push(Instruction::new(Op::AlternativeFailed).c(index as u32));
+        }
+        Ok(())
+    }
+
+    fn lower_root(
+        &mut self,
+        pattern: &Tree,
+        subject: Subject,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
         self.path = vec![Segment::Text("/".into())];
-        self.lower(pattern, Place::Subject, on_error)
+        let place = match subject {
+            Subject::Resource => Place::Subject,
+            Subject::Register(register) => Place::Register(register),
+        };
+        self.lower(pattern, place, on_error)
+    }
+
+    /// Computes every leaf that has variables, and every map that has them in a key,
+    /// in the order of the keys (sheet 02, section 10.2).
+    fn substitute(&mut self, pattern: &Tree, path: &str, on_error: Label) {
+        match &pattern.value {
+            TreeValue::String(text) if has_variable(text) => {
+                let value = self.emitter.text_template(text, path, on_error);
+                self.computed.insert(std::ptr::from_ref(pattern), value);
+            }
+            TreeValue::Map(members) if members.iter().any(|member| has_variable(&member.key)) => {
+                let value = self.emitter.template(pattern, path, on_error);
+                self.computed.insert(std::ptr::from_ref(pattern), value);
+            }
+            TreeValue::Map(members) => {
+                let mut members: Vec<&Member> = members.iter().collect();
+                members.sort_by(|left, right| left.key.cmp(&right.key));
+                for member in members {
+                    let path = format!("{path}/{}", member.key.replace('/', "\\/"));
+                    self.substitute(&member.value, &path, on_error);
+                }
+            }
+            TreeValue::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.substitute(item, &format!("{path}/{index}"), on_error);
+                }
+            }
+            _ => {}
+        }
     }
 
     fn site(&self, span: Span) -> Site {
         Site {
             path: self.path.clone(),
             location: Location {
-                source: self.source,
+                source: self.emitter.source,
                 span,
             },
         }
@@ -132,7 +248,9 @@ impl<'p, 'b> Lowering<'p, 'b> {
     /// Appends a check whose error lies at the current path.
     fn check(&mut self, instruction: Instruction, span: Span, on_error: Label) {
         let site = self.site(span);
-        self.block.push(instruction.target(on_error).site(site));
+        self.emitter
+            .block
+            .push(instruction.target(on_error).site(site));
     }
 
     fn register(&mut self, place: Place) -> Register {
@@ -140,8 +258,9 @@ impl<'p, 'b> Lowering<'p, 'b> {
             Place::Subject => Register::SUBJECT,
             Place::Register(register) => register,
             Place::Path(path) => {
-                let register = self.block.register();
-                self.block
+                let register = self.emitter.block.register();
+                self.emitter
+                    .block
                     .push(Instruction::new(Op::LoadPath).a(register.0).c(path));
                 register
             }
@@ -149,13 +268,13 @@ impl<'p, 'b> Lowering<'p, 'b> {
     }
 
     fn child(&mut self, parent: Place, key: &str) -> Place {
-        let symbol = self.pools.bundle.symbols.intern(key);
+        let symbol = self.emitter.pools.bundle.symbols.intern(key);
         match parent {
-            Place::Subject => Place::Path(self.pools.path(table::NONE, symbol)),
-            Place::Path(path) => Place::Path(self.pools.path(path, symbol)),
+            Place::Subject => Place::Path(self.emitter.pools.path(table::NONE, symbol)),
+            Place::Path(path) => Place::Path(self.emitter.pools.path(path, symbol)),
             Place::Register(source) => {
-                let register = self.block.register();
-                self.block.push(
+                let register = self.emitter.block.register();
+                self.emitter.block.push(
                     Instruction::new(Op::LoadField)
                         .a(register.0)
                         .b(source.0)
@@ -201,13 +320,17 @@ impl<'p, 'b> Lowering<'p, 'b> {
 
     /// Section 3.1: by the type of the pattern.
     fn lower(&mut self, pattern: &Tree, place: Place, on_error: Label) -> Result<(), PatternError> {
-        if self.depth >= self.pools.limits.pattern_depth {
-            let limit = self.pools.limits.pattern_depth;
+        if self.depth >= self.emitter.pools.limits.pattern_depth {
+            let limit = self.emitter.pools.limits.pattern_depth;
             let message = format!("the pattern is nested deeper than {limit} maps and lists");
             return Err(PatternError {
                 message,
                 span: pattern.span,
             });
+        }
+        if self.computed.contains_key(&std::ptr::from_ref(pattern)) {
+            self.lower_scalar(pattern, place, on_error);
+            return Ok(());
         }
         self.depth += 1;
         let result = match &pattern.value {
@@ -223,7 +346,16 @@ impl<'p, 'b> Lowering<'p, 'b> {
     }
 
     fn lower_scalar(&mut self, pattern: &Tree, place: Place, on_error: Label) {
-        if let Some(leaf) = self.pools.leaves.intern(&pattern.value, self.pools.bundle) {
+        if let Some(&value) = self.computed.get(&std::ptr::from_ref(pattern)) {
+            let register = self.register(place);
+            let floats = u32::from(self.floats);
+            let test = Instruction::new(Op::TestValue)
+                .a(register.0)
+                .b(value.0)
+                .c(floats);
+            return self.check(test, pattern.span, on_error);
+        }
+        if let Some(leaf) = self.emitter.pools.leaf(&pattern.value) {
             let register = self.register(place);
             self.check(
                 Instruction::new(Op::TestLeaf).a(register.0).c(leaf),
@@ -296,9 +428,9 @@ impl<'p, 'b> Lowering<'p, 'b> {
     }
 
     fn record_anchor(&mut self, map: Register, text: &str, inner: &str) {
-        let symbol = self.pools.bundle.symbols.intern(inner);
-        let text = self.pools.text(text);
-        self.block.push(
+        let symbol = self.emitter.pools.bundle.symbols.intern(inner);
+        let text = self.emitter.pools.text(text);
+        self.emitter.block.push(
             Instruction::new(Op::RecordAnchor)
                 .a(map.0)
                 .c(symbol.0)
@@ -324,7 +456,8 @@ impl<'p, 'b> Lowering<'p, 'b> {
             };
             let plan = if entries.iter().any(has_wildcard) {
                 let tags = self.write_tag_pattern(tag, entries);
-                self.block
+                self.emitter
+                    .block
                     .push(Instruction::new(Op::ExpandTags).a(register.0).c(tags));
                 Tags::Dynamic(tags)
             } else {
@@ -342,25 +475,31 @@ impl<'p, 'b> Lowering<'p, 'b> {
             };
             let AnchoredKey { anchor, inner } = anchor::parse(&member.key);
             let wildcard = contains_wildcard(inner);
-            // A wildcard key loses the blanks around its anchor; another key stays as it is.
-            let Some(leaf) = self
-                .pools
-                .leaves
-                .intern(&member.value.value, self.pools.bundle)
-            else {
+            let Some(leaf) = self.emitter.pools.leaf(&member.value.value) else {
                 continue;
             };
             let star = anchor == Anchor::None && &**value == "*";
-            let key = self.pools.bundle.text(inner);
+            // A value with variables travels in a variable of its own.
+            let slot = match self.computed.get(&std::ptr::from_ref(&member.value)) {
+                None => table::NONE,
+                Some(&computed) => {
+                    let slot = self.emitter.pools.slot("");
+                    let store = Instruction::new(Op::StoreVariable).a(computed.0).c(slot);
+                    self.emitter.block.push(store);
+                    slot
+                }
+            };
+            let key = self.emitter.pools.bundle.text(inner);
             entries.push(table::TagEntry {
                 anchor: anchor as u8,
                 wildcard: u8::from(wildcard),
                 star: u8::from(star),
                 key,
                 leaf: U32::new(leaf),
+                slot: U32::new(slot),
             });
         }
-        let bundle = &mut self.pools.bundle;
+        let bundle = &mut self.emitter.pools.bundle;
         let range = table::Range::new(bundle.tag_entries.len(), entries.len());
         bundle.tag_entries.extend(&entries);
         let (metadata, tag) = (
@@ -390,21 +529,27 @@ impl<'p, 'b> Lowering<'p, 'b> {
                 .iter()
                 .try_for_each(|(member, key)| self.lower_anchor(member, *key, parent, on_error));
         }
-        let fold = self.block.enter_fold();
-        self.block.push(Instruction::new(Op::FoldBegin).a(fold));
+        let fold = self.emitter.block.enter_fold();
+        self.emitter
+            .block
+            .push(Instruction::new(Op::FoldBegin).a(fold));
         for (member, key) in anchored {
-            let (failed, next) = (self.block.label(), self.block.label());
+            let (failed, next) = (self.emitter.block.label(), self.emitter.block.label());
             self.lower_anchor(member, *key, parent, failed)?;
-            self.block.push(Instruction::new(Op::FoldApplied).a(fold));
-            self.block.jump(next);
-            self.block.place(failed);
-            self.block
+            self.emitter
+                .block
+                .push(Instruction::new(Op::FoldApplied).a(fold));
+            self.emitter.block.jump(next);
+            self.emitter.block.place(failed);
+            self.emitter
+                .block
                 .push(Instruction::new(Op::FoldKeyError).a(fold).target(on_error));
-            self.block.place(next);
+            self.emitter.block.place(next);
         }
-        self.block
+        self.emitter
+            .block
             .push(Instruction::new(Op::FoldKeysEnd).a(fold).target(on_error));
-        self.block.leave_fold();
+        self.emitter.block.leave_fold();
         Ok(())
     }
 
@@ -425,19 +570,19 @@ impl<'p, 'b> Lowering<'p, 'b> {
         self.under(&format!("{}/", key.inner), |this| match key.anchor {
             Anchor::Conditional => this.lower_conditional(member, place, register, on_error),
             Anchor::Equality => {
-                let absent = this.block.label();
-                this.block.push(
+                let absent = this.emitter.block.label();
+                this.emitter.block.push(
                     Instruction::new(Op::JumpIfMissing)
                         .a(register.0)
                         .target(absent),
                 );
                 this.lower(&member.value, place, on_error)?;
-                this.block.place(absent);
+                this.emitter.block.place(absent);
                 Ok(())
             }
             Anchor::Negation => {
-                let absent = this.block.label();
-                this.block.push(
+                let absent = this.emitter.block.label();
+                this.emitter.block.push(
                     Instruction::new(Op::JumpIfMissing)
                         .a(register.0)
                         .target(absent),
@@ -447,7 +592,7 @@ impl<'p, 'b> Lowering<'p, 'b> {
                     member.key_span,
                     on_error,
                 );
-                this.block.place(absent);
+                this.emitter.block.place(absent);
                 Ok(())
             }
             Anchor::Existence => this.lower_existence(member, register, on_error),
@@ -462,24 +607,29 @@ impl<'p, 'b> Lowering<'p, 'b> {
         register: Register,
         on_error: Label,
     ) -> Result<(), PatternError> {
-        let (missing, failed, end) = (self.block.label(), self.block.label(), self.block.label());
-        self.block.push(
+        let (missing, failed, end) = (
+            self.emitter.block.label(),
+            self.emitter.block.label(),
+            self.emitter.block.label(),
+        );
+        self.emitter.block.push(
             Instruction::new(Op::JumpIfMissing)
                 .a(register.0)
                 .target(missing),
         );
         self.lower(&member.value, place, failed)?;
-        self.block.jump(end);
-        self.block.place(missing);
+        self.emitter.block.jump(end);
+        self.emitter.block.place(missing);
         self.check(
             Instruction::new(Op::FailConditional),
             member.key_span,
             on_error,
         );
-        self.block.place(failed);
-        self.block
+        self.emitter.block.place(failed);
+        self.emitter
+            .block
             .push(Instruction::new(Op::WrapConditional).target(on_error));
-        self.block.place(end);
+        self.emitter.block.place(end);
         Ok(())
     }
 
@@ -489,9 +639,9 @@ impl<'p, 'b> Lowering<'p, 'b> {
         register: Register,
         on_error: Label,
     ) -> Result<(), PatternError> {
-        let end = self.block.label();
+        let end = self.emitter.block.label();
         let span = member.value.span;
-        self.block.push(
+        self.emitter.block.push(
             Instruction::new(Op::JumpIfMissing)
                 .a(register.0)
                 .target(end),
@@ -502,18 +652,18 @@ impl<'p, 'b> Lowering<'p, 'b> {
             on_error,
         );
         let Some(items) = member.value.as_list() else {
-            let kind = self.pools.text(go_type(&member.value));
+            let kind = self.emitter.pools.text(go_type(&member.value));
             self.check(
                 Instruction::new(Op::FailExistencePattern).b(0).c(kind),
                 span,
                 on_error,
             );
-            self.block.place(end);
+            self.emitter.block.place(end);
             return Ok(());
         };
         for item in items {
             if item.as_map().is_none() {
-                let kind = self.pools.text("[]interface {}");
+                let kind = self.emitter.pools.text("[]interface {}");
                 self.check(
                     Instruction::new(Op::FailExistencePattern).b(1).c(kind),
                     item.span,
@@ -521,30 +671,33 @@ impl<'p, 'b> Lowering<'p, 'b> {
                 );
                 break;
             }
-            let (matched, none, other) =
-                (self.block.label(), self.block.label(), self.block.label());
-            let slot = self.block.enter_loop();
-            let element = self.block.register();
+            let (matched, none, other) = (
+                self.emitter.block.label(),
+                self.emitter.block.label(),
+                self.emitter.block.label(),
+            );
+            let slot = self.emitter.block.enter_loop();
+            let element = self.emitter.block.register();
             self.loop_begin(slot, register, element, none);
-            let body = self.block.label();
-            self.block.place(body);
+            let body = self.emitter.block.label();
+            self.emitter.block.place(body);
             self.under_index(slot, |this| {
                 this.lower(item, Place::Register(element), other)
             })?;
-            self.block.jump(matched);
-            self.block.place(other);
+            self.emitter.block.jump(matched);
+            self.emitter.block.place(other);
             self.loop_next(slot, element, body);
-            self.block.place(none);
+            self.emitter.block.place(none);
             self.check(Instruction::new(Op::FailExistence), item.span, on_error);
-            self.block.place(matched);
-            self.block.leave_loop();
+            self.emitter.block.place(matched);
+            self.emitter.block.leave_loop();
         }
-        self.block.place(end);
+        self.emitter.block.place(end);
         Ok(())
     }
 
     fn loop_begin(&mut self, slot: u32, list: Register, item: Register, empty: Label) {
-        self.block.push(
+        self.emitter.block.push(
             Instruction::new(Op::LoopBegin)
                 .a(slot)
                 .b(list.0)
@@ -554,7 +707,7 @@ impl<'p, 'b> Lowering<'p, 'b> {
     }
 
     fn loop_next(&mut self, slot: u32, item: Register, body: Label) {
-        self.block.push(
+        self.emitter.block.push(
             Instruction::new(Op::LoopNext)
                 .a(slot)
                 .e(item.0)
@@ -611,7 +764,7 @@ impl<'p, 'b> Lowering<'p, 'b> {
         let place = self.child(parent, name);
         if member.value.as_str() == Some("*") {
             let register = self.register(place);
-            let symbol = self.pools.bundle.symbols.intern(name);
+            let symbol = self.emitter.pools.bundle.symbols.intern(name);
             let check = Instruction::new(Op::RequirePresent)
                 .a(register.0)
                 .c(symbol.0);
@@ -636,8 +789,8 @@ impl<'p, 'b> Lowering<'p, 'b> {
             Place::Register(_) => Place::Register(register),
             place => place,
         };
-        let (failed, end) = (self.block.label(), self.block.label());
-        self.block.push(
+        let (failed, end) = (self.emitter.block.label(), self.emitter.block.label());
+        self.emitter.block.push(
             Instruction::new(Op::JumpIfMissing)
                 .a(register.0)
                 .target(end),
@@ -645,11 +798,12 @@ impl<'p, 'b> Lowering<'p, 'b> {
         self.under(&format!("{inner}/"), |this| {
             this.lower(&member.value, place, failed)
         })?;
-        self.block.jump(end);
-        self.block.place(failed);
-        self.block
+        self.emitter.block.jump(end);
+        self.emitter.block.place(failed);
+        self.emitter
+            .block
             .push(Instruction::new(Op::WrapGlobal).target(on_error));
-        self.block.place(end);
+        self.emitter.block.place(end);
         Ok(())
     }
 
@@ -694,15 +848,17 @@ impl<'p, 'b> Lowering<'p, 'b> {
         on_error: Label,
     ) -> Result<(), PatternError> {
         let folding = may_skip(first);
-        let (body, end) = (self.block.label(), self.block.label());
-        let slot = self.block.enter_loop();
-        let item = self.block.register();
-        let fold = folding.then(|| self.block.enter_fold());
+        let (body, end) = (self.emitter.block.label(), self.emitter.block.label());
+        let slot = self.emitter.block.enter_loop();
+        let item = self.emitter.block.register();
+        let fold = folding.then(|| self.emitter.block.enter_fold());
         if let Some(fold) = fold {
-            self.block.push(Instruction::new(Op::FoldBegin).a(fold));
+            self.emitter
+                .block
+                .push(Instruction::new(Op::FoldBegin).a(fold));
         }
         self.loop_begin(slot, list, item, end);
-        self.block.place(body);
+        self.emitter.block.place(body);
         match fold {
             None => {
                 self.under_index(slot, |this| {
@@ -716,13 +872,14 @@ impl<'p, 'b> Lowering<'p, 'b> {
             }
         }
         self.loop_next(slot, item, body);
-        self.block.place(end);
+        self.emitter.block.place(end);
         if let Some(fold) = fold {
-            self.block
+            self.emitter
+                .block
                 .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
-            self.block.leave_fold();
+            self.emitter.block.leave_fold();
         }
-        self.block.leave_loop();
+        self.emitter.block.leave_loop();
         Ok(())
     }
 
@@ -733,14 +890,17 @@ impl<'p, 'b> Lowering<'p, 'b> {
         fold: u32,
         on_error: Label,
     ) -> Result<(), PatternError> {
-        let (failed, next) = (self.block.label(), self.block.label());
+        let (failed, next) = (self.emitter.block.label(), self.emitter.block.label());
         self.lower(pattern, Place::Register(item), failed)?;
-        self.block.push(Instruction::new(Op::FoldApplied).a(fold));
-        self.block.jump(next);
-        self.block.place(failed);
-        self.block
+        self.emitter
+            .block
+            .push(Instruction::new(Op::FoldApplied).a(fold));
+        self.emitter.block.jump(next);
+        self.emitter.block.place(failed);
+        self.emitter
+            .block
             .push(Instruction::new(Op::FoldItemError).a(fold).target(on_error));
-        self.block.place(next);
+        self.emitter.block.place(next);
         Ok(())
     }
 
@@ -757,13 +917,18 @@ impl<'p, 'b> Lowering<'p, 'b> {
             pattern.span,
             on_error,
         );
-        let fold = items.iter().any(may_skip).then(|| self.block.enter_fold());
+        let fold = items
+            .iter()
+            .any(may_skip)
+            .then(|| self.emitter.block.enter_fold());
         if let Some(fold) = fold {
-            self.block.push(Instruction::new(Op::FoldBegin).a(fold));
+            self.emitter
+                .block
+                .push(Instruction::new(Op::FoldBegin).a(fold));
         }
         for (index, item) in items.iter().enumerate() {
-            let register = self.block.register();
-            self.block.push(
+            let register = self.emitter.block.register();
+            self.emitter.block.push(
                 Instruction::new(Op::LoadIndex)
                     .a(register.0)
                     .b(list.0)
@@ -775,9 +940,10 @@ impl<'p, 'b> Lowering<'p, 'b> {
             })?;
         }
         if let Some(fold) = fold {
-            self.block
+            self.emitter
+                .block
                 .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
-            self.block.leave_fold();
+            self.emitter.block.leave_fold();
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 
 use kpvm_format::symbol::{SymbolTable, key_hash, key_head};
 
-use super::node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts, text_bytes};
+use super::node::{Key, Kind, Label, MARKED, Node, NodeId, TextRef, TextSource, Texts, text_bytes};
 use super::view::View;
 
 /// More nodes or text than the buffer can number.
@@ -191,6 +191,36 @@ impl DocumentBuffer {
     #[inline]
     pub fn finish_list(&mut self) {
         self.close(Kind::List);
+    }
+
+    /// Ends the container begun last, as the list that `items()` returns: nearly a list,
+    /// but not to every function (sheet 04, section 6.3).
+    pub fn finish_entries(&mut self) {
+        let start = self.innermost as usize;
+        self.close(Kind::List);
+        if let Some(list) = self.pending.get_mut(start) {
+            list.source = MARKED;
+        }
+    }
+
+    /// Adds an expression reference that is used as a value: opaque, and an empty map
+    /// to whoever looks inside (sheet 04, section 1.1).
+    pub fn push_reference(&mut self, label: Label) {
+        self.push(Node {
+            source: MARKED,
+            ..Node::new(label, Kind::Map, 0, 0)
+        });
+    }
+
+    /// The label that a map's member stands under, for a member of another map.
+    pub fn label_of(&self, member: NodeId) -> Label {
+        match self.nodes.get(member.0 as usize) {
+            Some(node) => Label {
+                key: node.key,
+                hash: node.hash,
+            },
+            None => Label::ITEM,
+        }
     }
 
     /// Ends the container begun last, as a map. Of members with equal keys the

@@ -199,6 +199,10 @@ pub struct Node {
     pub(super) y: u32,
 }
 
+/// The `source` of lists and maps that are not quite lists and maps; see
+/// [`super::DocumentBuffer::finish_entries`] and [`super::DocumentBuffer::push_reference`].
+pub(super) const MARKED: TextSource = TextSource::Bundle;
+
 const _: () = assert!(size_of::<Node>() == 16);
 
 impl Node {

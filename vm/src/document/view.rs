@@ -4,7 +4,7 @@
 use kpvm_format::symbol::{SymbolId, SymbolTable};
 use serde_json::{Map, Value};
 
-use super::node::{Kind, Node, NodeId, TextRef, text_bytes, unknown_text_hash};
+use super::node::{Kind, MARKED, Node, NodeId, TextRef, text_bytes, unknown_text_hash};
 
 /// The values of a buffer, with the texts and symbols they refer to.
 #[derive(Debug, Clone, Copy)]
@@ -194,6 +194,24 @@ impl<'a> View<'a> {
             Kind::False => Some(false),
             Kind::Null | Kind::Int | Kind::Float | Kind::String | Kind::List | Kind::Map => None,
         }
+    }
+
+    /// Whether this is a list that `items()` returned, untouched.
+    #[inline]
+    pub fn is_entries(&self, id: NodeId) -> bool {
+        self.is_marked(id, Kind::List)
+    }
+
+    /// Whether this is an expression reference used as a value.
+    #[inline]
+    pub fn is_reference(&self, id: NodeId) -> bool {
+        self.is_marked(id, Kind::Map)
+    }
+
+    #[inline]
+    fn is_marked(&self, id: NodeId, kind: Kind) -> bool {
+        self.node(id)
+            .is_some_and(|node| node.kind == kind && node.source == MARKED)
     }
 
     /// The key that a map's member stands under; none for list items and roots.

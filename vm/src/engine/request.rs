@@ -40,6 +40,16 @@ impl Operation {
         }
     }
 
+    /// Kubernetes' name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+
     /// The bit that stands for it in `MatchOperations`.
     pub(crate) fn bit(self) -> u8 {
         match self {
@@ -102,6 +112,9 @@ pub struct Request<'r> {
     pub user: Option<UserInfo<'r>>,
     /// Labels of the object's namespace.
     pub namespace_labels: &'r [(&'r str, &'r str)],
+    /// Further values of the context: a map whose members stand beside `request`, and
+    /// whose `request` adds to it (`kyverno test` takes them from a values file).
+    pub variables: Option<&'r serde_json::Value>,
     /// What becomes of the object's numbers: kept as they are, or all float64 as in
     /// `kyverno apply` and `kyverno test`.
     pub numbers: Numbers,

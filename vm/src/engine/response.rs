@@ -67,6 +67,8 @@ pub(crate) struct Outcome {
     pub(crate) path: TextRange,
     pub(crate) found: TextRange,
     pub(crate) instruction: u32,
+    /// First of its computed properties, where it has some.
+    pub(crate) properties: Option<u32>,
 }
 
 /// The responses of one evaluation, borrowed from the session.
@@ -74,6 +76,7 @@ pub(crate) struct Outcome {
 pub struct Evaluation<'s> {
     pub(crate) tables: Tables<'s>,
     pub(crate) outcomes: &'s [Outcome],
+    pub(crate) properties: &'s [TextRange],
     pub(crate) text: &'s str,
 }
 
@@ -210,15 +213,24 @@ impl<'s> RuleResponse<'s> {
         })
     }
 
-    /// The rule's `reportProperties`.
+    /// The rule's `reportProperties`, variables substituted.
     pub fn properties(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
+        let response = *self;
         let tables = self.evaluation.tables;
         let pairs = self
             .record()
             .map_or(&[][..], |rule| Tables::range(tables.pairs, rule.properties));
-        pairs
-            .iter()
-            .map(move |pair| (tables.text(pair.key), tables.text(pair.value)))
+        pairs.iter().enumerate().map(move |(index, pair)| {
+            let computed = response
+                .outcome
+                .properties
+                .map(|first| first as usize + index);
+            let value = computed.and_then(|at| response.evaluation.properties.get(at));
+            (
+                tables.text(pair.key),
+                value.map_or(tables.text(pair.value), |&range| response.text(range)),
+            )
+        })
     }
 }
 

@@ -11,14 +11,16 @@ use kpvm_format::table::{
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{
-    BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
-    View,
+    BufferFull, DocumentBuffer, JsonError, Kind, Label, NodeId, Numbers, ReadOptions, TextSource,
+    Texts, View,
 };
+use crate::host::{Host, NoHost};
 use crate::limits::Limits;
 use crate::machine::{
-    Ending, Machine, RequestFacts, Scene, SelectorLabels, Subject, render_go_value,
+    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, render_go_value,
     selector_matches, wildcard_list_matches,
 };
+use crate::text::append_substituted;
 use kpvm_format::Bundle;
 
 /// Bytes of a found value that a response carries.
@@ -77,7 +79,12 @@ pub struct Session<'b> {
     buffer: DocumentBuffer,
     machine: Machine,
     outcomes: Vec<Outcome>,
+    /// Values of computed report properties.
+    properties: Vec<TextRange>,
+    /// Names of the objects and their kinds.
+    names: String,
     text: String,
+    runtime_expressions: bool,
 }
 
 /// Which outcomes are wanted.
@@ -101,19 +108,41 @@ impl<'b> Session<'b> {
             bundle,
             limits,
             buffer: DocumentBuffer::new(),
-            machine: Machine::new(bundle.tables().paths.len()),
+            machine: Machine::new(&bundle.tables()),
             outcomes: Vec::new(),
+            properties: Vec::new(),
+            names: String::new(),
             text: String::new(),
+            runtime_expressions: true,
         }
     }
 
-    /// Evaluates every rule that applies: all responses, with messages.
+    /// Whether expressions whose text is known only at run time (`{{ a.{{ b }} }}`) are
+    /// parsed and evaluated then; with `false` their rules are errors.
+    pub fn set_runtime_expressions(&mut self, allowed: bool) {
+        self.runtime_expressions = allowed;
+    }
+
+    /// Evaluates every rule that applies: all responses, with messages. Rules that ask
+    /// for outside data, the time or randomness are errors.
     ///
     /// # Errors
     /// An [`EvaluateError`] when the request itself is no request about a Kubernetes
     /// object. What goes wrong inside a rule is that rule's status.
     pub fn evaluate(&mut self, request: &Request<'_>) -> Result<Evaluation<'_>, EvaluateError> {
-        self.run(request, Mode::Report)?;
+        self.evaluate_with(request, &mut NoHost)
+    }
+
+    /// As [`Session::evaluate`], with a host that answers what rules ask for.
+    ///
+    /// # Errors
+    /// As [`Session::evaluate`].
+    pub fn evaluate_with(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+    ) -> Result<Evaluation<'_>, EvaluateError> {
+        self.run(request, host, Mode::Report)?;
         Ok(self.evaluation())
     }
 
@@ -123,7 +152,19 @@ impl<'b> Session<'b> {
     /// # Errors
     /// As [`Session::evaluate`].
     pub fn decide(&mut self, request: &Request<'_>) -> Result<Decision<'_>, EvaluateError> {
-        self.run(request, Mode::Decide)?;
+        self.decide_with(request, &mut NoHost)
+    }
+
+    /// As [`Session::decide`], with a host that answers what rules ask for.
+    ///
+    /// # Errors
+    /// As [`Session::evaluate`].
+    pub fn decide_with(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+    ) -> Result<Decision<'_>, EvaluateError> {
+        self.run(request, host, Mode::Decide)?;
         let evaluation = self.evaluation();
         Ok(match self.outcomes.first() {
             None => Decision::Admitted,
@@ -135,14 +176,24 @@ impl<'b> Session<'b> {
         Evaluation {
             tables: self.bundle.tables(),
             outcomes: &self.outcomes,
+            properties: &self.properties,
             text: &self.text,
         }
     }
 
-    fn run(&mut self, request: &Request<'_>, mode: Mode) -> Result<(), EvaluateError> {
+    fn run(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+        mode: Mode,
+    ) -> Result<(), EvaluateError> {
         self.buffer.clear();
         self.outcomes.clear();
         self.text.clear();
+        self.names.clear();
+        self.properties.clear();
+        self.machine.begin_evaluation();
+        self.push_well_known()?;
         let tables = self.bundle.tables();
         let object = self.read(
             request.object.as_ref(),
@@ -163,39 +214,89 @@ impl<'b> Session<'b> {
             old_object: json_text(request.old_object),
             bundle: &[],
         };
-        let view = self.buffer.view(texts, tables.symbols);
         let objects = Objects {
             new: object,
             old: old_object,
         };
         let main = objects.main().ok_or(EvaluateError::NoObject)?;
-        let kind = match request.kind {
-            Some(kind) => kind,
-            None => kind_of(&view, main)?,
+        let view = self.buffer.view(texts, tables.symbols);
+        let names = &mut self.names;
+        let new_names = objects
+            .new
+            .map(|root| ObjectNames::collect(&view, root, names));
+        let old_names = objects
+            .old
+            .map(|root| ObjectNames::collect(&view, root, names));
+        let own_kind = match request.kind {
+            Some(_) => None,
+            None => Some(KindNames::of(kind_of(&view, main)?, names)),
         };
+        let old_kind = objects
+            .old
+            .and_then(|old| kind_of(&view, old).ok())
+            .map(|kind| KindNames::of(kind, names));
+        let names = &*self.names;
+        let kind = request
+            .kind
+            .or(own_kind.map(|kind| kind.get(names)))
+            .unwrap_or_default();
+        let main_names = new_names.as_ref().or(old_names.as_ref());
         let facts = RequestFacts {
             group: kind.group,
             version: kind.version,
             kind: kind.kind,
             subresource: request.subresource,
             operation: request.operation.bit(),
+            operation_name: request.operation.name(),
+            object,
+            old_object,
+            namespace: new_names
+                .as_ref()
+                .map_or("", |object| object.namespace(names)),
+            context_user: request.user,
+            variables: request.variables,
             user: request.user.filter(|user| !user.is_empty()),
             namespace_labels: request.namespace_labels,
         };
+        let Some(main_names) = main_names else {
+            return Err(EvaluateError::NoObject);
+        };
         let mut evaluator = Evaluator {
             tables: &tables,
-            view,
+            texts,
             objects,
+            names,
+            new_names: new_names.as_ref(),
+            old_names: old_names.as_ref(),
+            old_kind: old_kind.map(|kind| kind.get(names)),
             operation: request.operation,
             facts: &facts,
             mode,
             limits: &self.limits,
+            runtime_expressions: self.runtime_expressions,
             fuel: self.limits.request_fuel,
             machine: &mut self.machine,
+            world: World {
+                buffer: &mut self.buffer,
+                host,
+            },
             outcomes: &mut self.outcomes,
+            properties: &mut self.properties,
             text: &mut self.text,
         };
-        evaluator.evaluate_rules(main);
+        evaluator.evaluate_rules(&main_names.subject(names));
+        Ok(())
+    }
+
+    /// The values that every evaluation's buffer begins with.
+    fn push_well_known(&mut self) -> Result<(), EvaluateError> {
+        let too_large = |_: BufferFull| EvaluateError::TooLarge { role: "object" };
+        self.buffer.push_null(Label::ITEM);
+        self.buffer.take().map_err(too_large)?;
+        for value in [false, true] {
+            self.buffer.push_bool(Label::ITEM, value);
+            self.buffer.take().map_err(too_large)?;
+        }
         Ok(())
     }
 
@@ -305,6 +406,8 @@ struct Judgement {
     path: TextRange,
     found: TextRange,
     instruction: u32,
+    /// First of the computed report properties.
+    properties: Option<u32>,
 }
 
 impl Judgement {
@@ -315,6 +418,97 @@ impl Judgement {
             path: TextRange::default(),
             found: TextRange::default(),
             instruction: NONE,
+            properties: None,
+        }
+    }
+}
+
+/// A range of the session's buffer of names.
+type NameRange = std::ops::Range<usize>;
+
+/// Appends a name.
+fn push_name(names: &mut String, name: &str) -> NameRange {
+    let start = names.len();
+    names.push_str(name);
+    start..names.len()
+}
+
+/// The facts about an object that matching asks for, its names copied so that values
+/// can be added to the buffer while they are looked at.
+struct ObjectNames {
+    root: NodeId,
+    name: NameRange,
+    matched_name: NameRange,
+    namespace: NameRange,
+    kind: NameRange,
+    labels: NodeId,
+    annotations: NodeId,
+}
+
+impl ObjectNames {
+    fn collect(view: &View<'_>, root: NodeId, names: &mut String) -> Self {
+        let metadata = view.get_text(root, b"metadata");
+        let text = |key: &[u8]| view.str(view.get_text(metadata, key));
+        let name = push_name(names, text(b"name"));
+        let matched_name = if name.is_empty() {
+            push_name(names, text(b"generateName"))
+        } else {
+            name.clone()
+        };
+        Self {
+            root,
+            name,
+            matched_name,
+            namespace: push_name(names, text(b"namespace")),
+            kind: push_name(names, view.str(view.get_text(root, b"kind"))),
+            labels: view.get_text(metadata, b"labels"),
+            annotations: view.get_text(metadata, b"annotations"),
+        }
+    }
+
+    fn namespace<'n>(&self, names: &'n str) -> &'n str {
+        names.get(self.namespace.clone()).unwrap_or("")
+    }
+
+    fn subject<'n>(&self, names: &'n str) -> Subject<'n> {
+        let get = |range: &NameRange| names.get(range.clone()).unwrap_or("");
+        let kind = get(&self.kind);
+        Subject {
+            root: self.root,
+            name: get(&self.name),
+            matched_name: get(&self.matched_name),
+            namespace: get(&self.namespace),
+            kind,
+            labels: self.labels,
+            annotations: self.annotations,
+            is_secret: kind == "Secret",
+            rule_name: "",
+        }
+    }
+}
+
+/// A kind, copied likewise.
+struct KindNames {
+    group: NameRange,
+    version: NameRange,
+    kind: NameRange,
+}
+
+impl KindNames {
+    fn of(kind: GroupVersionKind<'_>, names: &mut String) -> Self {
+        Self {
+            group: push_name(names, kind.group),
+            version: push_name(names, kind.version),
+            kind: push_name(names, kind.kind),
+        }
+    }
+
+    fn get(self, names: &str) -> GroupVersionKind<'_> {
+        let get = |range: NameRange| names.get(range).unwrap_or("");
+        GroupVersionKind {
+            group: get(self.group),
+            version: get(self.version),
+            kind: get(self.kind),
         }
     }
 }
@@ -322,22 +516,29 @@ impl Judgement {
 /// One evaluation.
 struct Evaluator<'e, 'm> {
     tables: &'e Tables<'e>,
-    view: View<'e>,
+    texts: Texts<'e>,
     objects: Objects,
+    names: &'e str,
+    new_names: Option<&'e ObjectNames>,
+    old_names: Option<&'e ObjectNames>,
+    old_kind: Option<GroupVersionKind<'e>>,
     operation: Operation,
     facts: &'e RequestFacts<'e>,
     mode: Mode,
     limits: &'e Limits,
+    runtime_expressions: bool,
     fuel: u64,
     machine: &'m mut Machine,
+    world: World<'m>,
     outcomes: &'m mut Vec<Outcome>,
+    properties: &'m mut Vec<TextRange>,
     text: &'m mut String,
 }
 
 impl<'e> Evaluator<'e, '_> {
     /// Sheet 01, section 7.1, over the rules that the index gives for the kind.
-    fn evaluate_rules(&mut self, main: NodeId) {
-        let mut subject = subject_facts(&self.view, main);
+    fn evaluate_rules(&mut self, main: &Subject<'e>) {
+        let mut subject = *main;
         self.machine.change_subject();
         let mut policy_number = NONE;
         let mut policy_done = false;
@@ -406,6 +607,7 @@ impl<'e> Evaluator<'e, '_> {
                 path: judgement.path,
                 found: judgement.found,
                 instruction: judgement.instruction,
+                properties: judgement.properties,
             });
         }
         self.mode == Mode::Decide && refused
@@ -418,55 +620,162 @@ impl<'e> Evaluator<'e, '_> {
             return true;
         }
         let namespace = self.tables.text(policy.namespace);
-        [self.objects.new, self.objects.old]
+        [self.new_names, self.old_names]
             .into_iter()
             .flatten()
             .all(|object| {
-                let subject = subject_facts(&self.view, object);
+                let subject = object.subject(self.names);
                 subject.kind != "Namespace"
                     && !subject.namespace.is_empty()
                     && subject.namespace == namespace
             })
     }
 
-    fn scene<'s>(&self, subject: &'s Subject<'s>, request: &'s RequestFacts<'s>) -> Scene<'s>
+    fn setting<'s>(
+        &self,
+        rule: &Rule,
+        subject: &'s Subject<'s>,
+        request: &'s RequestFacts<'s>,
+    ) -> Setting<'s>
     where
         'e: 's,
     {
-        Scene {
+        let policy = self.tables.policies.get(rule.policy.get() as usize);
+        Setting {
             tables: self.tables,
-            view: self.view,
+            texts: self.texts,
             subject,
             request,
+            limits: self.limits,
+            is_delete: self.is_delete(),
+            rule_slots: rule.slots,
+            policy_namespace: policy.map_or("", |policy| self.tables.text(policy.namespace)),
+            runtime_expressions: self.runtime_expressions,
         }
     }
 
+    fn is_delete(&self) -> bool {
+        self.operation == Operation::Delete || self.objects.new.is_none()
+    }
+
     /// Runs a block under the limits of one rule.
-    fn run_block(&mut self, run: impl FnOnce(&mut Machine) -> Ending) -> Ending {
+    fn run_block(&mut self, block: u32, setting: Setting<'_>) -> Ending {
+        self.limited(|machine, world| machine.check(block, setting, world))
+    }
+
+    fn limited(&mut self, run: impl FnOnce(&mut Machine, &mut World<'_>) -> Ending) -> Ending {
         let given = self.limits.rule_fuel.min(self.fuel);
         self.machine.fuel = given;
-        let ending = run(self.machine);
+        let ending = run(self.machine, &mut self.world);
         self.fuel -= given - self.machine.fuel.min(given);
         ending
     }
 
     /// Sheet 01, section 7.2; `None` when the rule gives no response.
     fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Option<Judgement> {
-        let scene = self.scene(subject, self.facts);
-        match self.run_block(|machine| machine.check(rule.match_block.get(), scene)) {
+        let setting = self.setting(rule, subject, self.facts);
+        match self.run_block(rule.match_block.get(), setting) {
             Ending::Matched => {}
             Ending::OutOfFuel => return Some(self.out_of_fuel()),
             _ => return None,
         }
-        let is_deny = rule.body == BodyKind::Deny as u8;
-        let is_delete = self.operation == Operation::Delete || self.objects.new.is_none();
         self.machine.begin_rule();
-        let ending = self.run_block(|machine| machine.check(rule.body_block.get(), scene));
-        if is_delete && !is_deny && !matches!(ending, Ending::Text { status: 2, .. }) {
+        if rule.precondition_block.get() != NONE {
+            match self.run_block(rule.precondition_block.get(), setting) {
+                Ending::True => {}
+                Ending::False => return Some(self.preconditions_not_met()),
+                ending => return Some(self.failed(ending, "")),
+            }
+        }
+        let properties = self.computed_properties(rule, setting);
+        let ending = self.run_block(rule.body_block.get(), setting);
+        let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
+        let comes_first = matches!(
+            ending,
+            Ending::Text { status: 2, .. } | Ending::Failed { .. }
+        );
+        if self.is_delete() && is_pattern && !comes_first {
             return None;
         }
-        let judgement = self.judge(rule, ending, scene);
-        Some(self.allow_existing(rule, judgement))
+        let judgement = self.judge(rule, ending, setting)?;
+        let mut judgement = self.allow_existing(rule, judgement);
+        judgement.properties = properties;
+        Some(judgement)
+    }
+
+    fn preconditions_not_met(&mut self) -> Judgement {
+        let noted = self.noted_messages();
+        let message = self.render(|out| {
+            out.push_str("preconditions not met");
+            if !noted.is_empty() {
+                out.push_str("; ");
+                out.push_str(&noted);
+            }
+        });
+        Judgement::plain(Status::Skip, Message::Rendered(message))
+    }
+
+    /// The messages of conditions as they are written, joined.
+    fn noted_messages(&self) -> String {
+        let mut joined = String::new();
+        for noted in &self.machine.messages {
+            if !joined.is_empty() {
+                joined.push_str(separator(noted.separator));
+            }
+            joined.push_str(self.text_entry(noted.text));
+        }
+        joined
+    }
+
+    fn text_entry(&self, number: u32) -> &'e str {
+        self.tables
+            .texts
+            .get(number as usize)
+            .map_or("", |&text| self.tables.text(text))
+    }
+
+    /// An ending that is an error, with what stands in front of an element's.
+    fn failed(&mut self, ending: Ending, prefix: &str) -> Judgement {
+        match ending {
+            Ending::Failed { .. } => {
+                let text = std::mem::take(&mut self.machine.failure_text);
+                let message = self.render(|out| {
+                    out.push_str(prefix);
+                    out.push_str(&text);
+                });
+                self.machine.failure_text = text;
+                Judgement::plain(Status::Error, Message::Rendered(message))
+            }
+            _ => self.out_of_fuel(),
+        }
+    }
+
+    /// `reportProperties` with variables: all of them, or none if one is no text
+    /// (sheet 01, section 7.2, step 5).
+    fn computed_properties(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<u32> {
+        if rule.properties_block.get() == NONE {
+            return None;
+        }
+        let Ending::Value(list) = self.run_block(rule.properties_block.get(), setting) else {
+            return None;
+        };
+        let view = self.world.buffer.view(self.texts, self.tables.symbols);
+        if !view
+            .children(list)
+            .all(|item| view.kind(item) == Some(Kind::String))
+        {
+            return None;
+        }
+        let first = self.properties.len() as u32;
+        for item in view.children(list) {
+            let start = self.text.len();
+            self.text.push_str(view.str(item));
+            self.properties.push(TextRange {
+                start: start as u32,
+                end: self.text.len() as u32,
+            });
+        }
+        Some(first)
     }
 
     /// Sheet 01, section 10: an enforced rule that the old object violates too is skipped.
@@ -489,13 +798,10 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     fn old_object_fails(&mut self, rule: &Rule) -> bool {
-        let Some(old) = self.objects.old else {
+        let (Some(old), Some(kind)) = (self.old_names, self.old_kind) else {
             return false;
         };
-        let Ok(kind) = kind_of(&self.view, old) else {
-            return false;
-        };
-        let mut subject = subject_facts(&self.view, old);
+        let mut subject = old.subject(self.names);
         subject.rule_name = self.tables.text(rule.name);
         let facts = RequestFacts {
             group: kind.group,
@@ -503,49 +809,73 @@ impl<'e> Evaluator<'e, '_> {
             kind: kind.kind,
             subresource: "",
             operation: Operation::Create.bit(),
+            operation_name: Operation::Create.name(),
+            object: self.objects.old,
+            old_object: None,
             user: Some(NOBODY),
-            namespace_labels: self.facts.namespace_labels,
+            ..*self.facts
         };
-        let scene = self.scene(&subject, &facts);
+        let setting = self.setting(rule, &subject, &facts);
         self.machine.change_subject();
-        let matched = self.run_block(|machine| machine.check(rule.match_block.get(), scene))
-            == Ending::Matched;
-        let fails = matched && {
-            let ending = self.run_block(|machine| machine.check(rule.body_block.get(), scene));
-            let mark = self.text.len();
-            let judgement = self.judge(rule, ending, scene);
-            self.text.truncate(mark);
-            judgement.status == Status::Fail
-        };
+        self.machine.change_context();
+        let mark = self.text.len();
+        let fails = self.run_block(rule.match_block.get(), setting) == Ending::Matched
+            && (rule.precondition_block.get() == NONE
+                || self.run_block(rule.precondition_block.get(), setting) == Ending::True)
+            && self.old_body_fails(rule, setting);
+        self.text.truncate(mark);
         self.machine.change_subject();
+        self.machine.change_context();
         fails
+    }
+
+    fn old_body_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
+        // A pattern keeps the values that its variables had for the new object.
+        let kept = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
+        let setting = if kept {
+            self.machine.change_context();
+            Setting {
+                request: self.facts,
+                ..setting
+            }
+        } else {
+            setting
+        };
+        let ending = self.run_block(rule.body_block.get(), setting);
+        let judgement = self.judge(rule, ending, setting);
+        judgement.is_some_and(|judgement| judgement.status == Status::Fail)
     }
 
     /// The status and message of an ending; the block is run again to explain it where
     /// that takes more than the ending itself.
-    fn judge(&mut self, rule: &Rule, ending: Ending, scene: Scene<'_>) -> Judgement {
-        match ending {
+    fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
+        Some(match ending {
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
             Ending::Alternative(index) => {
                 Judgement::plain(Status::Pass, Message::AlternativePassed(index))
             }
+            Ending::ForeachPassed => self.fixed(Status::Pass, "rule passed"),
+            Ending::Nothing => return None,
             Ending::Text { status, text } => {
                 let status = if status == 0 {
                     Status::Pass
                 } else {
                     Status::Error
                 };
-                let text = self
-                    .tables
-                    .texts
-                    .get(text as usize)
-                    .map_or("", |&text| self.tables.text(text));
-                self.fixed(status, text)
+                self.fixed(status, self.text_entry(text))
             }
-            Ending::Deny => self.judge_deny(rule, scene),
-            Ending::Error(_) | Ending::AlternativesFailed { .. } => self.judge_failure(rule, scene),
-            Ending::Matched | Ending::Unmatched | Ending::OutOfFuel => self.out_of_fuel(),
-        }
+            Ending::Failed { depth } => self.failed(ending, &element_prefix(depth)),
+            Ending::Deny { depth } => self.judge_deny(rule, depth, setting),
+            Ending::Error { .. } | Ending::AlternativesFailed { .. } => {
+                self.judge_failure(rule, setting)
+            }
+            Ending::Matched
+            | Ending::Unmatched
+            | Ending::True
+            | Ending::False
+            | Ending::Value(_)
+            | Ending::OutOfFuel => self.out_of_fuel(),
+        })
     }
 
     fn fixed(&mut self, status: Status, text: &str) -> Judgement {
@@ -574,58 +904,100 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// Sheet 01, section 8.1.
-    fn judge_deny(&mut self, rule: &Rule, scene: Scene<'_>) -> Judgement {
-        let message = self.tables.text(rule.message);
-        match message_kind(rule) {
-            MessageKind::Absent => {
-                let text = format!("validation error: rule {} failed", scene.subject.rule_name);
-                self.fixed(Status::Fail, &text)
+    fn judge_deny(&mut self, rule: &Rule, depth: u8, setting: Setting<'_>) -> Judgement {
+        let noted = self.noted_messages();
+        let text = match (message_kind(rule), noted.is_empty()) {
+            (MessageKind::Absent, true) => {
+                format!(
+                    "validation error: rule {} failed",
+                    setting.subject.rule_name
+                )
             }
-            MessageKind::Text => self.fixed(Status::Fail, message),
-            MessageKind::Unresolvable => self.fixed(Status::Fail, ""),
+            _ => self.deny_message(rule, setting).unwrap_or(noted),
+        };
+        self.fixed(Status::Fail, &(element_prefix(depth) + &text))
+    }
+
+    /// The rule's message and those of its conditions, variables substituted; `None`
+    /// when that fails.
+    fn deny_message(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<String> {
+        let noted = std::mem::take(&mut self.machine.messages);
+        let mut message = match message_kind(rule) {
+            MessageKind::Absent => String::new(),
+            MessageKind::Text => self.tables.text(rule.message).to_owned(),
+            MessageKind::Unresolvable => return None,
+            MessageKind::Computed => {
+                self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?
+            }
+        };
+        for (index, noted) in noted.iter().enumerate() {
+            if !message.is_empty() {
+                message.push_str(if index == 0 {
+                    "; "
+                } else {
+                    separator(noted.separator)
+                });
+            }
+            if noted.block == NONE {
+                message.push_str(self.text_entry(noted.text));
+            } else {
+                message.push_str(&self.computed_text(noted.block, false, setting)?);
+            }
         }
+        Some(message)
+    }
+
+    /// The text that a message block gives. Where the message is one variable alone and
+    /// its value no text, Kyverno says so.
+    fn computed_text(&mut self, block: u32, alone: bool, setting: Setting<'_>) -> Option<String> {
+        let Ending::Value(value) = self.run_block(block, setting) else {
+            return None;
+        };
+        let view = self.world.buffer.view(self.texts, self.tables.symbols);
+        if alone && view.kind(value) != Some(Kind::String) {
+            return Some(
+                "the produced message didn't resolve to a string, check your policy definition."
+                    .into(),
+            );
+        }
+        let mut text = String::new();
+        append_substituted(&view, value, &mut text, self.limits.string_bytes).ok()?;
+        Some(text)
     }
 
     /// Sheet 02, sections 2.1, 11 and 12.
-    fn judge_failure(&mut self, rule: &Rule, scene: Scene<'_>) -> Judgement {
-        let ending = self.run_block(|machine| machine.explain(rule.body_block.get(), scene));
+    fn judge_failure(&mut self, rule: &Rule, setting: Setting<'_>) -> Judgement {
+        let body = rule.body_block.get();
+        let ending = self.limited(|machine, world| machine.explain(body, setting, world));
         let explanation = std::mem::take(&mut self.machine.explanation);
+        let name = setting.subject.rule_name;
         let judgement = match ending {
-            Ending::Error(kind) if kind.is_skip() => self.fixed(Status::Skip, &explanation.text),
-            Ending::Error(kind) => {
+            Ending::Error { kind, .. } if kind.is_skip() => {
+                self.fixed(Status::Skip, &explanation.text)
+            }
+            Ending::Error { kind, depth } => {
                 let pathless = explanation.is_pathless(kind);
                 let status = if pathless {
                     Status::Error
                 } else {
                     Status::Fail
                 };
-                let name = scene.subject.rule_name;
-                let detail = match message_kind(rule) {
-                    MessageKind::Unresolvable => {
-                        format!(
-                            "variables substitution error in rule {name} execution error: {}",
-                            explanation.text
-                        )
-                    }
-                    _ if pathless => format!("rule {name} execution error: {}", explanation.text),
-                    _ => format!("rule {name} failed at path {}", explanation.path),
+                let detail = if pathless {
+                    format!("rule {name} execution error: {}", explanation.text)
+                } else {
+                    format!("rule {name} failed at path {}", explanation.path)
                 };
-                self.failure(rule, status, &detail)
+                self.failure(rule, status, depth, &detail, &explanation.text, setting)
             }
-            Ending::AlternativesFailed { any_failed: false } => {
-                self.fixed(Status::Skip, &explanation.skipped_alternatives)
-            }
-            Ending::AlternativesFailed { any_failed: true } => {
-                let detail = match message_kind(rule) {
-                    MessageKind::Unresolvable => format!(
-                        "variables substitution error in rule {} execution error: {}",
-                        scene.subject.rule_name, explanation.failed_alternatives
-                    ),
-                    MessageKind::Absent | MessageKind::Text => {
-                        explanation.failed_alternatives.clone()
-                    }
-                };
-                self.failure(rule, Status::Fail, &detail)
+            Ending::AlternativesFailed {
+                any_failed: false, ..
+            } => self.fixed(Status::Skip, &explanation.skipped_alternatives),
+            Ending::AlternativesFailed {
+                any_failed: true,
+                depth,
+            } => {
+                let failed = &explanation.failed_alternatives;
+                self.failure(rule, Status::Fail, depth, failed, failed, setting)
             }
             _ => self.out_of_fuel(),
         };
@@ -637,7 +1009,7 @@ impl<'e> Evaluator<'e, '_> {
                 &explanation.path,
                 explanation.value.0,
                 explanation.instruction,
-                scene,
+                setting,
             )
         };
         // The buffers of the explanation are used again.
@@ -645,17 +1017,40 @@ impl<'e> Evaluator<'e, '_> {
         judgement
     }
 
-    /// `validation error: `, the rule's message if it has one, and what happened.
-    fn failure(&mut self, rule: &Rule, status: Status, detail: &str) -> Judgement {
-        let message = self.tables.text(rule.message);
-        let with_message = message_kind(rule) == MessageKind::Text;
+    /// `validation error: `, the rule's message if it has one, and what happened; where
+    /// the message cannot be made, `error` alone.
+    fn failure(
+        &mut self,
+        rule: &Rule,
+        status: Status,
+        depth: u8,
+        detail: &str,
+        error: &str,
+        setting: Setting<'_>,
+    ) -> Judgement {
+        let message = match message_kind(rule) {
+            MessageKind::Absent => Some(String::new()),
+            MessageKind::Text => Some(self.tables.text(rule.message).to_owned()),
+            MessageKind::Unresolvable => None,
+            MessageKind::Computed => self.computed_text(rule.message_block.get(), false, setting),
+        };
         let range = self.render(|out| {
+            out.push_str(&element_prefix(depth));
             out.push_str("validation error: ");
-            if with_message {
-                out.push_str(message);
-                out.push(' ');
+            match message.as_deref() {
+                None => {
+                    let name = setting.subject.rule_name;
+                    let _ = write!(
+                        out,
+                        "variables substitution error in rule {name} execution error: {error}"
+                    );
+                }
+                Some("") if message_kind(rule) == MessageKind::Absent => out.push_str(detail),
+                Some(message) => {
+                    let stop = if message.ends_with('.') { "" } else { "." };
+                    let _ = write!(out, "{message}{stop} {detail}");
+                }
             }
-            out.push_str(detail);
         });
         Judgement::plain(status, Message::Rendered(range))
     }
@@ -667,25 +1062,25 @@ impl<'e> Evaluator<'e, '_> {
         path: &str,
         value: NodeId,
         instruction: u32,
-        scene: Scene<'_>,
+        setting: Setting<'_>,
     ) -> Judgement {
         judgement.instruction = instruction;
         judgement.path = self.render(|out| out.push_str(path));
-        let secret = scene.subject.is_secret
+        let secret = setting.subject.is_secret
             && (path.starts_with("/data/") || path.starts_with("/stringData/"));
-        judgement.found = self.render(|out| {
-            let start = out.len();
-            match scene.view.kind(value) {
-                _ if secret => out.push_str("***"),
-                None => out.push_str("nothing"),
-                Some(Kind::String) => {
-                    let _ = write!(out, "{:?}", scene.view.str(value));
-                }
-                Some(Kind::Null) => out.push_str("null"),
-                Some(_) => render_go_value(&scene.view, value, out),
+        let view = self.world.buffer.view(self.texts, self.tables.symbols);
+        let mut found = String::new();
+        match view.kind(value) {
+            _ if secret => found.push_str("***"),
+            None => found.push_str("nothing"),
+            Some(Kind::String) => {
+                let _ = write!(found, "{:?}", view.str(value));
             }
-            truncate(out, start + FOUND_BYTES);
-        });
+            Some(Kind::Null) => found.push_str("null"),
+            Some(_) => render_go_value(&view, value, &mut found),
+        }
+        truncate(&mut found, FOUND_BYTES);
+        judgement.found = self.render(|out| out.push_str(&found));
         judgement
     }
 
@@ -754,21 +1149,19 @@ fn truncate(text: &mut String, mut length: usize) {
     }
 }
 
-fn subject_facts<'v>(view: &View<'v>, root: NodeId) -> Subject<'v> {
-    let metadata = view.get_text(root, b"metadata");
-    let text = |key: &[u8]| view.str(view.get_text(metadata, key));
-    let name = text(b"name");
-    let matched_name = if name.is_empty() { text(b"generateName") } else { name };
-    let kind = view.str(view.get_text(root, b"kind"));
-    Subject {
-        root,
-        name,
-        matched_name,
-        namespace: text(b"namespace"),
-        kind,
-        labels: view.get_text(metadata, b"labels"),
-        annotations: view.get_text(metadata, b"annotations"),
-        is_secret: kind == "Secret",
-        rule_name: "",
-    }
+fn body_kind(rule: &Rule) -> BodyKind {
+    BodyKind::ALL
+        .get(usize::from(rule.body))
+        .copied()
+        .unwrap_or(BodyKind::Deny)
+}
+
+/// What stands between two messages of conditions.
+fn separator(number: u8) -> &'static str {
+    if number == 0 { "; " } else { ";" }
+}
+
+/// What stands in front of an element's message, once for each foreach around it.
+fn element_prefix(depth: u8) -> String {
+    "validation failure: ".repeat(usize::from(depth))
 }

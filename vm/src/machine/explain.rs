@@ -54,6 +54,13 @@ impl Explanation {
         self.anchors.clear();
     }
 
+    /// A match of its own begins.
+    pub(super) fn begin_pattern(&mut self) {
+        self.anchors.clear();
+        self.failed_alternatives.clear();
+        self.skipped_alternatives.clear();
+    }
+
     pub(super) fn wrap(&mut self, prefix: &str) {
         self.text.insert_str(0, prefix);
     }
@@ -196,6 +203,34 @@ impl Machine {
         }
     }
 
+    /// Matches a value with a pattern known only now.
+    pub(super) fn test_value<E: super::Explain>(
+        &mut self,
+        floats: bool,
+        value: NodeId,
+        pattern: NodeId,
+        instruction: u32,
+        scene: Scene<'_>,
+    ) -> Option<ErrorKind> {
+        let path = if E::ON {
+            self.render_path(instruction, scene)
+        } else {
+            String::new()
+        };
+        let matcher = super::dynamic::Matcher {
+            view: scene.view,
+            floats,
+        };
+        let mismatch = matcher.matches(value, pattern, &path, 0).err()?;
+        if E::ON {
+            self.explanation.instruction = instruction;
+            self.explanation.value = NodeIdOrMissing(value);
+            self.explanation.text = mismatch.text;
+            self.explanation.path = mismatch.path;
+        }
+        Some(mismatch.kind)
+    }
+
     /// Words the error of one entry of a label or annotation pattern.
     #[allow(clippy::too_many_arguments)] // one fact each, used nowhere else
     pub(super) fn explain_tag(
@@ -247,7 +282,11 @@ impl Machine {
             match segment.loop_slot.get() {
                 NONE => path.push_str(scene.tables.text(segment.text)),
                 slot => {
-                    let index = self.loops.get(slot as usize).map_or(0, |state| state.index);
+                    let index = self
+                        .frame
+                        .loops
+                        .get(slot as usize)
+                        .map_or(0, |state| state.index);
                     let _ = write!(path, "{index}");
                 }
             }
@@ -256,7 +295,7 @@ impl Machine {
     }
 }
 
-const MISSING_CONDITIONAL: &str =
+pub(super) const MISSING_CONDITIONAL: &str =
     "conditional anchor mismatch: conditional anchor key doesn't exist in the resource";
 
 fn leaf_is_star(leaf: u32, scene: Scene<'_>) -> bool {

@@ -11,6 +11,7 @@ use crate::labels;
 use crate::scalar::wildcard;
 
 /// The object that a rule looks at, with the facts that matching asks for.
+#[derive(Clone, Copy)]
 pub(crate) struct Subject<'s> {
     /// Its root.
     pub(crate) root: NodeId,
@@ -34,6 +35,7 @@ pub(crate) struct Subject<'s> {
 }
 
 /// The request around the object.
+#[derive(Clone, Copy)]
 pub(crate) struct RequestFacts<'s> {
     /// API group of the request's kind.
     pub(crate) group: &'s str,
@@ -45,6 +47,18 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) subresource: &'s str,
     /// Bit of the operation.
     pub(crate) operation: u8,
+    /// Name of the operation.
+    pub(crate) operation_name: &'s str,
+    /// The new object.
+    pub(crate) object: Option<NodeId>,
+    /// The old object.
+    pub(crate) old_object: Option<NodeId>,
+    /// `request.namespace`.
+    pub(crate) namespace: &'s str,
+    /// The user as the context shows it.
+    pub(crate) context_user: Option<crate::engine::UserInfo<'s>>,
+    /// Values that the host adds to the context.
+    pub(crate) variables: Option<&'s serde_json::Value>,
     /// The user; `None` when the request carries no user information at all.
     pub(crate) user: Option<crate::engine::UserInfo<'s>>,
     /// Labels of the namespace.

@@ -5,22 +5,38 @@
 //! text, path and place of the error along the way; it is compiled separately
 //! ([`Explain`]), so that checking pays nothing for it.
 
+mod context;
+mod dynamic;
 mod explain;
 mod leaf;
 mod matching;
 mod tags;
+mod value;
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::NONE;
 
-use crate::document::{NodeId, View};
+use std::collections::HashMap;
+
+use crate::document::{DocumentBuffer, NodeId, Texts, View};
+use crate::function::RegexCache;
+use crate::host::Host;
+use crate::limits::Limits;
 
 pub(crate) use explain::{Explanation, render_go_value};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
 };
+pub(crate) use value::NotedMessage;
+
+/// The nodes that every evaluation's buffer begins with.
+pub(crate) const NULL: NodeId = NodeId(0);
+/// `false`
+pub(crate) const FALSE: NodeId = NodeId(1);
+/// `true`
+pub(crate) const TRUE: NodeId = NodeId(2);
 
 /// Kind of the error that a check ended with; typed here, found by searching texts in
 /// Kyverno (sheet 02, section 3.5).
@@ -56,11 +72,24 @@ pub(crate) enum Ending {
     /// The rule passes by the alternative of that number.
     Alternative(u32),
     /// The pattern's error of that kind decides.
-    Error(ErrorKind),
+    Error { kind: ErrorKind, depth: u8 },
     /// No alternative held; whether one failed rather than skipped.
-    AlternativesFailed { any_failed: bool },
+    AlternativesFailed { any_failed: bool, depth: u8 },
     /// The rule denies.
-    Deny,
+    Deny { depth: u8 },
+    /// The conditions hold.
+    True,
+    /// The conditions do not hold.
+    False,
+    /// The block's value.
+    Value(NodeId),
+    /// Evaluating failed; the machine has the text. `depth` counts the foreach loops
+    /// around what failed.
+    Failed { depth: u8 },
+    /// Some element of a foreach passed and none failed.
+    ForeachPassed,
+    /// There is no answer.
+    Nothing,
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
     /// The rule applies to the resource.
@@ -95,24 +124,120 @@ struct CachedPath {
     node: NodeId,
 }
 
+/// What one block's run works on.
+#[derive(Debug)]
+struct Frame {
+    registers: [NodeId; 256],
+    loops: [LoopState; kpvm_format::MAX_LOOP_DEPTH],
+    folds: [FoldState; 256],
+    lists: Vec<Vec<NodeId>>,
+    texts: Vec<String>,
+    /// A loader ran inside: entries behind the one that is loaded are seen now.
+    lifted: bool,
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self {
+            registers: [NodeId::MISSING; 256],
+            loops: [LoopState::default(); kpvm_format::MAX_LOOP_DEPTH],
+            folds: [FoldState::default(); 256],
+            lists: Vec::new(),
+            texts: Vec::new(),
+            lifted: false,
+        }
+    }
+}
+
 /// Everything that running needs and that is kept between runs, so that the steady
 /// state allocates nothing.
 pub(crate) struct Machine {
-    registers: Box<[NodeId; 256]>,
-    loops: [LoopState; kpvm_format::MAX_LOOP_DEPTH],
-    folds: Box<[FoldState; 256]>,
+    frame: Box<Frame>,
+    /// Frames of blocks that wait for a loader.
+    suspended: Vec<Box<Frame>>,
+    spare_frames: Vec<Box<Frame>>,
     paths: Vec<CachedPath>,
     stamp: u32,
     error: ErrorKind,
     any_alternative_failed: bool,
     tags: tags::ExpandedTags,
+    /// Number of the evaluation; what carries another number is of an earlier one.
+    evaluation: u64,
+    /// Number of the rule's run, likewise.
+    rule: u64,
+    constants: Vec<(u64, NodeId)>,
+    variables: Vec<(u64, NodeId)>,
+    entries: Vec<(u64, value::EntryState)>,
+    base: Option<NodeId>,
+    images: Option<Result<Option<NodeId>, String>>,
+    fetched: HashMap<String, Result<Option<NodeId>, String>>,
+    regexes: RegexCache,
+    foreach: value::ForeachState,
+    outer_foreach: Vec<value::ForeachState>,
+    failure: value::Failure,
+    /// Text of the last failure.
+    pub(crate) failure_text: String,
+    /// Messages of conditions that came out as wanted.
+    pub(crate) messages: Vec<NotedMessage>,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
     /// What the last explaining run found.
     pub(crate) explanation: Explanation,
 }
 
-/// What a run looks at.
+/// What a run may change: the values of the evaluation, and the world outside.
+pub(crate) struct World<'w> {
+    /// The documents and everything computed.
+    pub(crate) buffer: &'w mut DocumentBuffer,
+    /// Who answers what cannot be computed.
+    pub(crate) host: &'w mut dyn Host,
+}
+
+/// What a run is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting<'s> {
+    /// The bundle.
+    pub(crate) tables: &'s Tables<'s>,
+    /// The texts that values point into.
+    pub(crate) texts: Texts<'s>,
+    /// The object in question.
+    pub(crate) subject: &'s Subject<'s>,
+    /// The request around it.
+    pub(crate) request: &'s RequestFacts<'s>,
+    /// The limits.
+    pub(crate) limits: &'s Limits,
+    /// Whether the request deletes the object.
+    pub(crate) is_delete: bool,
+    /// The variables of the rule.
+    pub(crate) rule_slots: kpvm_format::table::Range,
+    /// Namespace of the policy; empty for a cluster policy.
+    pub(crate) policy_namespace: &'s str,
+    /// Whether expressions known only at run time are evaluated.
+    pub(crate) runtime_expressions: bool,
+}
+
+impl<'s> Setting<'s> {
+    fn view<'v>(&self, world: &'v World<'_>) -> View<'v>
+    where
+        's: 'v,
+    {
+        world.buffer.view(self.texts, self.tables.symbols)
+    }
+
+    fn scene<'v>(&self, world: &'v World<'_>) -> Scene<'v>
+    where
+        's: 'v,
+    {
+        Scene {
+            tables: self.tables,
+            view: self.view(world),
+            subject: self.subject,
+            request: self.request,
+        }
+    }
+}
+
+/// What a check looks at.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene<'s> {
     /// The bundle.
@@ -142,26 +267,48 @@ impl Explain for Explaining {
 }
 
 impl Machine {
-    /// A machine for a bundle with that many paths.
-    pub(crate) fn new(paths: usize) -> Self {
+    /// A machine for a bundle.
+    pub(crate) fn new(tables: &Tables<'_>) -> Self {
         Self {
-            registers: Box::new([NodeId::MISSING; 256]),
-            loops: [LoopState::default(); kpvm_format::MAX_LOOP_DEPTH],
-            folds: Box::new([FoldState::default(); 256]),
+            frame: Box::default(),
+            suspended: Vec::new(),
+            spare_frames: Vec::new(),
             paths: vec![
                 CachedPath {
                     stamp: 0,
                     node: NodeId::MISSING
                 };
-                paths
+                tables.paths.len()
             ],
             stamp: 0,
             error: ErrorKind::Plain,
             any_alternative_failed: false,
             tags: tags::ExpandedTags::default(),
+            evaluation: 0,
+            rule: 0,
+            constants: vec![(0, NodeId::MISSING); tables.constants.len()],
+            variables: vec![(0, NodeId::MISSING); tables.slots.len()],
+            entries: vec![(0, value::EntryState::Inactive); tables.entries.len()],
+            base: None,
+            images: None,
+            fetched: HashMap::new(),
+            regexes: RegexCache::default(),
+            foreach: value::ForeachState::default(),
+            outer_foreach: Vec::new(),
+            failure: value::Failure::default(),
+            failure_text: String::new(),
+            messages: Vec::new(),
             fuel: 0,
             explanation: Explanation::default(),
         }
+    }
+
+    /// Forgets what belongs to the evaluation before.
+    pub(crate) fn begin_evaluation(&mut self) {
+        self.evaluation += 1;
+        self.base = None;
+        self.images = None;
+        self.fetched.clear();
     }
 
     /// Forgets what was found at static paths: another subject is looked at.
@@ -176,43 +323,84 @@ impl Machine {
         }
     }
 
-    /// Forgets expanded keys: another rule (but not the same rule's run over the old
-    /// object) begins.
+    /// Forgets the request's context: it is another one from now on.
+    pub(crate) fn change_context(&mut self) {
+        self.base = None;
+        self.images = None;
+    }
+
+    /// Forgets expanded keys and variables: another rule (but not the same rule's run
+    /// over the old object) begins.
     pub(crate) fn begin_rule(&mut self) {
         self.tags.clear();
+        self.rule += 1;
+        self.messages.clear();
     }
 
     /// Runs a block for its outcome alone.
-    pub(crate) fn check(&mut self, block: u32, scene: Scene<'_>) -> Ending {
-        self.run::<Checking>(block, scene)
+    pub(crate) fn check(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
+        self.run::<Checking>(block, setting, world)
     }
 
     /// Runs a block that did not pass again, for [`Machine::explanation`].
-    pub(crate) fn explain(&mut self, block: u32, scene: Scene<'_>) -> Ending {
+    pub(crate) fn explain(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
         self.explanation.clear();
-        self.run::<Explaining>(block, scene)
+        self.run::<Explaining>(block, setting, world)
     }
 
-    fn run<E: Explain>(&mut self, block: u32, scene: Scene<'_>) -> Ending {
-        let Some(block) = scene.tables.blocks.get(block as usize) else {
+    fn run<E: Explain>(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
+        self.any_alternative_failed = false;
+        self.foreach = value::ForeachState::default();
+        self.outer_foreach.clear();
+        self.run_block::<E>(block, setting, world)
+    }
+
+    /// Runs a block whose caller waits.
+    fn run_nested(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
+        self.run_block::<Checking>(block, setting, world)
+    }
+
+    fn run_block<E: Explain>(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
+        let Some(block) = setting.tables.blocks.get(block as usize) else {
             return Ending::OutOfFuel;
         };
-        let code = scene.tables.block_code(block);
+        let code = setting.tables.block_code(block);
         let first = block.start.get();
-        let registers = usize::from(block.registers.get()).min(self.registers.len());
-        self.registers[..registers].fill(NodeId::MISSING);
-        self.registers[0] = scene.subject.root;
-        self.any_alternative_failed = false;
-        self.execute::<E>(code, first, scene)
+        let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
+        self.frame.registers[..registers].fill(NodeId::MISSING);
+        self.frame.registers[0] = setting.subject.root;
+        self.frame.lifted = false;
+        self.execute::<E>(code, first, setting, world)
     }
 
     fn execute<E: Explain>(
         &mut self,
         code: &[Instruction],
         first: u32,
-        scene: Scene<'_>,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
     ) -> Ending {
-        let view = &scene.view;
+        let mut scene = setting.scene(world);
         let mut position = 0usize;
         // INVARIANT: the verifier checked every operand; what is out of range anyway
         // ends the run as if it had run out of fuel.
@@ -224,24 +412,25 @@ impl Machine {
                 break;
             }
             self.fuel -= 1;
+            let view = &scene.view;
             let (a, b, c) = (instruction.a, instruction.b, instruction.c.get());
             let target = instruction.d.get() as usize;
-            let value = self.registers[usize::from(a)];
+            let value = self.frame.registers[usize::from(a)];
             position += 1;
             // What a check fails with; `None` when it holds.
             let failure = match op {
                 Op::LoadPath => {
-                    self.registers[usize::from(a)] = self.load_path(c, scene);
+                    self.frame.registers[usize::from(a)] = self.load_path(c, scene);
                     continue;
                 }
                 Op::LoadField => {
-                    let source = self.registers[usize::from(b)];
-                    self.registers[usize::from(a)] = view.get(source, SymbolId(c));
+                    let source = self.frame.registers[usize::from(b)];
+                    self.frame.registers[usize::from(a)] = view.get(source, SymbolId(c));
                     continue;
                 }
                 Op::LoadIndex => {
-                    let source = self.registers[usize::from(b)];
-                    self.registers[usize::from(a)] = view.children(source).at(c as usize);
+                    let source = self.frame.registers[usize::from(b)];
+                    self.frame.registers[usize::from(a)] = view.children(source).at(c as usize);
                     continue;
                 }
                 Op::Jump => {
@@ -308,14 +497,14 @@ impl Machine {
                     continue;
                 }
                 Op::FoldBegin => {
-                    self.folds[usize::from(a)] = FoldState::default();
+                    self.frame.folds[usize::from(a)] = FoldState::default();
                     if E::ON {
                         self.explanation.begin_fold(a);
                     }
                     continue;
                 }
                 Op::FoldApplied => {
-                    self.folds[usize::from(a)].applied = true;
+                    self.frame.folds[usize::from(a)].applied = true;
                     continue;
                 }
                 Op::FoldKeyError | Op::FoldItemError => {
@@ -325,7 +514,7 @@ impl Machine {
                     continue;
                 }
                 Op::FoldKeysEnd | Op::FoldItemsEnd => {
-                    let fold = self.folds[usize::from(a)];
+                    let fold = self.frame.folds[usize::from(a)];
                     let direct = op == Op::FoldKeysEnd && fold.direct;
                     if fold.skipped && (!fold.applied || direct) {
                         self.error = ErrorKind::MultiSkip;
@@ -337,8 +526,8 @@ impl Machine {
                     continue;
                 }
                 Op::LoopBegin => {
-                    let list = view.children(self.registers[usize::from(b)]);
-                    let Some(state) = self.loops.get_mut(usize::from(a)) else {
+                    let list = view.children(self.frame.registers[usize::from(b)]);
+                    let Some(state) = self.frame.loops.get_mut(usize::from(a)) else {
                         break;
                     };
                     let item = list.at(0);
@@ -350,16 +539,16 @@ impl Machine {
                     if item.is_missing() {
                         position = target;
                     } else {
-                        self.registers[usize::from(instruction.e)] = item;
+                        self.frame.registers[usize::from(instruction.e)] = item;
                     }
                     continue;
                 }
                 Op::LoopNext => {
-                    let Some(state) = self.loops.get_mut(usize::from(a)) else {
+                    let Some(state) = self.frame.loops.get_mut(usize::from(a)) else {
                         break;
                     };
                     if state.next < state.end {
-                        self.registers[usize::from(instruction.e)] = NodeId(state.next);
+                        self.frame.registers[usize::from(instruction.e)] = NodeId(state.next);
                         state.next += 1;
                         state.index += 1;
                         position = target;
@@ -376,13 +565,19 @@ impl Machine {
                 }
                 Op::ReturnPass => return Ending::Pass,
                 Op::ReturnAlternative => return Ending::Alternative(c),
-                Op::ReturnError => return Ending::Error(self.error),
+                Op::ReturnError => {
+                    return Ending::Error {
+                        kind: self.error,
+                        depth: b,
+                    };
+                }
                 Op::ReturnAlternativesFailed => {
                     return Ending::AlternativesFailed {
                         any_failed: self.any_alternative_failed,
+                        depth: b,
                     };
                 }
-                Op::ReturnDeny => return Ending::Deny,
+                Op::ReturnDeny => return Ending::Deny { depth: b },
                 Op::ReturnText => return Ending::Text { status: b, text: c },
                 Op::ReturnMatched => return Ending::Matched,
                 Op::ReturnUnmatched => return Ending::Unmatched,
@@ -400,6 +595,50 @@ impl Machine {
                     if !matching::holds(op, b, c, scene) {
                         position = target;
                     }
+                    continue;
+                }
+                Op::TestValue => {
+                    let pattern = self.frame.registers[usize::from(b)];
+                    if let Some(kind) = self.test_value::<E>(
+                        c != 0,
+                        value,
+                        pattern,
+                        first + position as u32 - 1,
+                        scene,
+                    ) {
+                        self.error = kind;
+                        position = target;
+                    }
+                    continue;
+                }
+                Op::BeginPattern => {
+                    self.tags.clear();
+                    self.any_alternative_failed = false;
+                    if E::ON {
+                        self.explanation.begin_pattern();
+                    }
+                    continue;
+                }
+                Op::JumpIfSkip => {
+                    if self.error.is_skip() {
+                        position = target;
+                    }
+                    continue;
+                }
+                Op::JumpIfAllSkipped => {
+                    if !self.any_alternative_failed {
+                        position = target;
+                    }
+                    continue;
+                }
+                _ => {
+                    match self.compute(op, instruction, setting, world) {
+                        value::Flow::Next => {}
+                        value::Flow::Jump => position = target,
+                        value::Flow::End(ending) => return ending,
+                    }
+                    // Values may have been added.
+                    scene = setting.scene(world);
                     continue;
                 }
             };
@@ -443,7 +682,7 @@ impl Machine {
 
     /// Takes an error into a fold; whether the fold goes on.
     fn fold_error<E: Explain>(&mut self, slot: u8, of_keys: bool) -> bool {
-        let fold = &mut self.folds[usize::from(slot)];
+        let fold = &mut self.frame.folds[usize::from(slot)];
         if self.error.is_skip() {
             fold.skipped = true;
             fold.direct |= self.error != ErrorKind::MultiSkip;

@@ -9,26 +9,26 @@ use std::fmt::{self, Write};
 
 /// A short text on the stack, so that a number can be spelled without allocating.
 #[derive(Clone)]
-pub(super) struct TextBuffer<const CAPACITY: usize> {
+pub(crate) struct TextBuffer<const CAPACITY: usize> {
     bytes: [u8; CAPACITY],
     length: usize,
 }
 
 /// Room for every int64 (20 bytes) and every shortest float (24 bytes).
-pub(super) type ShortText = TextBuffer<32>;
+pub(crate) type ShortText = TextBuffer<32>;
 
 /// Room for `%f` of every float: sign, 309 digits, point, six digits.
 pub(super) type FixedText = TextBuffer<320>;
 
 impl<const CAPACITY: usize> TextBuffer<CAPACITY> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         TextBuffer {
             bytes: [0; CAPACITY],
             length: 0,
         }
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         let written = self.bytes.get(..self.length).unwrap_or_default();
         std::str::from_utf8(written).unwrap_or_default()
     }
@@ -78,7 +78,7 @@ pub fn format_substituted_float(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_json(value, out, 2);
 }
 
-fn write_v(value: f64, out: &mut impl Write) -> fmt::Result {
+pub(crate) fn write_v(value: f64, out: &mut impl Write) -> fmt::Result {
     if let Some(name) = non_finite(value) {
         return out.write_str(name);
     }

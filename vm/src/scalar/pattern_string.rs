@@ -8,8 +8,6 @@
 //! match a string pattern and never get here.
 
 use std::cell::OnceCell;
-#[cfg(test)]
-use std::cmp::Ordering;
 use std::fmt::Write;
 
 use smallvec::SmallVec;

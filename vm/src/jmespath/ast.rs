@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use kpvm::tree::{Span, TreeValue};
+use crate::tree::{Span, TreeValue};
 
 /// One node of an expression and its place.
 ///

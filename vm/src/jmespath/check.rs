@@ -4,7 +4,7 @@
 //! 5), so each problem also carries the run-time text. Whether the failure
 //! reaches the result is not decided here: some projections swallow it.
 
-use kpvm::tree::{Span, TreeValue};
+use crate::tree::{Span, TreeValue};
 
 use super::ast::{Expression, FunctionCall, Node, ProjectionKind};
 use super::functions::{self, Accepted, ArgumentType, Arguments, Function};

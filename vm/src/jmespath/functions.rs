@@ -3,6 +3,8 @@
 //! In: a name. Out: what the function takes and what a compiler may assume about
 //! it. No function is run here, and nothing here knows how one works.
 
+use kpvm_format::function::Function as Id;
+
 /// A type that an argument may be required to have (sheet 04, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArgumentType {
@@ -93,6 +95,8 @@ pub enum Cost {
 /// One function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
+    /// Its number.
+    pub id: Id,
     /// Its name.
     pub name: &'static str,
     /// What it takes.
@@ -118,6 +122,11 @@ pub fn lookup(name: &str) -> Option<&'static Function> {
         .binary_search_by_key(&name, |function| function.name)
         .ok()?;
     FUNCTIONS.get(index)
+}
+
+/// The function with that number; `None` for a helper that expressions cannot name.
+pub fn of(id: Id) -> Option<&'static Function> {
+    FUNCTIONS.get(usize::from(id.number()))
 }
 
 /// The function that someone who wrote this unknown name may have meant.
@@ -205,7 +214,7 @@ const STRINGS_NUMBERS: Accepted = &[ArgumentType::ArrayString, ArgumentType::Arr
 
 /// A row of the table, for functions of fixed arguments.
 const fn row(
-    name: &'static str,
+    id: Id,
     arguments: &'static [Accepted],
     purity: Purity,
     cost: Cost,
@@ -213,7 +222,8 @@ const fn row(
     note: &'static str,
 ) -> Function {
     Function {
-        name,
+        id,
+        name: id.name(),
         arguments: Arguments::Exactly(arguments),
         purity,
         cost,
@@ -224,14 +234,15 @@ const fn row(
 
 /// A row for a function whose arguments are not counted or not checked.
 const fn open(
-    name: &'static str,
+    id: Id,
     arguments: Arguments,
     purity: Purity,
     description: &'static str,
     note: &'static str,
 ) -> Function {
     Function {
-        name,
+        id,
+        name: id.name(),
         arguments,
         purity,
         cost: Cost::Linear,
@@ -251,82 +262,82 @@ const RFC3339: &str = "times are RFC 3339; results have no fractional seconds";
 /// The table; sorted by name, which the lookup relies on.
 #[rustfmt::skip]
 static FUNCTIONS: &[Function] = &[
-    row("abs", &[N], Pure, Constant, "absolute value", ""),
-    row("add", &[X, X], Pure, Constant, "sum of two numbers, quantities or durations", ARITHMETIC),
-    row("avg", &[NUMBERS], Pure, Linear, "mean of a list of numbers", "an empty list gives NaN, which no text can show"),
-    row("base64_decode", &[S], Pure, Linear, "decodes standard, padded base64", "the result may be no valid UTF-8"),
-    row("base64_encode", &[S], Pure, Linear, "encodes as standard, padded base64", ""),
-    row("ceil", &[N], Pure, Constant, "smallest whole number not below", ""),
-    row("compare", &[S, S], Pure, Linear, "-1, 0 or 1 as the first text sorts before, with or after the second", "the result is an integer, which equals no number literal"),
-    row("contains", &[A_S, X], Pure, Linear, "whether a text has a part or a list an item", "a map or list as the item sought can crash Kyverno"),
-    row("divide", &[X, X], Pure, Constant, "quotient of two numbers, quantities or durations", "a quantity divided by a number is cut at the decimals of the operands"),
-    row("ends_with", &[S, S], Pure, Linear, "whether a text ends with another", ""),
-    row("equal_fold", &[S, S], Pure, Linear, "whether two texts are equal but for case", "simple Unicode folding: the sharp s equals no SS"),
-    row("floor", &[N], Pure, Constant, "largest whole number not above", ""),
-    row("image_normalize", &[S], Configuration, Linear, "an image name with registry and tag filled in", "a digest drops the tag"),
-    row("is_external_url", &[S], Network, Linear, "whether a URL's host is neither loopback nor private", "a host name is looked up; a URL without scheme is an error"),
-    row("items", &[O_A, S, S], Pure, Sorting, "a list of maps, one per entry, with key and value under the given names", "the result is no ordinary list: write `[]` after it before map, sort_by, contains or to_array"),
-    row("join", &[S, STRINGS], Pure, Linear, "the texts of a list with a separator between", "the separator comes first"),
-    row("keys", &[O], KeyOrder, Linear, "the keys of a map", "the order is left to chance in Kyverno"),
-    row("label_match", &[O, O], Pure, Linear, "whether every entry of the first map is in the second", ""),
-    row("length", &[S_A_O], Pure, Linear, "number of characters, items or entries", ""),
-    row("lookup", &[O_A, S_N], Pure, Constant, "the value under a key or index, null if there is none", "never fails for a missing key; a list wants a whole number, a map a text"),
-    row("map", &[REF, A], Pure, PerElement, "an expression evaluated on each item, nulls kept", ITEMS_LIST),
-    row("max", &[NUMBERS_STRINGS], Pure, Linear, "largest item of a list of numbers or of texts", "an empty list gives null"),
-    row("max_by", &[A, REF], Pure, PerElement, "item with the largest key", "with one item the expression is not evaluated"),
-    row("md5", &[S], Pure, Linear, "MD5 in lower-case hex", ""),
-    open("merge", Arguments::OneOrMore(O), Pure, "maps put together, later entries win", "a null argument crashes Kyverno: write `|| `{}``"),
-    row("min", &[NUMBERS_STRINGS], Pure, Linear, "smallest item of a list of numbers or of texts", "an empty list gives null"),
-    row("min_by", &[A, REF], Pure, PerElement, "item with the smallest key", "with one item the expression is not evaluated"),
-    row("modulo", &[X, X], Pure, Constant, "remainder of two numbers, quantities or durations", "operands must be whole; the sign is that of the first"),
-    row("multiply", &[X, X], Pure, Constant, "product of a number and a number, quantity or duration", ARITHMETIC),
-    open("not_null", Arguments::OneOrMore(X), Pure, "the first argument that is not null", "all arguments are evaluated, and an error in any fails the call"),
-    row("object_from_lists", &[A, A], Pure, Linear, "a map from a list of keys and a list of values", "missing values are null; of equal keys the last wins"),
-    row("parse_json", &[S], Pure, Compiling, "the value of a JSON text", ""),
-    row("parse_yaml", &[S], Pure, Compiling, "the value of a YAML text", "YAML 1.1: yes and on are booleans; only the first document is read"),
-    row("path_canonicalize", &[S], Pure, Linear, "a file path without `.`, `..` and double slashes", "wildcards mean nothing here"),
-    row("pattern_match", &[S, S_N], Pure, Linear, "whether a text matches a pattern with `*` and `?`", "the pattern comes first; there is no escape"),
-    row("random", &[S], Random, Compiling, "a random text that matches a regular expression", "an empty pattern is an error"),
-    row("regex_match", &[S, S_N], Pure, Compiling, "whether a regular expression is found in a text", "not anchored; the pattern comes first"),
-    row("regex_replace_all", &[S, S_N, S_N], Pure, Compiling, "every match replaced by a template", "`$1x` means a group named 1x: write `${1}x`"),
-    row("regex_replace_all_literal", &[S, S_N, S_N], Pure, Compiling, "every match replaced by a text", "`$` in the replacement means itself"),
-    row("replace", &[S, S, S, N], Pure, Linear, "the first so many occurrences of a text replaced", "a negative number replaces all"),
-    row("replace_all", &[S, S, S], Pure, Linear, "all occurrences of a text replaced", ""),
-    row("reverse", &[A_S], Pure, Linear, "a list or text in reverse", ITEMS_LIST),
-    row("round", &[N, N], Pure, Constant, "a number with so many decimals", "halves go away from zero; negative decimals are an error"),
-    row("semver_compare", &[S, S], Pure, Compiling, "whether a version is in a range", "a bad version, also one with a leading v, counts as 0.0.0; there is no ^ and no ~"),
-    row("sha1", &[S], Pure, Linear, "SHA-1 in lower-case hex", ""),
-    row("sha256", &[S], Pure, Linear, "SHA-256 in lower-case hex", ""),
-    row("sort", &[STRINGS_NUMBERS], Pure, Sorting, "a list of texts or of numbers, sorted", ""),
-    row("sort_by", &[A, REF], Pure, PerElement, "a list sorted by a key of each item", "sorts the list where it stands: later readers of that list see it sorted"),
-    row("split", &[S, S], Pure, Linear, "the parts of a text between separators", "an empty separator gives the characters"),
-    row("starts_with", &[S, S], Pure, Linear, "whether a text begins with another", ""),
-    row("subtract", &[X, X], Pure, Constant, "difference of two numbers, quantities or durations", ARITHMETIC),
-    row("sum", &[A], Pure, Linear, "sum of a list of numbers, quantities or durations", "an empty list is an error; a single item is returned unchecked"),
-    row("time_add", &[S, S], Pure, Linear, "a time plus a duration", RFC3339),
-    row("time_after", &[S, S], Pure, Linear, "whether the first time is after the second", RFC3339),
-    row("time_before", &[S, S], Pure, Linear, "whether the first time is before the second", RFC3339),
-    row("time_between", &[S, S, S], Pure, Linear, "whether a time is strictly between two others", RFC3339),
-    row("time_diff", &[S, S], Pure, Linear, "duration from the first time to the second", RFC3339),
-    open("time_now", Arguments::Ignored, Clock, "the current time in the local zone", "takes no argument and ignores any"),
-    open("time_now_utc", Arguments::Ignored, Clock, "the current time in UTC", "takes no argument and ignores any"),
-    row("time_parse", &[S, S], Pure, Linear, "a time in a Go layout as RFC 3339", "a layout that is a whole number means that the time is in Unix seconds"),
-    row("time_since", &[S, S, S], ClockIfThirdEmpty, Linear, "duration from one time to another, or to now", "the first argument is a Go layout, empty for RFC 3339"),
-    row("time_to_cron", &[S], Pure, Linear, "a time as a cron schedule", "seconds are dropped; the offset is the time's own"),
-    row("time_truncate", &[S, S], Pure, Linear, "a time rounded down to a multiple of a duration", "counted from year 1 in UTC, not from local midnight"),
-    row("time_utc", &[S], Pure, Linear, "a time in UTC", RFC3339),
-    row("to_array", &[X], Pure, Linear, "the list itself, or a list of the one value", "null gives a list of one null"),
-    row("to_boolean", &[S], Pure, Linear, "the boolean that a text spells", "anything but true and false, in any case, is an error"),
-    row("to_lower", &[S], Pure, Linear, "a text in lower case", ""),
-    row("to_number", &[X], Pure, Linear, "the number that a text spells, null if none", ""),
-    row("to_string", &[X], Pure, Linear, "a text itself, any other value as JSON", "`<`, `>` and `&` are escaped"),
-    row("to_upper", &[S], Pure, Linear, "a text in upper case", ""),
-    row("trim", &[S, S], Pure, Linear, "a text without certain characters at both ends", "the second argument is a set of characters"),
-    row("trim_prefix", &[S, S], Pure, Linear, "a text without a certain beginning", "removed once"),
-    row("truncate", &[S, N], Pure, Linear, "the first so many characters of a text", ""),
-    row("type", &[X], Pure, Constant, "name of a value's type", "fails on integers such as elementIndex"),
-    row("values", &[O], KeyOrder, Linear, "the values of a map", "the order is left to chance in Kyverno"),
-    row("x509_decode", &[S], Pure, Compiling, "the fields of a PEM certificate or request", "RSA keys only"),
+    row(Id::Abs, &[N], Pure, Constant, "absolute value", ""),
+    row(Id::Add, &[X, X], Pure, Constant, "sum of two numbers, quantities or durations", ARITHMETIC),
+    row(Id::Avg, &[NUMBERS], Pure, Linear, "mean of a list of numbers", "an empty list gives NaN, which no text can show"),
+    row(Id::Base64Decode, &[S], Pure, Linear, "decodes standard, padded base64", "the result may be no valid UTF-8"),
+    row(Id::Base64Encode, &[S], Pure, Linear, "encodes as standard, padded base64", ""),
+    row(Id::Ceil, &[N], Pure, Constant, "smallest whole number not below", ""),
+    row(Id::Compare, &[S, S], Pure, Linear, "-1, 0 or 1 as the first text sorts before, with or after the second", "the result is an integer, which equals no number literal"),
+    row(Id::Contains, &[A_S, X], Pure, Linear, "whether a text has a part or a list an item", "a map or list as the item sought can crash Kyverno"),
+    row(Id::Divide, &[X, X], Pure, Constant, "quotient of two numbers, quantities or durations", "a quantity divided by a number is cut at the decimals of the operands"),
+    row(Id::EndsWith, &[S, S], Pure, Linear, "whether a text ends with another", ""),
+    row(Id::EqualFold, &[S, S], Pure, Linear, "whether two texts are equal but for case", "simple Unicode folding: the sharp s equals no SS"),
+    row(Id::Floor, &[N], Pure, Constant, "largest whole number not above", ""),
+    row(Id::ImageNormalize, &[S], Configuration, Linear, "an image name with registry and tag filled in", "a digest drops the tag"),
+    row(Id::IsExternalUrl, &[S], Network, Linear, "whether a URL's host is neither loopback nor private", "a host name is looked up; a URL without scheme is an error"),
+    row(Id::Items, &[O_A, S, S], Pure, Sorting, "a list of maps, one per entry, with key and value under the given names", "the result is no ordinary list: write `[]` after it before map, sort_by, contains or to_array"),
+    row(Id::Join, &[S, STRINGS], Pure, Linear, "the texts of a list with a separator between", "the separator comes first"),
+    row(Id::Keys, &[O], KeyOrder, Linear, "the keys of a map", "the order is left to chance in Kyverno"),
+    row(Id::LabelMatch, &[O, O], Pure, Linear, "whether every entry of the first map is in the second", ""),
+    row(Id::Length, &[S_A_O], Pure, Linear, "number of characters, items or entries", ""),
+    row(Id::Lookup, &[O_A, S_N], Pure, Constant, "the value under a key or index, null if there is none", "never fails for a missing key; a list wants a whole number, a map a text"),
+    row(Id::Map, &[REF, A], Pure, PerElement, "an expression evaluated on each item, nulls kept", ITEMS_LIST),
+    row(Id::Max, &[NUMBERS_STRINGS], Pure, Linear, "largest item of a list of numbers or of texts", "an empty list gives null"),
+    row(Id::MaxBy, &[A, REF], Pure, PerElement, "item with the largest key", "with one item the expression is not evaluated"),
+    row(Id::Md5, &[S], Pure, Linear, "MD5 in lower-case hex", ""),
+    open(Id::Merge, Arguments::OneOrMore(O), Pure, "maps put together, later entries win", "a null argument crashes Kyverno: write `|| `{}``"),
+    row(Id::Min, &[NUMBERS_STRINGS], Pure, Linear, "smallest item of a list of numbers or of texts", "an empty list gives null"),
+    row(Id::MinBy, &[A, REF], Pure, PerElement, "item with the smallest key", "with one item the expression is not evaluated"),
+    row(Id::Modulo, &[X, X], Pure, Constant, "remainder of two numbers, quantities or durations", "operands must be whole; the sign is that of the first"),
+    row(Id::Multiply, &[X, X], Pure, Constant, "product of a number and a number, quantity or duration", ARITHMETIC),
+    open(Id::NotNull, Arguments::OneOrMore(X), Pure, "the first argument that is not null", "all arguments are evaluated, and an error in any fails the call"),
+    row(Id::ObjectFromLists, &[A, A], Pure, Linear, "a map from a list of keys and a list of values", "missing values are null; of equal keys the last wins"),
+    row(Id::ParseJson, &[S], Pure, Compiling, "the value of a JSON text", ""),
+    row(Id::ParseYaml, &[S], Pure, Compiling, "the value of a YAML text", "YAML 1.1: yes and on are booleans; only the first document is read"),
+    row(Id::PathCanonicalize, &[S], Pure, Linear, "a file path without `.`, `..` and double slashes", "wildcards mean nothing here"),
+    row(Id::PatternMatch, &[S, S_N], Pure, Linear, "whether a text matches a pattern with `*` and `?`", "the pattern comes first; there is no escape"),
+    row(Id::Random, &[S], Random, Compiling, "a random text that matches a regular expression", "an empty pattern is an error"),
+    row(Id::RegexMatch, &[S, S_N], Pure, Compiling, "whether a regular expression is found in a text", "not anchored; the pattern comes first"),
+    row(Id::RegexReplaceAll, &[S, S_N, S_N], Pure, Compiling, "every match replaced by a template", "`$1x` means a group named 1x: write `${1}x`"),
+    row(Id::RegexReplaceAllLiteral, &[S, S_N, S_N], Pure, Compiling, "every match replaced by a text", "`$` in the replacement means itself"),
+    row(Id::Replace, &[S, S, S, N], Pure, Linear, "the first so many occurrences of a text replaced", "a negative number replaces all"),
+    row(Id::ReplaceAll, &[S, S, S], Pure, Linear, "all occurrences of a text replaced", ""),
+    row(Id::Reverse, &[A_S], Pure, Linear, "a list or text in reverse", ITEMS_LIST),
+    row(Id::Round, &[N, N], Pure, Constant, "a number with so many decimals", "halves go away from zero; negative decimals are an error"),
+    row(Id::SemverCompare, &[S, S], Pure, Compiling, "whether a version is in a range", "a bad version, also one with a leading v, counts as 0.0.0; there is no ^ and no ~"),
+    row(Id::Sha1, &[S], Pure, Linear, "SHA-1 in lower-case hex", ""),
+    row(Id::Sha256, &[S], Pure, Linear, "SHA-256 in lower-case hex", ""),
+    row(Id::Sort, &[STRINGS_NUMBERS], Pure, Sorting, "a list of texts or of numbers, sorted", ""),
+    row(Id::SortBy, &[A, REF], Pure, PerElement, "a list sorted by a key of each item", "sorts the list where it stands: later readers of that list see it sorted"),
+    row(Id::Split, &[S, S], Pure, Linear, "the parts of a text between separators", "an empty separator gives the characters"),
+    row(Id::StartsWith, &[S, S], Pure, Linear, "whether a text begins with another", ""),
+    row(Id::Subtract, &[X, X], Pure, Constant, "difference of two numbers, quantities or durations", ARITHMETIC),
+    row(Id::Sum, &[A], Pure, Linear, "sum of a list of numbers, quantities or durations", "an empty list is an error; a single item is returned unchecked"),
+    row(Id::TimeAdd, &[S, S], Pure, Linear, "a time plus a duration", RFC3339),
+    row(Id::TimeAfter, &[S, S], Pure, Linear, "whether the first time is after the second", RFC3339),
+    row(Id::TimeBefore, &[S, S], Pure, Linear, "whether the first time is before the second", RFC3339),
+    row(Id::TimeBetween, &[S, S, S], Pure, Linear, "whether a time is strictly between two others", RFC3339),
+    row(Id::TimeDiff, &[S, S], Pure, Linear, "duration from the first time to the second", RFC3339),
+    open(Id::TimeNow, Arguments::Ignored, Clock, "the current time in the local zone", "takes no argument and ignores any"),
+    open(Id::TimeNowUtc, Arguments::Ignored, Clock, "the current time in UTC", "takes no argument and ignores any"),
+    row(Id::TimeParse, &[S, S], Pure, Linear, "a time in a Go layout as RFC 3339", "a layout that is a whole number means that the time is in Unix seconds"),
+    row(Id::TimeSince, &[S, S, S], ClockIfThirdEmpty, Linear, "duration from one time to another, or to now", "the first argument is a Go layout, empty for RFC 3339"),
+    row(Id::TimeToCron, &[S], Pure, Linear, "a time as a cron schedule", "seconds are dropped; the offset is the time's own"),
+    row(Id::TimeTruncate, &[S, S], Pure, Linear, "a time rounded down to a multiple of a duration", "counted from year 1 in UTC, not from local midnight"),
+    row(Id::TimeUtc, &[S], Pure, Linear, "a time in UTC", RFC3339),
+    row(Id::ToArray, &[X], Pure, Linear, "the list itself, or a list of the one value", "null gives a list of one null"),
+    row(Id::ToBoolean, &[S], Pure, Linear, "the boolean that a text spells", "anything but true and false, in any case, is an error"),
+    row(Id::ToLower, &[S], Pure, Linear, "a text in lower case", ""),
+    row(Id::ToNumber, &[X], Pure, Linear, "the number that a text spells, null if none", ""),
+    row(Id::ToString, &[X], Pure, Linear, "a text itself, any other value as JSON", "`<`, `>` and `&` are escaped"),
+    row(Id::ToUpper, &[S], Pure, Linear, "a text in upper case", ""),
+    row(Id::Trim, &[S, S], Pure, Linear, "a text without certain characters at both ends", "the second argument is a set of characters"),
+    row(Id::TrimPrefix, &[S, S], Pure, Linear, "a text without a certain beginning", "removed once"),
+    row(Id::Truncate, &[S, N], Pure, Linear, "the first so many characters of a text", ""),
+    row(Id::Type, &[X], Pure, Constant, "name of a value's type", "fails on integers such as elementIndex"),
+    row(Id::Values, &[O], KeyOrder, Linear, "the values of a map", "the order is left to chance in Kyverno"),
+    row(Id::X509Decode, &[S], Pure, Compiling, "the fields of a PEM certificate or request", "RSA keys only"),
 ];
 
 #[cfg(test)]
@@ -353,6 +364,22 @@ mod tests {
         assert_eq!(names, expected);
         assert!(names.iter().all(|name| lookup(name).is_some()));
         assert!(lookup("lower").is_none());
+    }
+
+    #[test]
+    fn the_table_and_the_numbered_functions_agree() {
+        let mut numbered: Vec<_> = Id::ALL.iter().filter(|id| !id.is_helper()).collect();
+        numbered.sort_by_key(|id| id.name());
+        assert!(numbered.into_iter().eq(iter().map(|function| &function.id)));
+        for function in iter() {
+            let counts = match function.arguments {
+                Arguments::Exactly(accepted) => (accepted.len(), Some(accepted.len())),
+                Arguments::OneOrMore(_) => (1, None),
+                Arguments::Ignored => (0, None),
+            };
+            assert_eq!(of(function.id), Some(function));
+            assert_eq!(function.id.argument_counts(), counts, "{}", function.name);
+        }
     }
 
     #[test]

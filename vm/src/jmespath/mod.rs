@@ -1,4 +1,4 @@
-//! Kyverno's dialect of JMESPath, read at compile time.
+//! Kyverno's dialect of JMESPath: shared by the compiler and by the run-time fallback.
 //!
 //! In: the text of one expression (what stands between `{{` and `}}`, or a
 //! field such as `jmesPath`). Out: an [`Expression`], or a [`SyntaxError`] with
@@ -16,9 +16,12 @@
 //! Three steps, three modules: `lexer` makes tokens, `parser` makes the tree,
 //! [`check`](mod@check) finds calls that can only fail.
 
+use crate::tree::{Span, Tree};
+
 pub mod ast;
 pub mod check;
 mod display;
+pub mod evaluate;
 pub mod functions;
 mod lexer;
 mod literal;
@@ -31,6 +34,8 @@ pub use ast::{
     Comparator, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,
 };
 pub use check::{ExpressionProblem, ProblemKind, check};
+pub(crate) use evaluate::slice_places;
+pub use evaluate::{EvaluateError, evaluate};
 pub use parser::parse;
 
 /// Greatest nesting of one expression: of parentheses, brackets and operands in
@@ -41,6 +46,14 @@ pub const MAX_DEPTH: usize = 250;
 
 /// Greatest length of one expression in code points. Kyverno has no such limit.
 pub const MAX_CODE_POINTS: usize = 100_000;
+
+/// Reads a JSON text as the function `parse_json` does: strictly, every number a
+/// float. Nested at most [`MAX_DEPTH`] deep.
+pub(crate) fn parse_json_text(text: &str) -> Result<Tree, String> {
+    let span = Span::default();
+    let value = literal::parse_json(text, span, MAX_DEPTH)?;
+    Ok(Tree::new(value, span))
+}
 
 /// Why a text is no expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 //! Strict JSON with the error texts of Go's `encoding/json` (sheet 04, section
 //! 2). All numbers become floats. Nothing lenient, no places inside the literal.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use crate::tree::{Member, Span, Tree, TreeValue};
 
 use super::MAX_DEPTH;
 

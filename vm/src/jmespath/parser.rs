@@ -4,7 +4,7 @@
 //! The order in which things are looked at decides which error is reported, so
 //! it follows the sheet to the letter, mistakes of the original included.
 
-use kpvm::tree::{Span, TreeValue};
+use crate::tree::{Span, TreeValue};
 
 use super::ast::{
     Comparator, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,

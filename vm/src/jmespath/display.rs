@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use kpvm::tree::TreeValue;
+use crate::tree::TreeValue;
 
 use super::ast::{Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice};
 use super::lexer::{begins_identifier, continues_identifier};

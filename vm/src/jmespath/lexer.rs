@@ -3,7 +3,7 @@
 //! The whole text is cut before anything is parsed, so an unknown character at
 //! the end is reported before a misplaced token at the front.
 
-use kpvm::tree::{Span, TreeValue};
+use crate::tree::{Span, TreeValue};
 
 use super::{MAX_DEPTH, SyntaxError, literal};
 

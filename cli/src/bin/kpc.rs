@@ -1,0 +1,65 @@
+//! `kpc`: compiles Kyverno policies, and shows what is in a bundle.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use kpvm_cli::command::{check, compile, disassemble, inspect};
+use kpvm_cli::stream;
+
+/// Compile Kyverno policies into bundles for kpvm.
+#[derive(Debug, Parser)]
+#[command(version, after_help = AFTER_HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  kpc compile policies/ -o policies.kpb     compile a directory
+  kpc check policies/                       only look for errors
+  kpc inspect policies.kpb                  what is inside?
+
+Exit codes:
+  0  done
+  1  a policy has errors, or uses what is not supported yet
+  2  wrong usage, an input that cannot be read, or output that cannot be written";
+
+const COMPILE_HELP: &str = "\
+Examples:
+  kpc compile policies/ -o policies.kpb
+  kpc compile a.yaml b.yaml -o ab.kpb --skip-unsupported
+  kustomize build . | kpc compile - -o policies.kpb
+
+Files may hold several YAML documents, JSON, or a List. A file that is named has to hold
+policies; of a directory, documents of other kinds are passed over and counted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compile policies into one bundle
+    #[command(after_help = COMPILE_HELP)]
+    Compile(compile::Arguments),
+    /// Look for errors in policies without writing anything
+    #[command(after_help = "Examples:\n  kpc check policies/\n  kpc check - < policy.yaml")]
+    Check(check::Arguments),
+    /// Show the code of a bundle
+    #[command(
+        after_help = "Examples:\n  kpc disasm policies.kpb\n  kpc disasm policies.kpb --rule my-policy/my-rule"
+    )]
+    Disasm(disassemble::Arguments),
+    /// Show what is in a bundle: policies, rules, the paths they read, sizes
+    #[command(
+        after_help = "Examples:\n  kpc inspect policies.kpb\n  kpc inspect policies.kpb -o json"
+    )]
+    Inspect(inspect::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    stream::run(|streams| match &arguments.command {
+        Command::Compile(arguments) => compile::run(arguments, streams),
+        Command::Check(arguments) => check::run(arguments, streams),
+        Command::Disasm(arguments) => disassemble::run(arguments, streams),
+        Command::Inspect(arguments) => inspect::run(arguments, streams),
+    })
+}

@@ -1,0 +1,69 @@
+//! `kpvm`: evaluates Kubernetes resources with Kyverno policies.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use kpvm_cli::command::{evaluate, limits};
+use kpvm_cli::stream;
+
+/// Evaluate Kubernetes resources with Kyverno policies.
+#[derive(Debug, Parser)]
+#[command(version, after_help = AFTER_HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  kpvm apply policies/ --resource manifests/
+  helm template . | kpvm apply policies/ --resource -
+  kpvm eval policies.kpb manifests/ -o json
+
+Exit codes:
+  0  no rule failed
+  1  a rule failed or could not be evaluated
+  2  wrong usage, an input that cannot be used (the others are evaluated all the same),
+     policies with errors, or output that cannot be written
+Warnings (failures of policies that are not scored, or with --audit-warn of policies
+that only audit) exit with 0, or with what --warn-exit-code says.";
+
+const EVAL_HELP: &str = "\
+Examples:
+  kpvm eval policies.kpb deployment.yaml
+  kubectl get pods -A -o json | kpvm eval policies.kpb -
+  kpvm eval policies.kpb manifests/ -o policyreport
+
+Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated, 2 wrong usage or
+bad input.";
+
+const APPLY_HELP: &str = "\
+Examples:
+  kpvm apply policies/ --resource manifests/ more.yaml
+  helm template . | kpvm apply policies/ --resource -
+  kpvm apply policies/ -r deployment.yaml --namespace-labels prod=env=live,team=blue
+  kpvm apply policies/ -r manifests/ --operation UPDATE --userinfo user.yaml
+
+Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated, 2 wrong usage,
+bad input or policies with errors.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Evaluate resources with a compiled bundle
+    #[command(after_help = EVAL_HELP)]
+    Eval(evaluate::EvalArguments),
+    /// Compile policies in memory and evaluate resources with them
+    #[command(after_help = APPLY_HELP)]
+    Apply(evaluate::ApplyArguments),
+    /// Print the limits under which inputs are read and rules are evaluated
+    Limits,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    stream::run(|streams| match &arguments.command {
+        Command::Eval(arguments) => evaluate::eval(arguments, streams),
+        Command::Apply(arguments) => evaluate::apply(arguments, streams),
+        Command::Limits => limits::run(streams),
+    })
+}

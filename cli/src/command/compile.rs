@@ -1,0 +1,76 @@
+//! `kpc compile`
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kpvm_compiler::compile::Options;
+
+use crate::diagnostics::show_error;
+use crate::input::reason;
+use crate::policies;
+use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
+use crate::text::{clean, count};
+
+/// Arguments of `kpc compile`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Policy files, directories (read with all below them), or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The bundle to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Leave out rules that are not supported yet, and say which
+    #[arg(long)]
+    pub skip_unsupported: bool,
+}
+
+/// Compiles policies into a bundle file.
+///
+/// # Errors
+/// Those of the writers.
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
+    let options = Options {
+        skip_unsupported: arguments.skip_unsupported,
+        ..Options::default()
+    };
+    let policies = policies::load(&arguments.paths, &mut io::stdin(), &options);
+    policies.show(streams)?;
+    if !policies.unreadable.is_empty() {
+        return Ok(EXIT_BAD_INPUT);
+    }
+    if policies.is_empty() {
+        show_error("there is no policy in the inputs", streams.err)?;
+        return Ok(EXIT_BAD_INPUT);
+    }
+    let compilation = &policies.compilation;
+    let Some(bundle) = &compilation.bundle else {
+        return Ok(EXIT_FAILED);
+    };
+    if let Err(error) = write_file(&arguments.output, bundle) {
+        let name = arguments.output.display().to_string();
+        let message = format!("cannot write {}: {}", clean(&name), clean(&reason(&error)));
+        show_error(&message, streams.err)?;
+        return Ok(EXIT_BAD_INPUT);
+    }
+    writeln!(
+        streams.err,
+        "compiled {} with {} into {} ({})",
+        count(compilation.policies, "policy"),
+        count(compilation.rules, "rule"),
+        clean(&arguments.output.display().to_string()),
+        count(bundle.len(), "byte"),
+    )?;
+    Ok(EXIT_OK)
+}
+
+/// A bundle that was cut short is known by its header, so that no second file is
+/// needed to be safe.
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if path.as_os_str() == "-" {
+        return Err(io::Error::other(
+            "a bundle is written to a file, not to standard output",
+        ));
+    }
+    std::fs::write(path, bytes)
+}

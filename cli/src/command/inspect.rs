@@ -1,0 +1,287 @@
+//! `kpc inspect`: what is in a bundle, and what its rules look at.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use kpvm_format::disassemble::path;
+use kpvm_format::instruction::{Op, OperandKind};
+use kpvm_format::meta::Meta;
+use kpvm_format::table::{NONE, Rule, RuleFlags};
+use kpvm_format::{Bundle, FORMAT_VERSION, Tables};
+use serde::Serialize;
+
+use crate::command::load_bundle;
+use crate::report::structured::{Omitted, omitted};
+use crate::stream::{EXIT_BAD_INPUT, EXIT_OK, Streams};
+use crate::text::clean;
+
+/// Arguments of `kpc inspect`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The bundle
+    #[arg(value_name = "FILE")]
+    pub bundle: PathBuf,
+    /// The form of the output
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// The forms of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// What a bundle holds. The order of fields is stable.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Facts<'b> {
+    digest: String,
+    compiler: &'b str,
+    format: u32,
+    bytes: usize,
+    policies: Vec<PolicyEntry<'b>>,
+    /// Kind by kind, the rules that are tried for it; `*` for every kind.
+    index: Vec<IndexEntry<'b>>,
+    /// Data from outside of the object that rules ask for. The rules that this version
+    /// compiles need none.
+    external_data: [&'static str; 0],
+    omitted_rules: Vec<Omitted<'b>>,
+    sections: Vec<Section>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PolicyEntry<'b> {
+    name: &'b str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'b str,
+    kind: &'b str,
+    api_version: &'b str,
+    rules: Vec<RuleEntry<'b>>,
+}
+
+#[derive(Debug, Serialize)]
+struct RuleEntry<'b> {
+    name: &'b str,
+    generated: bool,
+    kinds: Vec<&'b str>,
+    instructions: usize,
+    /// Where in objects the rule looks; `*` is each item of a list or map.
+    reads: BTreeSet<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct IndexEntry<'b> {
+    kind: &'b str,
+    rules: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Section {
+    name: &'static str,
+    bytes: usize,
+}
+
+/// Prints what a bundle holds.
+///
+/// # Errors
+/// Those of the writers.
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
+    let Some(bundle) = load_bundle(&arguments.bundle, streams)? else {
+        return Ok(EXIT_BAD_INPUT);
+    };
+    let meta = bundle.meta();
+    let facts = facts(&bundle, &meta);
+    match arguments.output {
+        Format::Text => write_text(&facts, streams.out)?,
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *streams.out, &facts)?;
+            writeln!(streams.out)?;
+        }
+    }
+    Ok(EXIT_OK)
+}
+
+fn facts<'b>(bundle: &'b Bundle<'_>, meta: &'b Meta) -> Facts<'b> {
+    let tables = bundle.tables();
+    let sections = bundle.section_sizes().into_iter();
+    Facts {
+        digest: bundle.digest(),
+        compiler: &meta.compiler,
+        format: FORMAT_VERSION,
+        bytes: bundle.as_bytes().len(),
+        policies: policies(tables, meta),
+        index: index(tables),
+        external_data: [],
+        omitted_rules: omitted(&meta.omitted),
+        sections: sections
+            .map(|(name, bytes)| Section { name, bytes })
+            .collect(),
+    }
+}
+
+fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
+    let entry = |(policy, meta): (
+        &kpvm_format::table::Policy,
+        &'b kpvm_format::meta::PolicyMeta,
+    )| PolicyEntry {
+        name: tables.text(policy.name),
+        namespace: tables.text(policy.namespace),
+        kind: &meta.kind,
+        api_version: &meta.api_version,
+        rules: Tables::range(tables.rules, policy.rules)
+            .iter()
+            .map(|rule| rule_entry(tables, rule))
+            .collect(),
+    };
+    tables
+        .policies
+        .iter()
+        .zip(&meta.policies)
+        .map(entry)
+        .collect()
+}
+
+fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
+    let blocks = [rule.match_block, rule.body_block];
+    let blocks = blocks
+        .iter()
+        .filter_map(|block| tables.blocks.get(block.get() as usize));
+    let mut reads = BTreeSet::new();
+    let mut instructions = 0;
+    for block in blocks {
+        let code = tables.block_code(block);
+        instructions += code.len();
+        for (position, instruction) in code.iter().enumerate() {
+            let operands = Op::decode(instruction.op).map_or(&[][..], Op::operands);
+            let paths = operands
+                .iter()
+                .filter(|operand| operand.kind == OperandKind::Path);
+            reads.extend(paths.map(|operand| path(&tables, instruction.operand(operand.field))));
+            reads.extend(site_path(&tables, block.start.get() + position as u32));
+        }
+    }
+    RuleEntry {
+        name: tables.text(rule.name),
+        generated: rule.flags & RuleFlags::GENERATED != 0,
+        kinds: Tables::range(tables.index_kinds, rule.kinds)
+            .iter()
+            .map(|&kind| tables.text(kind))
+            .collect(),
+        instructions,
+        reads: without_prefixes(reads),
+    }
+}
+
+/// The path that a failed check at this instruction would name, `*` for positions.
+fn site_path(tables: &Tables<'_>, instruction: u32) -> Option<String> {
+    let site = tables.site(instruction)?;
+    let segments = Tables::range(tables.path_segments, site.path).iter();
+    let text: String = segments
+        .map(|segment| match segment.loop_slot.get() {
+            NONE => tables.text(segment.text),
+            _ => "*",
+        })
+        .collect();
+    Some(text.trim_end_matches('/').to_owned())
+}
+
+/// Only the paths that lead nowhere else: `/spec` says nothing beside `/spec/replicas`.
+fn without_prefixes(paths: BTreeSet<String>) -> BTreeSet<String> {
+    let is_prefix = |path: &String| {
+        let inside = format!("{path}/");
+        paths.iter().any(|other| other.starts_with(&inside))
+    };
+    paths
+        .iter()
+        .filter(|path| !path.is_empty() && !is_prefix(path))
+        .cloned()
+        .collect()
+}
+
+fn index(tables: Tables<'_>) -> Vec<IndexEntry<'_>> {
+    let entries = tables.index.iter().map(|entry| IndexEntry {
+        kind: tables
+            .symbols
+            .text(kpvm_format::symbol::SymbolId(entry.kind.get())),
+        rules: entry.rules.length.get() as usize,
+    });
+    let mut entries: Vec<IndexEntry<'_>> = entries.collect();
+    entries.sort_by_key(|entry| entry.kind);
+    if !tables.wildcard_rules.is_empty() {
+        entries.push(IndexEntry {
+            kind: "*",
+            rules: tables.wildcard_rules.len(),
+        });
+    }
+    entries
+}
+
+fn write_text(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "digest    sha256:{}", facts.digest)?;
+    writeln!(
+        out,
+        "compiler  kpc {}, format {}",
+        clean(facts.compiler),
+        facts.format
+    )?;
+    writeln!(out, "size      {} bytes", facts.bytes)?;
+    writeln!(out, "\npolicies")?;
+    for policy in &facts.policies {
+        write!(out, "  ")?;
+        if !policy.namespace.is_empty() {
+            write!(out, "{}/", clean(policy.namespace))?;
+        }
+        writeln!(
+            out,
+            "{} ({} {})",
+            clean(policy.name),
+            clean(policy.api_version),
+            clean(policy.kind)
+        )?;
+        for rule in &policy.rules {
+            let kinds: Vec<_> = rule.kinds.iter().map(|kind| clean(kind)).collect();
+            let generated = if rule.generated { ", generated" } else { "" };
+            writeln!(
+                out,
+                "    {}: {} ({} instructions{generated})",
+                clean(rule.name),
+                kinds.join(", "),
+                rule.instructions
+            )?;
+            for path in &rule.reads {
+                writeln!(out, "      reads {}", clean(path))?;
+            }
+        }
+    }
+    writeln!(out, "\nindex (rules tried for each kind)")?;
+    for entry in &facts.index {
+        writeln!(out, "  {:<28} {:>5}", clean(entry.kind), entry.rules)?;
+    }
+    writeln!(out, "\nexternal data: none")?;
+    if facts.omitted_rules.is_empty() {
+        writeln!(out, "omitted rules: none")?;
+    } else {
+        writeln!(out, "omitted rules")?;
+    }
+    for rule in &facts.omitted_rules {
+        let (policy, name) = (clean(rule.policy), clean(rule.rule));
+        writeln!(
+            out,
+            "  {policy}/{name}: {} ({})",
+            clean(rule.reason),
+            clean(rule.place)
+        )?;
+    }
+    writeln!(out, "\nsections (bytes)")?;
+    for section in facts.sections.iter().filter(|section| section.bytes > 0) {
+        writeln!(out, "  {:<28} {:>7}", section.name, section.bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The commands of `kpc` and `kpvm`. Each takes its arguments and the streams, and
+//! gives the exit code; an error is only ever that output cannot be written.
+
+pub mod check;
+pub mod compile;
+pub mod disassemble;
+pub mod evaluate;
+pub mod inspect;
+pub mod limits;
+
+use std::io;
+use std::path::Path;
+
+use kpvm::limits::Limits;
+use kpvm_format::Bundle;
+
+use crate::diagnostics::show_error;
+use crate::input::reason;
+use crate::stream::Streams;
+use crate::text::clean;
+
+/// Loads a bundle; says what is wrong and gives `None` when it is none.
+///
+/// # Errors
+/// Those of the writer.
+pub fn load_bundle(path: &Path, streams: &mut Streams<'_>) -> io::Result<Option<Bundle<'static>>> {
+    let limit = Limits::DEFAULT.bundle_bytes;
+    let name = path.display().to_string();
+    let read = std::fs::File::open(path).and_then(|file| {
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut io::Read::take(file, limit as u64 + 1), &mut bytes)?;
+        Ok(bytes)
+    });
+    let loaded = match read {
+        Ok(bytes) if bytes.len() > limit => {
+            Err(format!("larger than {limit} bytes (bundle-bytes)"))
+        }
+        Ok(bytes) => Bundle::load(bytes).map_err(|error| error.to_string()),
+        Err(error) => Err(reason(&error)),
+    };
+    match loaded {
+        Ok(bundle) => Ok(Some(bundle)),
+        Err(reason) => {
+            let message = format!(
+                "cannot load the bundle {}: {}",
+                clean(&name),
+                clean(&reason)
+            );
+            show_error(&message, streams.err)?;
+            Ok(None)
+        }
+    }
+}

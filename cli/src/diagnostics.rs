@@ -1,0 +1,198 @@
+//! Diagnostics as people see them: title, place, an excerpt of the source, and advice.
+
+use std::io::{self, Write};
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use anstyle::{AnsiColor, Style};
+use kpvm_compiler::diagnostic::{Diagnostic, Severity};
+use kpvm_compiler::source::Sources;
+
+use crate::text::{clean, count};
+
+/// Lines longer than this are not shown.
+const EXCERPT_BYTES: usize = 2_000;
+
+/// The colour of `error:`.
+const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
+/// The colour of `warning:`.
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+/// The colour of `note:`.
+const NOTE: Style = AnsiColor::BrightCyan.on_default().bold();
+
+/// Shows a diagnostic with its place, always with colours: the stream takes them out
+/// where they do not belong.
+///
+/// # Errors
+/// Those of the writer.
+pub fn show(diagnostic: &Diagnostic, sources: &Sources, out: &mut dyn Write) -> io::Result<()> {
+    let file = sources.file(diagnostic.location.source);
+    let place = sources.line_column(diagnostic.location);
+    let excerpt = Excerpt::around(
+        &file.text,
+        diagnostic.location.span.start as usize,
+        diagnostic.location.span.end as usize,
+    );
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level
+        .primary_title(clean(&diagnostic.message))
+        .id(diagnostic.code);
+    let path = clean(&file.name);
+    let mut group = match &excerpt {
+        Some(excerpt) => {
+            let label = clean(&diagnostic.label);
+            let annotation = AnnotationKind::Primary.span(excerpt.start..excerpt.end);
+            let annotation = if label.is_empty() {
+                annotation
+            } else {
+                annotation.label(label)
+            };
+            let snippet = Snippet::source(excerpt.text)
+                .line_start(place.line as usize)
+                .path(path)
+                .annotation(annotation);
+            title.element(snippet)
+        }
+        None => {
+            let origin = annotate_snippets::Origin::path(path)
+                .line(place.line as usize)
+                .char_column(place.column as usize);
+            title.element(origin)
+        }
+    };
+    if let Some(subject) = &diagnostic.subject {
+        group = group.element(Level::NOTE.message(format!("in {}", clean(subject))));
+    }
+    if let Some(hint) = &diagnostic.hint {
+        group = group.element(Level::HELP.message(clean(hint)));
+    }
+    writeln!(out, "{}\n", Renderer::styled().render(&[group]))
+}
+
+/// The line of a place, and the place in it.
+struct Excerpt<'t> {
+    text: &'t str,
+    start: usize,
+    end: usize,
+}
+
+impl<'t> Excerpt<'t> {
+    /// `None` when the line is too long to be shown.
+    fn around(text: &'t str, start: usize, end: usize) -> Option<Self> {
+        let start = floor_boundary(text, start);
+        let end = floor_boundary(text, end).max(start);
+        let line_start = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
+        let line = text.get(line_start..)?.lines().next().unwrap_or("");
+        if line.len() > EXCERPT_BYTES {
+            return None;
+        }
+        let start = (start - line_start).min(line.len());
+        Some(Self {
+            text: line,
+            start,
+            end: (end - line_start).clamp(start, line.len()),
+        })
+    }
+}
+
+fn floor_boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+/// `error: …`
+///
+/// # Errors
+/// Those of the writer.
+pub fn show_error(message: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{ERROR}error{ERROR:#}: {message}")
+}
+
+/// `warning: …`
+///
+/// # Errors
+/// Those of the writer.
+pub fn show_warning(message: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{WARNING}warning{WARNING:#}: {message}")
+}
+
+/// `note: …`
+///
+/// # Errors
+/// Those of the writer.
+pub fn show_note(message: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{NOTE}note{NOTE:#}: {message}")
+}
+
+/// How many errors and warnings there are, in words; `None` without any.
+pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
+    let of = |severity| {
+        diagnostics
+            .iter()
+            .filter(|one| one.severity == severity)
+            .count()
+    };
+    let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
+    let parts: Vec<String> = [(errors, "error"), (warnings, "warning")]
+        .into_iter()
+        .filter(|&(number, _)| number > 0)
+        .map(|(number, noun)| count(number, noun))
+        .collect();
+    let files: std::collections::BTreeSet<_> =
+        diagnostics.iter().map(|one| one.location.source).collect();
+    (!parts.is_empty())
+        .then(|| format!("{} in {}", parts.join(" and "), count(files.len(), "file")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kpvm::tree::Span;
+    use kpvm_compiler::source::Location;
+
+    fn shown(text: &str, span: Span) -> String {
+        let mut sources = Sources::new();
+        let source = sources.add("a\x1b[1m.yaml", text);
+        let diagnostic =
+            Diagnostic::error("some-code", "bad \x1b[2J title", Location { source, span })
+                .label("la\x07bel")
+                .hint("do it\nwell")
+                .subject("p/r");
+        let mut out = anstream::StripStream::new(Vec::new());
+        show(&diagnostic, &sources, &mut out).unwrap();
+        String::from_utf8(out.into_inner()).unwrap()
+    }
+
+    #[test]
+    fn the_place_is_shown_and_nothing_steers_the_terminal() {
+        insta::assert_snapshot!(shown("one: 1\ntwo: ä\x1b[31m x\n", Span { start: 12, end: 14 }), @r"
+        error[some-code]: bad \u{1b}[2J title
+         --> a\u{1b}[1m.yaml:2:6
+          |
+        2 | two: ä␛[31m x
+          |      ^ la\u{7}bel
+          |
+          = note: in p/r
+          = help: do it\nwell
+        ");
+    }
+
+    #[test]
+    fn places_outside_of_the_text_and_long_lines_do_no_harm() {
+        for (text, start, end) in [
+            ("", 5, 9),
+            ("ä", 1, 1),
+            ("a\nb", 3, 1),
+            ("x\r\ny\r\n", 2, 5),
+        ] {
+            shown(text, Span { start, end });
+        }
+        let long = "x".repeat(3_000);
+        assert!(!shown(&long, Span { start: 9, end: 10 }).contains("xxx"));
+    }
+}

@@ -1,0 +1,23 @@
+//! The library behind the programs `kpc` and `kpvm`: a thin layer over the compiler
+//! and the engine.
+//!
+//! Arguments, files and standard input enter; reports and diagnostics leave, through
+//! the writers of [`stream::Streams`]. The payload goes to standard output and all
+//! that is meant for people and is not the payload goes to standard error. What a
+//! rule means is never decided here.
+
+pub mod cluster_scope;
+pub mod command;
+pub mod diagnostics;
+pub mod input;
+pub mod line_index;
+pub mod list;
+pub mod omitted;
+pub mod policies;
+pub mod problem;
+pub mod report;
+pub mod resources;
+pub mod scan;
+pub mod stream;
+pub mod text;
+pub mod user_info;

@@ -1,0 +1,180 @@
+//! Documents that hold several objects: `List`, `PodList` and their like.
+
+use kpvm::tree::{Member, Span, Tree, TreeValue};
+
+/// What became of one value that should be an object.
+pub enum Item {
+    /// It is a map that is no list: an object, whatever else it may lack.
+    Object(Tree),
+    /// It is a list without any items (`items: null`), at this place.
+    Empty(Span),
+    /// It is something else: where, and what is wrong.
+    Bad(Span, String),
+}
+
+/// The objects of a document, lists in lists expanded, in the order of the text.
+///
+/// Items of a `PodList` need not repeat their kind, as the API server gives them
+/// without it.
+pub fn expand(document: Tree) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut waiting = vec![document];
+    while let Some(mut tree) = waiting.pop() {
+        if tree.as_map().is_none() {
+            let message = format!("expected an object, found {}", tree.describe());
+            items.push(Item::Bad(tree.span, message));
+        } else if let Some(item_kind) = list_kind(&tree) {
+            let span = tree.span;
+            match take_items(&mut tree) {
+                Taken::Items(mut inner) => {
+                    if let Some(kind) = item_kind {
+                        let api_version = tree.get("apiVersion").cloned();
+                        inner
+                            .iter_mut()
+                            .for_each(|item| add_kind(item, &kind, api_version.as_ref()));
+                    }
+                    waiting.extend(inner.into_iter().rev());
+                }
+                Taken::Nothing => items.push(Item::Empty(span)),
+                Taken::Other(span, found) => {
+                    items.push(Item::Bad(
+                        span,
+                        format!("expected `items` to be a list, found {found}"),
+                    ));
+                }
+            }
+        } else {
+            items.push(Item::Object(tree));
+        }
+    }
+    items
+}
+
+/// Whether a map is a list, and of which kind its items are if it says so.
+fn list_kind(tree: &Tree) -> Option<Option<String>> {
+    let kind = tree.get("kind").and_then(Tree::as_str)?;
+    if kind == "List" {
+        return Some(None);
+    }
+    // A custom kind may well be called `AllowList`; what makes a list is `items`
+    // instead of a name.
+    let item_kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty())?;
+    let has_items = tree
+        .get("items")
+        .is_some_and(|items| items.is_null() || items.as_list().is_some());
+    let name = tree
+        .get("metadata")
+        .and_then(|metadata| metadata.get("name"));
+    (has_items && name.is_none()).then(|| Some(item_kind.to_owned()))
+}
+
+enum Taken {
+    Items(Vec<Tree>),
+    Nothing,
+    Other(Span, &'static str),
+}
+
+fn take_items(list: &mut Tree) -> Taken {
+    let TreeValue::Map(members) = &mut list.value else {
+        return Taken::Nothing;
+    };
+    let Some(member) = members.iter_mut().find(|member| &*member.key == "items") else {
+        return Taken::Nothing;
+    };
+    match std::mem::replace(&mut member.value.value, TreeValue::Null) {
+        TreeValue::List(items) => Taken::Items(items),
+        TreeValue::Null => Taken::Nothing,
+        other => {
+            let found = Tree::new(other, member.value.span);
+            Taken::Other(found.span, found.describe())
+        }
+    }
+}
+
+fn add_kind(item: &mut Tree, kind: &str, api_version: Option<&Tree>) {
+    let span = item.span;
+    let has_kind = item.get("kind").is_some();
+    let has_version = item.get("apiVersion").is_some();
+    let TreeValue::Map(members) = &mut item.value else {
+        return;
+    };
+    let mut add = |key: &str, value: TreeValue| {
+        members.push(Member {
+            key: key.into(),
+            key_span: span,
+            value: Tree::new(value, span),
+        });
+    };
+    if !has_kind {
+        add("kind", TreeValue::String(kind.into()));
+    }
+    if let Some(version) = api_version.filter(|_| !has_version) {
+        add("apiVersion", version.value.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kpvm::limits::Limits;
+    use kpvm::yaml::{DuplicateKeys, Options, read_all};
+
+    /// Each item as a word: the object's kind, `empty`, or what is wrong.
+    fn expanded(text: &str) -> Vec<String> {
+        let options = Options {
+            duplicate_keys: DuplicateKeys::LastWins,
+            limits: &Limits::DEFAULT,
+        };
+        let documents = read_all(text, options).into_iter().map(Result::unwrap);
+        documents
+            .flat_map(expand)
+            .map(|item| match item {
+                Item::Object(tree) => tree
+                    .get("kind")
+                    .and_then(Tree::as_str)
+                    .unwrap_or("no kind")
+                    .to_owned(),
+                Item::Empty(_) => "empty".into(),
+                Item::Bad(_, message) => message,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn lists_are_expanded_and_nothing_is_lost() {
+        for (text, expected) in [
+            ("{kind: Pod}", vec!["Pod"]),
+            (
+                "{kind: List, items: [{kind: Pod}, {kind: List, items: [{kind: Job}]}, {kind: Node}]}",
+                vec!["Pod", "Job", "Node"],
+            ),
+            ("{kind: List, items: []}", vec![]),
+            ("{kind: List, items: null}", vec!["empty"]),
+            ("{kind: List}", vec!["empty"]),
+            (
+                "{kind: List, items: {a: 1}}",
+                vec!["expected `items` to be a list, found a map"],
+            ),
+            (
+                "{kind: List, items: [null, 5, {}]}",
+                vec![
+                    "expected an object, found null",
+                    "expected an object, found a number",
+                    "no kind",
+                ],
+            ),
+            (
+                "{kind: PodList, apiVersion: v1, items: [{metadata: {}}]}",
+                vec!["Pod"],
+            ),
+            (
+                "{kind: AllowList, metadata: {name: a}, items: []}",
+                vec!["AllowList"],
+            ),
+            ("{kind: AllowList, spec: {}}", vec!["AllowList"]),
+            ("- kind: Pod", vec!["expected an object, found a list"]),
+        ] {
+            assert_eq!(expanded(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Rules that are not in a bundle, told to people: the rules that autogen would have
+//! made of a rule are named with it, not one by one.
+
+use std::collections::HashMap;
+use std::io;
+
+use kpvm_format::meta::OmittedRule;
+
+use crate::diagnostics::show_warning;
+use crate::stream::Streams;
+use crate::text::clean;
+
+/// A rule that was left out, with those generated from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Omitted<'r> {
+    /// The written rule.
+    pub rule: &'r OmittedRule,
+    /// How many rules were generated from it.
+    pub generated: usize,
+}
+
+/// Groups rules: those of one policy that are left out at one place for one reason
+/// come from the same written rule, which stands first.
+pub fn group(rules: &[OmittedRule]) -> Vec<Omitted<'_>> {
+    let mut groups: Vec<Omitted<'_>> = Vec::new();
+    let mut known = HashMap::new();
+    for rule in rules {
+        let key = (&rule.policy, &rule.place, &rule.reason);
+        let index = *known.entry(key).or_insert(groups.len());
+        match groups.get_mut(index) {
+            Some(group) => group.generated += 1,
+            None => groups.push(Omitted { rule, generated: 0 }),
+        }
+    }
+    groups
+}
+
+/// Warns of every rule that was left out.
+///
+/// # Errors
+/// Those of the writer.
+pub fn show(rules: &[OmittedRule], streams: &mut Streams<'_>) -> io::Result<()> {
+    for Omitted { rule, generated } in group(rules) {
+        let (policy, name) = (clean(&rule.policy), clean(&rule.rule));
+        let more = match generated {
+            0 => String::new(),
+            number => format!(" and {number} generated from it"),
+        };
+        let (reason, place) = (clean(&rule.reason), clean(&rule.place));
+        let message = format!("left out the rule {policy}/{name}{more}: {reason} ({place})");
+        show_warning(&message, streams.err)?;
+    }
+    Ok(())
+}

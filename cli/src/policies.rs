@@ -1,0 +1,260 @@
+//! From policy files to a compilation.
+//!
+//! A file that is named has to hold policies. A directory may hold other things as
+//! well (tests, resources, kustomizations): those are counted and said, but only a
+//! policy of a kind that is not supported yet is an error there.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use kpvm::tree::{Tree, TreeValue};
+use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_compiler::compile::{Compilation, Options, compile_documents};
+use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::policy::read::{DocumentKind, document_kind};
+use kpvm_compiler::source::{Location, SourceId, Sources};
+
+use crate::diagnostics::{self, show_error, show_note, show_warning};
+use crate::input::{InputFile, Unreadable, read_inputs};
+use crate::list::{Item, expand};
+use crate::omitted;
+use crate::problem::show_unreadable;
+use crate::stream::Streams;
+use crate::text::{clean, count};
+
+/// API groups whose objects may be policies.
+const POLICY_GROUPS: [&str; 3] = [
+    "kyverno.io",
+    "policies.kyverno.io",
+    "admissionregistration.k8s.io",
+];
+
+/// All policies of a run, compiled.
+#[derive(Debug, Default)]
+pub struct Policies {
+    /// The texts.
+    pub sources: Sources,
+    /// What compiling gave.
+    pub compilation: Compilation,
+    /// Inputs that could not be read.
+    pub unreadable: Vec<Unreadable>,
+    /// Policies of kinds that are not supported yet, left out on request.
+    pub omitted_policies: Vec<OmittedPolicy>,
+    /// Documents of directories that are no policies, counted by what they are.
+    pub others: BTreeMap<String, usize>,
+}
+
+/// A policy of a kind that is not supported yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OmittedPolicy {
+    /// `apiVersion kind`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// `file:line:column`.
+    pub place: String,
+}
+
+/// Reads and compiles all policies of all paths.
+pub fn load(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Policies {
+    let inputs = read_inputs(paths, stdin);
+    let mut policies = Policies {
+        unreadable: inputs.unreadable,
+        ..Policies::default()
+    };
+    let mut reader = Reader {
+        policies: &mut policies,
+        options,
+        documents: Vec::new(),
+        diagnostics: Vec::new(),
+    };
+    inputs
+        .files
+        .into_iter()
+        .for_each(|file| reader.add_file(file));
+    let Reader {
+        documents,
+        diagnostics,
+        ..
+    } = reader;
+    let mut compilation = compile_documents(&documents, &policies.sources, options, diagnostics);
+    // In the order of the texts, whatever found them.
+    compilation
+        .diagnostics
+        .sort_by_key(|one| (one.location.source, one.location.span.start));
+    // What is wrong with a rule is wrong with those generated from it, at the same place.
+    let mut seen = HashSet::new();
+    compilation
+        .diagnostics
+        .retain(|one| seen.insert((one.code, one.location, one.message.clone())));
+    policies.compilation = compilation;
+    policies
+}
+
+struct Reader<'p> {
+    policies: &'p mut Policies,
+    options: &'p Options,
+    documents: Vec<(SourceId, Tree)>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn add_file(&mut self, file: InputFile) {
+        let options = yaml::Options {
+            duplicate_keys: DuplicateKeys::Refuse,
+            limits: &self.options.limits,
+        };
+        let documents = yaml::read_all(&file.text, options);
+        let source = self.policies.sources.add(file.name, file.text);
+        for document in documents {
+            match document {
+                Ok(tree) if tree.is_null() => {}
+                Ok(tree) => self.add_document(tree, source, file.from_directory),
+                Err(error) => self.refuse("yaml", error.kind.to_string(), source, error.span),
+            }
+        }
+    }
+
+    fn add_document(&mut self, document: Tree, source: SourceId, from_directory: bool) {
+        for item in expand(document) {
+            match item {
+                Item::Object(tree) => self.add_object(tree, source, from_directory),
+                Item::Empty(_) => {}
+                Item::Bad(_, _) if from_directory => self.set_aside("no object"),
+                Item::Bad(span, message) => self.refuse("not-a-policy", message, source, span),
+            }
+        }
+    }
+
+    fn add_object(&mut self, tree: Tree, source: SourceId, from_directory: bool) {
+        let (api_version, kind) = match document_kind(&tree) {
+            // The compiler says what is wrong with anything but a policy.
+            DocumentKind::Policy(_) | DocumentKind::NotAnObject => {
+                return self.documents.push((source, tree));
+            }
+            DocumentKind::PolicyException => (
+                text(&tree, "apiVersion").to_owned(),
+                "PolicyException".to_owned(),
+            ),
+            DocumentKind::Other { api_version, kind } => (api_version, kind),
+        };
+        let group = api_version.split('/').next().unwrap_or("");
+        let is_policy = POLICY_GROUPS.contains(&group) && kind.contains("Policy");
+        if is_policy && self.options.skip_unsupported {
+            self.omit(&tree, source, format!("{api_version} {kind}"));
+        } else if is_policy {
+            let message =
+                format!("policies of the kind {api_version} {kind} are not supported yet");
+            let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
+            self.refuse("unsupported", message, source, span);
+            if let Some(diagnostic) = self.diagnostics.last_mut() {
+                diagnostic.hint = Some("leave such policies out with --skip-unsupported".into());
+            }
+        } else if from_directory && kind.is_empty() {
+            self.set_aside("no kind");
+        } else if from_directory {
+            self.set_aside(&format!("{api_version} {kind}"));
+        } else {
+            self.documents.push((source, tree));
+        }
+    }
+
+    fn omit(&mut self, tree: &Tree, source: SourceId, kind: String) {
+        let location = Location {
+            source,
+            span: tree.span,
+        };
+        let place = self.policies.sources.line_column(location);
+        let file = &self.policies.sources.file(source).name;
+        let place = format!("{file}:{}:{}", place.line, place.column);
+        let name = tree
+            .get("metadata")
+            .map_or("", |metadata| text(metadata, "name"))
+            .to_owned();
+        self.policies
+            .omitted_policies
+            .push(OmittedPolicy { kind, name, place });
+    }
+
+    fn set_aside(&mut self, what: &str) {
+        *self
+            .policies
+            .others
+            .entry(what.trim().to_owned())
+            .or_default() += 1;
+    }
+
+    fn refuse(
+        &mut self,
+        code: &'static str,
+        message: String,
+        source: SourceId,
+        span: kpvm::tree::Span,
+    ) {
+        self.diagnostics
+            .push(Diagnostic::error(code, message, Location { source, span }));
+    }
+}
+
+fn text<'t>(tree: &'t Tree, key: &str) -> &'t str {
+    match tree.get(key).map(|value| &value.value) {
+        Some(TreeValue::String(text)) => text,
+        _ => "",
+    }
+}
+
+impl Policies {
+    /// Whether something could not be read or has errors.
+    pub fn has_errors(&self) -> bool {
+        self.compilation.has_errors() || !self.unreadable.is_empty()
+    }
+
+    /// Whether there was no policy at all, good or bad.
+    pub fn is_empty(&self) -> bool {
+        self.compilation.policies == 0 && !self.has_errors()
+    }
+
+    /// Shows everything that people should know about the policies.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn show(&self, streams: &mut Streams<'_>) -> io::Result<()> {
+        for unreadable in &self.unreadable {
+            show_unreadable(unreadable, streams)?;
+        }
+        for diagnostic in &self.compilation.diagnostics {
+            diagnostics::show(diagnostic, &self.sources, streams.err)?;
+        }
+        for omitted in &self.omitted_policies {
+            let OmittedPolicy { kind, name, place } = omitted;
+            let message = format!(
+                "left out the {} {}: not supported yet ({})",
+                clean(kind),
+                clean(name),
+                clean(place)
+            );
+            show_warning(&message, streams.err)?;
+        }
+        omitted::show(&self.compilation.omitted, streams)?;
+        if !self.others.is_empty() {
+            let number = self.others.values().sum();
+            let kinds: Vec<String> = self
+                .others
+                .iter()
+                .map(|(what, number)| format!("{}: {number}", clean(what)))
+                .collect();
+            let subject = count(number, "document");
+            let message = format!(
+                "passed over {subject} of the directories, no policies ({})",
+                kinds.join(", ")
+            );
+            show_note(&message, streams.err)?;
+        }
+        match diagnostics::summary(&self.compilation.diagnostics) {
+            Some(summary) if self.compilation.has_errors() => show_error(&summary, streams.err),
+            Some(summary) => show_warning(&summary, streams.err),
+            None => Ok(()),
+        }
+    }
+}

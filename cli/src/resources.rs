@@ -1,0 +1,441 @@
+//! From input texts to the objects that rules look at.
+//!
+//! Objects are read as Kyverno's command line reads them (sheet 08, section 8.6), but
+//! lists are expanded, and a bad document stops none of the others.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use kpvm::limits::Limits;
+use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::source::{LineColumn, Location, SourceId, Sources};
+use serde_json::Value;
+
+use crate::cluster_scope::is_cluster_scoped;
+use crate::input::{InputFile, read_inputs};
+use crate::line_index::LineIndex;
+use crate::list::{Item, expand};
+use crate::problem::Problem;
+
+/// Keys whose null values count as empty maps (sheet 08, section 8.6, step 4).
+const NULL_IS_EMPTY: [&str; 6] = [
+    "annotations",
+    "labels",
+    "matchLabels",
+    "nodeSelector",
+    "data",
+    "stringData",
+];
+
+/// One object to evaluate.
+#[derive(Debug, Clone)]
+pub struct Resource {
+    /// The object.
+    pub tree: Tree,
+    /// The text it stands in.
+    pub source: SourceId,
+}
+
+/// All objects of a run.
+#[derive(Debug, Default)]
+pub struct Resources {
+    /// The texts.
+    pub sources: Sources,
+    /// The lines of the texts.
+    lines: Vec<LineIndex>,
+    /// The objects, in the order of the texts.
+    pub list: Vec<Resource>,
+    /// What could not be used.
+    pub problems: Vec<Problem>,
+    /// How many lists had no items at all.
+    pub empty_lists: usize,
+}
+
+impl Resource {
+    /// A text of the object's own fields; empty when it is not there.
+    pub fn text(&self, key: &str) -> &str {
+        self.tree.get(key).and_then(Tree::as_str).unwrap_or("")
+    }
+
+    /// A text of the object's metadata; empty when it is not there.
+    pub fn metadata(&self, key: &str) -> &str {
+        let metadata = self.tree.get("metadata");
+        let value = metadata.and_then(|metadata| metadata.get(key));
+        value.and_then(Tree::as_str).unwrap_or("")
+    }
+
+    /// The object's place.
+    pub fn location(&self) -> Location {
+        Location {
+            source: self.source,
+            span: self.tree.span,
+        }
+    }
+}
+
+/// Reads all objects of all paths.
+pub fn read_resources(paths: &[PathBuf], stdin: &mut dyn Read) -> Resources {
+    let inputs = read_inputs(paths, stdin);
+    let mut resources = Resources {
+        problems: inputs
+            .unreadable
+            .into_iter()
+            .map(Problem::Unreadable)
+            .collect(),
+        ..Resources::default()
+    };
+    for file in inputs.files {
+        resources.add_file(file);
+    }
+    resources
+}
+
+impl Resources {
+    fn add_file(&mut self, file: InputFile) {
+        let documents = documents(&file);
+        self.lines.push(LineIndex::new(&file.text));
+        let source = self.sources.add(file.name, file.text);
+        for document in documents {
+            match document {
+                Ok(tree) if tree.is_null() => {}
+                Ok(tree) => self.add_document(tree, source),
+                Err((span, message)) => self.refuse("yaml", source, span, message, None),
+            }
+        }
+    }
+
+    fn add_document(&mut self, document: Tree, source: SourceId) {
+        for item in expand(document) {
+            match item {
+                Item::Object(tree) => self.add_object(tree, source),
+                Item::Empty(_) => self.empty_lists += 1,
+                Item::Bad(span, message) => {
+                    self.refuse("not-an-object", source, span, message, None)
+                }
+            }
+        }
+    }
+
+    fn add_object(&mut self, mut tree: Tree, source: SourceId) {
+        let kind = tree.get("kind");
+        if kind.and_then(Tree::as_str).is_none_or(str::is_empty) {
+            let found = match kind {
+                None => "none",
+                Some(kind) if kind.as_str().is_some() => "an empty text",
+                Some(kind) => kind.describe(),
+            };
+            let message = format!("expected the object to have a kind, found {found}");
+            let hint = "every Kubernetes object has apiVersion and kind";
+            return self.refuse("no-kind", source, tree.span, message, Some(hint));
+        }
+        default_namespace(&mut tree);
+        empty_nulls(&mut tree);
+        self.list.push(Resource { tree, source });
+    }
+
+    fn refuse(
+        &mut self,
+        code: &'static str,
+        source: SourceId,
+        span: Span,
+        message: String,
+        hint: Option<&str>,
+    ) {
+        let mut diagnostic = Diagnostic::error(code, message, Location { source, span });
+        diagnostic.hint = hint.map(str::to_owned);
+        self.problems.push(Problem::InText(diagnostic));
+    }
+
+    /// Where a path of an object, as the engine gives it, leads: to the value, or to
+    /// the deepest value on the way that is there.
+    pub fn place_of_path(&self, resource: &Resource, path: &str) -> LineColumn {
+        let span = place_in_tree(&resource.tree, path);
+        self.line_column(resource.source, span)
+    }
+
+    /// Line and column of the first byte of a place.
+    pub fn line_column(&self, source: SourceId, span: Span) -> LineColumn {
+        let text = &self.sources.file(source).text;
+        match self.lines.get(source.0 as usize) {
+            Some(lines) => lines.line_column(text, span.start as usize),
+            None => self.sources.line_column(Location { source, span }),
+        }
+    }
+}
+
+/// The documents of a file: YAML, or where that is not even YAML, JSON values one
+/// behind the other. YAML comes first because it keeps the place of every value.
+fn documents(file: &InputFile) -> Vec<Result<Tree, (Span, String)>> {
+    let options = yaml::Options {
+        duplicate_keys: DuplicateKeys::LastWins,
+        limits: &Limits::DEFAULT,
+    };
+    let documents = yaml::read_all(&file.text, options);
+    if documents.iter().any(Result::is_err)
+        && let Some(trees) = read_json(&file.text)
+    {
+        return trees.into_iter().map(Ok).collect();
+    }
+    documents
+        .into_iter()
+        .map(|document| document.map_err(|error| (error.span, error.kind.to_string())))
+        .collect()
+}
+
+/// JSON values, if the text is nothing else; their places are not known apart.
+fn read_json(text: &str) -> Option<Vec<Tree>> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text)
+        .into_iter()
+        .collect();
+    Some(values.ok()?.into_iter().map(json_tree).collect())
+}
+
+/// The depth is bounded by serde_json's reader.
+fn json_tree(value: Value) -> Tree {
+    let value = match value {
+        Value::Null => TreeValue::Null,
+        Value::Bool(value) => TreeValue::Bool(value),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => TreeValue::Int(number),
+            None => TreeValue::Float(number.as_f64().unwrap_or(0.0)),
+        },
+        Value::String(text) => TreeValue::String(text.into()),
+        Value::Array(items) => TreeValue::List(items.into_iter().map(json_tree).collect()),
+        Value::Object(members) => {
+            let member = |(key, value): (String, Value)| Member {
+                key: key.into(),
+                key_span: Span::default(),
+                value: json_tree(value),
+            };
+            TreeValue::Map(members.into_iter().map(member).collect())
+        }
+    };
+    Tree::new(value, Span::default())
+}
+
+/// Writes the namespace `default` into an object of a namespaced kind that has none
+/// (sheet 08, section 8.6, step 3).
+fn default_namespace(tree: &mut Tree) {
+    let text = |key| tree.get(key).and_then(Tree::as_str).unwrap_or("");
+    if is_cluster_scoped(text("apiVersion"), text("kind")) {
+        return;
+    }
+    let span = tree.span;
+    let entry = |key: &str, value| Member {
+        key: key.into(),
+        key_span: span,
+        value: Tree::new(value, span),
+    };
+    let namespace = entry("namespace", TreeValue::String("default".into()));
+    let TreeValue::Map(members) = &mut tree.value else {
+        return;
+    };
+    let Some(metadata) = members.iter_mut().find(|member| &*member.key == "metadata") else {
+        members.push(entry("metadata", TreeValue::Map(vec![namespace])));
+        return;
+    };
+    // Metadata that is no map stays as it is, as in Kubernetes' own setter.
+    let TreeValue::Map(fields) = &mut metadata.value.value else {
+        return;
+    };
+    match fields.iter_mut().find(|field| &*field.key == "namespace") {
+        Some(field) if field.value.as_str().is_some_and(|text| !text.is_empty()) => {}
+        Some(field) => field.value.value = namespace.value.value,
+        None => fields.push(Member {
+            key_span: metadata.key_span,
+            ..namespace
+        }),
+    }
+}
+
+/// Sheet 08, section 8.6, step 4.
+fn empty_nulls(tree: &mut Tree) {
+    let mut waiting = vec![tree];
+    while let Some(tree) = waiting.pop() {
+        match &mut tree.value {
+            TreeValue::Map(members) => {
+                for member in members {
+                    if member.value.is_null() && NULL_IS_EMPTY.contains(&&*member.key) {
+                        member.value.value = TreeValue::Map(Vec::new());
+                    }
+                    waiting.push(&mut member.value);
+                }
+            }
+            TreeValue::List(items) => waiting.extend(items),
+            TreeValue::Null
+            | TreeValue::Bool(_)
+            | TreeValue::Int(_)
+            | TreeValue::Float(_)
+            | TreeValue::String(_) => {}
+        }
+    }
+}
+
+/// The key (for a list item: the value) that a path of the engine leads to. Keys may
+/// hold `/`, so of all keys that fit the longest is taken.
+fn place_in_tree(tree: &Tree, path: &str) -> Span {
+    let (mut tree, mut place) = (tree, tree.span);
+    let mut rest = path.trim_matches('/');
+    while !rest.is_empty() {
+        let next = match &tree.value {
+            TreeValue::Map(members) => members
+                .iter()
+                .filter(|member| strip_segment(rest, &member.key).is_some())
+                .max_by_key(|member| member.key.len())
+                .map(|member| (&member.value, member.key_span, member.key.len())),
+            TreeValue::List(items) => {
+                let segment = rest.split('/').next().unwrap_or(rest);
+                let item = segment
+                    .parse()
+                    .ok()
+                    .and_then(|index: usize| items.get(index));
+                item.map(|item| (item, item.span, segment.len()))
+            }
+            TreeValue::Null
+            | TreeValue::Bool(_)
+            | TreeValue::Int(_)
+            | TreeValue::Float(_)
+            | TreeValue::String(_) => None,
+        };
+        let Some((value, span, length)) = next else {
+            break;
+        };
+        (tree, place) = (value, span);
+        rest = rest.get(length..).unwrap_or("").trim_start_matches('/');
+    }
+    place
+}
+
+/// What follows a key at the start of a path.
+fn strip_segment<'p>(path: &'p str, key: &str) -> Option<&'p str> {
+    path.strip_prefix(key)
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resources(name: &str, text: &str) -> Resources {
+        let mut resources = Resources::default();
+        resources.add_file(InputFile {
+            name: name.into(),
+            text: text.into(),
+            from_directory: false,
+        });
+        resources
+    }
+
+    /// Sheet 08, section 8.6, step 3.
+    #[test]
+    fn namespaces_are_defaulted() {
+        for (text, expected) in [
+            ("{apiVersion: v1, kind: Pod}", "default"),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}",
+                "default",
+            ),
+            ("{apiVersion: v1, kind: Pod, metadata: {namespace: b}}", "b"),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {namespace: ''}}",
+                "default",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {namespace: null}}",
+                "default",
+            ),
+            ("{apiVersion: v1, kind: Pod, metadata: null}", ""),
+            ("{apiVersion: v1, kind: Node, metadata: {name: a}}", ""),
+            ("{apiVersion: example.com/v1, kind: Anything}", "default"),
+        ] {
+            let found = resources("a.yaml", text);
+            assert_eq!(found.list[0].metadata("namespace"), expected, "{text}");
+        }
+    }
+
+    /// Sheet 08, section 8.6, step 4, and case 50.
+    #[test]
+    fn nulls_of_some_keys_are_empty_maps() {
+        let found = resources(
+            "a.yaml",
+            "kind: A\nmetadata:\n  labels:\nspec:\nlist:\n- data:\n",
+        );
+        let tree = &found.list[0].tree;
+        let labels = tree.get("metadata").unwrap().get("labels").unwrap();
+        assert_eq!(labels.as_map().unwrap().len(), 0);
+        assert!(tree.get("spec").unwrap().is_null());
+        let item = &tree.get("list").unwrap().as_list().unwrap()[0];
+        assert!(item.get("data").unwrap().as_map().is_some());
+    }
+
+    #[test]
+    fn a_bad_document_stops_no_other() {
+        let found = resources(
+            "a.yaml",
+            "kind: A\n---\nkind: [\n---\nname: x\n---\n- 1\n---\nkind: 5\n---\n---\nkind: B\n",
+        );
+        let kinds: Vec<_> = found.list.iter().map(|one| one.text("kind")).collect();
+        assert_eq!(kinds, ["A", "B"]);
+        let messages: Vec<_> = found
+            .problems
+            .iter()
+            .map(|problem| match problem {
+                Problem::InText(diagnostic) => (
+                    diagnostic.code,
+                    found.sources.line_column(diagnostic.location).line,
+                ),
+                Problem::Unreadable(_) => ("unreadable", 0),
+            })
+            .collect();
+        assert_eq!(
+            messages,
+            [
+                ("yaml", 3),
+                ("no-kind", 5),
+                ("not-an-object", 7),
+                ("no-kind", 9)
+            ]
+        );
+    }
+
+    #[test]
+    fn json_is_read_whatever_its_white_space_and_escapes() {
+        for text in [
+            "{\n\t\"kind\": \"A\",\n\t\"spec\": {\n\t\t\"n\": 1\n\t}\n}",
+            r#"{"kind": "A", "icon": "\ud83c\udf88", "url": "a\/b", "spec": {"n": 1}}"#,
+            "{\"kind\":\"A\",\"spec\":{\"n\":1}}\n",
+        ] {
+            let found = resources("a.json", text);
+            assert_eq!(found.problems, [], "{text}");
+            let number = found.list[0].tree.get("spec").unwrap().get("n").unwrap();
+            assert_eq!(number.value, TreeValue::Int(1), "{text}");
+        }
+        let stream = resources("<stdin>", "{\"kind\":\"A\"}\n{\"kind\":\"B\"}\n");
+        assert_eq!(stream.list.len(), 2);
+        let bad = resources("a.json", "{\"kind\": \"A\",, }");
+        assert_eq!((bad.list.len(), bad.problems.len()), (0, 1));
+    }
+
+    #[test]
+    fn paths_lead_to_places() {
+        let text = "kind: A\nmetadata:\n  labels:\n    app: x\n    app/name: y\nspec:\n  containers:\n  - image: z\n";
+        let found = resources("a.yaml", text);
+        for (path, line, column) in [
+            ("", 1, 1),
+            ("/metadata/labels/app/name/", 5, 5),
+            ("/metadata/labels/app/", 4, 5),
+            ("/metadata/labels/team/", 3, 3),
+            ("/spec/containers/0/image/", 8, 5),
+            ("/spec/containers/7/image/", 7, 3),
+            ("/status/", 1, 1),
+        ] {
+            let place = found.place_of_path(&found.list[0], path);
+            assert_eq!((place.line, place.column), (line, column), "{path}");
+        }
+    }
+}

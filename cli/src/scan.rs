@@ -1,0 +1,390 @@
+//! Every object against every rule: the responses of the engine become findings, and
+//! these are counted as Kyverno's command line counts (sheet 08, section 9.7).
+
+use std::collections::BTreeMap;
+
+use kpvm::document::Numbers;
+use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
+use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_format::Tables;
+use kpvm_format::meta::Meta;
+use kpvm_format::table::{PolicyFlags, RuleFlags};
+use serde::Serialize;
+
+use crate::problem::Problem;
+use crate::resources::{Resource, Resources};
+use crate::user_info::User;
+
+/// How objects are evaluated.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// What is done to the objects.
+    pub operation: Operation,
+    /// The labels of namespaces.
+    pub namespace_labels: BTreeMap<String, Vec<(String, String)>>,
+    /// The user, if one is given.
+    pub user: Option<User>,
+    /// Whether failures of policies that only audit count as warnings.
+    pub audit_warn: bool,
+    /// Whether findings that pass are kept, or only counted.
+    pub keep_passes: bool,
+}
+
+/// What a finding counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The rule passed.
+    Pass,
+    /// It failed.
+    Fail,
+    /// It failed, but that only warns.
+    Warn,
+    /// It could not be evaluated.
+    Error,
+    /// It says of itself that it does not apply.
+    Skip,
+}
+
+impl Outcome {
+    /// `pass`, `fail`, `warn`, `error` or `skip`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Pass => "pass",
+            Outcome::Fail => "fail",
+            Outcome::Warn => "warn",
+            Outcome::Error => "error",
+            Outcome::Skip => "skip",
+        }
+    }
+}
+
+/// How many findings there are of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Passed.
+    pub pass: usize,
+    /// Failed.
+    pub fail: usize,
+    /// Failed, and only warn.
+    pub warn: usize,
+    /// Could not be evaluated.
+    pub error: usize,
+    /// Do not apply by their own word.
+    pub skip: usize,
+}
+
+impl Summary {
+    /// Counts one more.
+    pub fn add(&mut self, outcome: Outcome) {
+        *match outcome {
+            Outcome::Pass => &mut self.pass,
+            Outcome::Fail => &mut self.fail,
+            Outcome::Warn => &mut self.warn,
+            Outcome::Error => &mut self.error,
+            Outcome::Skip => &mut self.skip,
+        } += 1;
+    }
+
+    /// All findings.
+    pub fn total(&self) -> usize {
+        self.pass + self.fail + self.warn + self.error + self.skip
+    }
+}
+
+/// A place in a named file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The character in the line, from 1.
+    pub column: u32,
+}
+
+/// What one rule says about one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Number of the policy in the bundle.
+    pub policy: usize,
+    /// Name of the rule, `autogen-` in front of a generated one.
+    pub rule: String,
+    /// What it counts as.
+    pub outcome: Outcome,
+    /// Whether the failure would refuse a request.
+    pub enforced: bool,
+    /// Kyverno's message.
+    pub message: String,
+    /// Number of the object in [`Scan::objects`].
+    pub object: usize,
+    /// The check that failed, where one did.
+    pub check: Option<Check>,
+    /// The rule's `reportProperties`.
+    pub properties: Vec<(String, String)>,
+}
+
+/// A check that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Where in the object, e.g. `/spec/containers/0/image/`.
+    pub path: String,
+    /// What was found there.
+    pub found: String,
+    /// Where in the object's file.
+    pub resource: Place,
+    /// Where in the policy's file.
+    pub policy: Place,
+}
+
+/// What reports say of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// `apiVersion`.
+    pub api_version: String,
+    /// `kind`.
+    pub kind: String,
+    /// Namespace, empty for none.
+    pub namespace: String,
+    /// Name, or `generateName` where there is none.
+    pub name: String,
+    /// `metadata.uid`, mostly empty.
+    pub uid: String,
+    /// `metadata.resourceVersion`, mostly empty.
+    pub resource_version: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// What reports say of a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyFacts {
+    /// Its name.
+    pub name: String,
+    /// Its namespace, empty for a `ClusterPolicy`.
+    pub namespace: String,
+    /// One of Kyverno's five severities, if annotated with one (sheet 08, section 10.2).
+    pub severity: Option<&'static str>,
+    /// Its category, if annotated.
+    pub category: Option<String>,
+    /// Whether its failures count.
+    pub scored: bool,
+}
+
+/// Everything that a run found.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// The policies of the bundle.
+    pub policies: Vec<PolicyFacts>,
+    /// Rules of the bundle.
+    pub rules: usize,
+    /// The objects that were evaluated.
+    pub objects: Vec<Object>,
+    /// The findings, object by object.
+    pub findings: Vec<Finding>,
+    /// The counts, of findings that were not kept as well.
+    pub summary: Summary,
+    /// Rules that are not in the bundle.
+    pub omitted: Vec<kpvm_format::meta::OmittedRule>,
+}
+
+/// Evaluates all objects. An object that cannot be evaluated becomes a problem.
+pub fn scan(bundle: &Bundle<'_>, resources: &mut Resources, settings: &Settings) -> Scan {
+    let meta = bundle.meta();
+    let tables = bundle.tables();
+    let mut scan = Scan {
+        policies: policy_facts(&tables, &meta),
+        rules: tables.rules.len(),
+        omitted: meta.omitted.clone(),
+        ..Scan::default()
+    };
+    let mut session = Session::new(bundle);
+    let user = settings.user.as_ref().map(User::borrow);
+    let mut problems = Vec::new();
+    for resource in &resources.list {
+        let namespace = match resource.text("kind") {
+            "Namespace" => "",
+            _ => resource.metadata("namespace"),
+        };
+        let labels: Vec<(&str, &str)> = settings
+            .namespace_labels
+            .get(namespace)
+            .map(|labels| {
+                labels
+                    .iter()
+                    .map(|(key, value)| (key.as_str(), value.as_str()))
+                    .collect()
+            })
+            .unwrap_or_default();
+        let mut request = request(settings.operation, &resource.tree);
+        request.user = user.as_ref().map(|user| user.info());
+        request.namespace_labels = &labels;
+        request.numbers = Numbers::Float;
+        match session.evaluate(&request) {
+            Ok(evaluation) => {
+                scan.objects.push(object(resource, resources));
+                for response in evaluation.responses() {
+                    let action = policy_enforces(&tables, &response);
+                    scan.add(&response, action, resource, resources, &meta, settings);
+                }
+            }
+            Err(error) => {
+                let diagnostic =
+                    Diagnostic::error("resource", error.to_string(), resource.location());
+                problems.push(Problem::InText(diagnostic));
+            }
+        }
+    }
+    resources.problems.extend(problems);
+    scan
+}
+
+/// An update changes nothing; a deletion has the old object only.
+fn request(operation: Operation, tree: &kpvm::tree::Tree) -> Request<'_> {
+    let input = Input::Tree(tree);
+    match operation {
+        Operation::Create => Request::create(input),
+        Operation::Update => Request::update(input, input),
+        Operation::Delete => Request::delete(input),
+        Operation::Connect => Request {
+            operation,
+            ..Request::create(input)
+        },
+    }
+}
+
+fn object(resource: &Resource, resources: &Resources) -> Object {
+    let name = match resource.metadata("name") {
+        "" => resource.metadata("generateName"),
+        name => name,
+    };
+    Object {
+        api_version: resource.text("apiVersion").to_owned(),
+        kind: resource.text("kind").to_owned(),
+        namespace: resource.metadata("namespace").to_owned(),
+        name: name.to_owned(),
+        uid: resource.metadata("uid").to_owned(),
+        resource_version: resource.metadata("resourceVersion").to_owned(),
+        place: place_in(resource, resources, ""),
+    }
+}
+
+fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
+    let place = resources.place_of_path(resource, path);
+    Place {
+        file: resources.sources.file(resource.source).name.clone(),
+        line: place.line,
+        column: place.column,
+    }
+}
+
+/// The action of the policy as a whole, which decides what `--audit-warn` applies to:
+/// that of the first written rule with an action of its own, else the policy's
+/// (sheet 01, section 11.3). Where overrides decide, those that hold for the failed
+/// rule stand for it.
+fn policy_enforces(tables: &Tables<'_>, response: &RuleResponse<'_>) -> bool {
+    let policy = tables.policies.get(response.policy_index());
+    let rules = policy.map_or(&[][..], |policy| Tables::range(tables.rules, policy.rules));
+    let first = rules
+        .iter()
+        .filter(|rule| rule.flags & RuleFlags::GENERATED == 0)
+        .find(|rule| rule.flags & RuleFlags::OWN_ACTION != 0 || rule.overrides.length.get() > 0);
+    match first {
+        Some(rule) if rule.overrides.length.get() == 0 => rule.flags & RuleFlags::ENFORCE != 0,
+        Some(_) | None => response.is_enforced(),
+    }
+}
+
+impl Scan {
+    fn add(
+        &mut self,
+        response: &RuleResponse<'_>,
+        policy_enforces: bool,
+        resource: &Resource,
+        resources: &Resources,
+        meta: &Meta,
+        settings: &Settings,
+    ) {
+        let only_warns = !response.is_scored() || settings.audit_warn && !policy_enforces;
+        let outcome = match response.status() {
+            Status::Pass => Outcome::Pass,
+            Status::Fail if only_warns => Outcome::Warn,
+            Status::Fail => Outcome::Fail,
+            Status::Error => Outcome::Error,
+            Status::Skip => Outcome::Skip,
+        };
+        self.summary.add(outcome);
+        if outcome == Outcome::Pass && !settings.keep_passes {
+            return;
+        }
+        let check = response.failure().map(|failure| Check {
+            path: failure.path.to_owned(),
+            found: failure.found.to_owned(),
+            resource: place_in(resource, resources, failure.path),
+            policy: Place {
+                file: meta
+                    .sources
+                    .get(failure.source as usize)
+                    .cloned()
+                    .unwrap_or_default(),
+                line: failure.line,
+                column: failure.column,
+            },
+        });
+        self.findings.push(Finding {
+            policy: response.policy_index(),
+            rule: response.rule().to_owned(),
+            outcome,
+            enforced: response.is_enforced(),
+            message: response.message().into_owned(),
+            object: self.objects.len().saturating_sub(1),
+            check,
+            properties: response
+                .properties()
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        });
+    }
+
+    /// The policy of a finding.
+    pub fn policy(&self, finding: &Finding) -> Option<&PolicyFacts> {
+        self.policies.get(finding.policy)
+    }
+
+    /// The object of a finding.
+    pub fn object(&self, finding: &Finding) -> Option<&Object> {
+        self.objects.get(finding.object)
+    }
+}
+
+fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
+    let facts = |(index, policy): (usize, &kpvm_format::table::Policy)| {
+        let annotations = meta
+            .policies
+            .get(index)
+            .map_or(&[][..], |policy| &policy.annotations);
+        let annotation = |name: &str| {
+            let found = annotations
+                .iter()
+                .find(|(key, _)| key.strip_prefix("policies.kyverno.io/") == Some(name));
+            found.map(|(_, value)| value.as_str())
+        };
+        PolicyFacts {
+            name: tables.text(policy.name).to_owned(),
+            namespace: tables.text(policy.namespace).to_owned(),
+            severity: annotation("severity").and_then(known_severity),
+            category: annotation("category")
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned),
+            scored: policy.flags & PolicyFlags::UNSCORED == 0,
+        }
+    };
+    tables.policies.iter().enumerate().map(facts).collect()
+}
+
+/// Sheet 08, section 10.2: exactly one of five texts.
+fn known_severity(text: &str) -> Option<&'static str> {
+    ["critical", "high", "medium", "low", "info"]
+        .into_iter()
+        .find(|&known| known == text)
+}

@@ -1,0 +1,166 @@
+//! Condition blocks (sheet 03, sections 2 and 3): `preconditions` and
+//! `deny.conditions`.
+
+use kpvm::tree::{Tree, TreeValue};
+use kpvm_format::condition::ConditionOperator;
+use kpvm_format::instruction::Op;
+use kpvm_format::table::NONE;
+
+use super::emitter::Emitter;
+use crate::ir::{Instruction, Label, Register};
+use crate::policy::condition::{Condition, Conditions};
+
+/// Which messages of conditions are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Messages {
+    /// Those of conditions that hold (deny).
+    OfTrue,
+    /// Those of conditions that do not hold (preconditions).
+    OfFalse,
+}
+
+impl Emitter<'_, '_> {
+    /// Falls through when the block holds; else jumps to `on_false`.
+    pub fn conditions(
+        &mut self,
+        conditions: &Conditions,
+        messages: Messages,
+        on_false: Label,
+        on_error: Label,
+    ) {
+        self.block.push(Instruction::new(Op::ClearMessages));
+        match conditions {
+            Conditions::List(list) => self.all(list, messages, 1, on_false, on_error),
+            Conditions::AnyAll(block) => {
+                let any = block
+                    .any
+                    .as_deref()
+                    .map(|any| self.any(any, messages, on_error));
+                // `all` is looked at even when `any` came out false: it may be an error.
+                self.all(
+                    block.all.as_deref().unwrap_or_default(),
+                    messages,
+                    0,
+                    on_false,
+                    on_error,
+                );
+                if let Some(any) = any {
+                    self.block
+                        .push(Instruction::new(Op::JumpIfFalse).a(any.0).target(on_false));
+                }
+            }
+        }
+    }
+
+    /// Whether one of the conditions holds; of an empty list none does.
+    fn any(&mut self, any: &[Condition], messages: Messages, on_error: Label) -> Register {
+        let result = self.block.register();
+        let end = self.block.label();
+        let no = self.constant(&TreeValue::Bool(false));
+        self.assign(result, no);
+        for condition in any {
+            let next = self.block.label();
+            self.condition(condition, next, on_error);
+            self.note(condition, messages == Messages::OfTrue, 0);
+            let yes = self.constant(&TreeValue::Bool(true));
+            self.assign(result, yes);
+            self.block.jump(end);
+            self.block.place(next);
+            self.note(condition, messages == Messages::OfFalse, 0);
+        }
+        self.block.place(end);
+        result
+    }
+
+    fn all(
+        &mut self,
+        all: &[Condition],
+        messages: Messages,
+        separator: u32,
+        on_false: Label,
+        on_error: Label,
+    ) {
+        for condition in all {
+            let has_message = condition
+                .message
+                .as_ref()
+                .is_some_and(|message| !message.value.is_empty());
+            if messages == Messages::OfFalse && has_message {
+                let (holds, fails) = (self.block.label(), self.block.label());
+                self.condition(condition, fails, on_error);
+                self.block.jump(holds);
+                self.block.place(fails);
+                self.note(condition, true, separator);
+                self.block.jump(on_false);
+                self.block.place(holds);
+            } else {
+                self.condition(condition, on_false, on_error);
+                self.note(condition, messages == Messages::OfTrue, separator);
+            }
+        }
+    }
+
+    fn note(&mut self, condition: &Condition, wanted: bool, separator: u32) {
+        if let Some(message) = condition
+            .message
+            .as_ref()
+            .filter(|message| wanted && !message.value.is_empty())
+        {
+            let text = self.pools.text(&message.value);
+            let block = self
+                .pools
+                .message_block(message, &self.scope, self.source)
+                .unwrap_or(NONE);
+            self.block.push(
+                Instruction::new(Op::NoteMessage)
+                    .b(separator)
+                    .c(text)
+                    .d(block),
+            );
+        }
+    }
+
+    /// Falls through when the condition holds.
+    fn condition(&mut self, condition: &Condition, on_false: Label, on_error: Label) {
+        let key_failed = self.wrapping(
+            "failed to substitute variables in condition key: ",
+            false,
+            on_error,
+        );
+        let key = self.operand(condition.key.as_ref(), key_failed);
+        let value_failed = self.wrapping(
+            "failed to substitute variables in condition value: ",
+            false,
+            on_error,
+        );
+        let value = self.operand(condition.value.as_ref(), value_failed);
+        match ConditionOperator::parse(&condition.operator.value) {
+            None => {
+                self.fail(
+                    "failed to create handler for condition operator: %!w(<nil>)",
+                    on_error,
+                );
+            }
+            Some(operator) => self.block.push(
+                Instruction::new(Op::TestCondition)
+                    .a(key.0)
+                    .b(value.0)
+                    .e(u32::from(operator as u8))
+                    .target(on_false),
+            ),
+        }
+    }
+
+    /// A scalar literal goes through JSON once more and is a float64 then (sheet 03,
+    /// section 3.2).
+    fn operand(&mut self, operand: Option<&Tree>, on_error: Label) -> Register {
+        match operand.map(|tree| &tree.value) {
+            None => self.constant(&TreeValue::Null),
+            Some(TreeValue::Int(number)) => self.constant(&TreeValue::Float(*number as f64)),
+            Some(_) => match operand {
+                Some(tree) => self.document(tree, on_error),
+                None => self.constant(&TreeValue::Null),
+            },
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Context entries (sheet 03, sections 8 and 9): each becomes a variable and a loader,
+//! a block that runs when a query first mentions the variable's name.
+
+use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_format::instruction::Op;
+use kpvm_format::table;
+use zerocopy::little_endian::U32;
+
+use super::emitter::{Emitter, Scope, mentions};
+use super::template::has_variable;
+use crate::ir::{Block, Instruction, Label, Register};
+use crate::lower::Pools;
+use crate::source::SourceId;
+
+/// The entries of one level: those of a rule or of a foreach block.
+pub struct Entries {
+    /// The variables that they set, each once.
+    pub slots: Vec<u32>,
+    /// Number of each entry, in order.
+    pub numbers: Vec<u32>,
+    /// The loaders, in order.
+    pub loaders: Vec<(u32, Block)>,
+}
+
+/// Something about an entry that cannot be lowered.
+pub struct EntryError {
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// Makes the entries known to `scope` and lowers their loaders. Nested entries, those
+/// of a foreach block, are active only while an element is bound.
+///
+/// # Errors
+/// When an entry has no name or no source.
+pub fn lower_entries(
+    entries: &[Tree],
+    source: SourceId,
+    nested: bool,
+    scope: &mut Scope,
+    pools: &mut Pools<'_>,
+) -> Result<Entries, EntryError> {
+    let mut lowered = Entries {
+        slots: Vec::new(),
+        numbers: Vec::new(),
+        loaders: Vec::new(),
+    };
+    for entry in entries {
+        let name = entry.get("name").and_then(Tree::as_str).unwrap_or_default();
+        let slot = scope.slot(name).unwrap_or_else(|| pools.slot(name));
+        if !lowered.slots.contains(&slot) {
+            lowered.slots.push(slot);
+        }
+        scope.add_slot(name, slot);
+        let number = pools.bundle.entries.len() as u32;
+        let volatile = tree_mentions(entry, "element");
+        pools.bundle.entries.push(table::Entry {
+            slot: U32::new(slot),
+            // Filled in when the loader is generated.
+            block: U32::ZERO,
+            nested: u8::from(nested),
+        });
+        scope.add_entry(name, number, volatile);
+        lowered.numbers.push(number);
+    }
+    for (entry, &number) in entries.iter().zip(&lowered.numbers) {
+        let mut emitter = Emitter::new(source, scope.for_loader(number), pools);
+        emitter.loader(entry)?;
+        lowered.loaders.push((number, emitter.block));
+    }
+    Ok(lowered)
+}
+
+fn tree_mentions(tree: &Tree, name: &str) -> bool {
+    match &tree.value {
+        TreeValue::String(text) => mentions(text, name) || text.contains(name),
+        TreeValue::List(items) => items.iter().any(|item| tree_mentions(item, name)),
+        TreeValue::Map(members) => members
+            .iter()
+            .any(|member| tree_mentions(&member.value, name)),
+        TreeValue::Null | TreeValue::Bool(_) | TreeValue::Int(_) | TreeValue::Float(_) => false,
+    }
+}
+
+/// What Kyverno shows of a value in an entry's error.
+fn shown(tree: &Tree) -> String {
+    match &tree.value {
+        TreeValue::String(text) => text.to_string(),
+        TreeValue::Null => "<nil>".into(),
+        TreeValue::Bool(value) => value.to_string(),
+        TreeValue::Int(value) => value.to_string(),
+        TreeValue::Float(value) => {
+            let mut text = String::new();
+            kpvm::scalar::number::format_v_float(*value, &mut text);
+            text
+        }
+        TreeValue::List(items) => format!(
+            "[{}]",
+            items.iter().map(shown).collect::<Vec<_>>().join(" ")
+        ),
+        TreeValue::Map(members) => {
+            let mut members: Vec<String> = members
+                .iter()
+                .map(|member| format!("{}:{}", member.key, shown(&member.value)))
+                .collect();
+            members.sort();
+            format!("map[{}]", members.join(" "))
+        }
+    }
+}
+
+impl Emitter<'_, '_> {
+    fn loader(&mut self, entry: &Tree) -> Result<(), EntryError> {
+        let failed = self.block.label();
+        let sources = [
+            "configMap",
+            "apiCall",
+            "globalReference",
+            "imageRegistry",
+            "variable",
+        ];
+        let source = sources.iter().find_map(|&kind| {
+            entry
+                .get(kind)
+                .filter(|source| !source.is_null())
+                .map(|source| (kind, source))
+        });
+        let name = entry.get("name").and_then(Tree::as_str).unwrap_or_default();
+        let Some((kind, source)) = source else {
+            return Err(EntryError {
+                message: format!(
+                    "expected the context entry '{name}' to have one of {}",
+                    sources.join(", ")
+                ),
+                span: entry.span,
+            });
+        };
+        match kind {
+            "variable" => self.variable_loader(name, source, failed),
+            "configMap" => self.config_map_loader(name, source, failed),
+            "apiCall" => self.api_call_loader(name, source, failed),
+            "globalReference" => self.global_reference_loader(name, source, failed),
+            _ => self.image_registry_loader(name, source, failed),
+        }
+        self.flush_cold();
+        self.block.place(failed);
+        self.block.push(Instruction::new(Op::ReturnFailed));
+        Ok(())
+    }
+
+    /// Section 9.1.
+    fn variable_loader(&mut self, name: &str, variable: &Tree, failed: Label) {
+        let value = variable.get("value").filter(|value| !value.is_null());
+        let default = variable.get("default").filter(|default| !default.is_null());
+        let path = variable
+            .get("jmesPath")
+            .and_then(Tree::as_str)
+            .filter(|path| !path.is_empty());
+        let substitution_failed = |this: &mut Self, what: &Tree| {
+            let prefix = format!(
+                "failed to substitute variables in context entry {name} {}: ",
+                shown(what)
+            );
+            this.wrapping(&prefix, false, failed)
+        };
+        let path_text = path
+            .filter(|path| has_variable(path))
+            .and_then(|_| variable.get("jmesPath"))
+            .map(|tree| {
+                let failed = substitution_failed(self, tree);
+                self.document(tree, failed)
+            });
+        let default = default.map(|default| {
+            let failed = substitution_failed(self, default);
+            self.document(default, failed)
+        });
+        let result = self.block.register();
+        let end = self.block.label();
+        let value = value.map(|value| {
+            let failed = substitution_failed(self, value);
+            self.document(value, failed)
+        });
+        match (path, value) {
+            (None, Some(value)) => self.assign(result, value),
+            (None, None) => {
+                let nothing = default.unwrap_or_else(|| self.constant(&TreeValue::Null));
+                self.assign(result, nothing);
+            }
+            (Some(path), value) => {
+                let apply_failed = self.block.label();
+                let found = match (path_text, value) {
+                    (Some(text), value) => self.computed_path(text, value, apply_failed),
+                    (None, Some(value)) => self.path_over_value(path, value, apply_failed),
+                    (None, None) => {
+                        // Only what stands between braces is rewritten on DELETE.
+                        let rewrites = std::mem::replace(&mut self.scope.rewrites_delete, false);
+                        let found = self.query(path, apply_failed);
+                        self.scope.rewrites_delete = rewrites;
+                        found
+                    }
+                };
+                self.assign(result, found);
+                if let (Some(default), None) = (default, value) {
+                    let use_default = self.block.label();
+                    self.block.push(
+                        Instruction::new(Op::JumpIfNull)
+                            .a(result.0)
+                            .target(use_default),
+                    );
+                    self.block.jump(end);
+                    self.block.place(use_default);
+                    self.assign(result, default);
+                }
+                self.block.jump(end);
+                self.flush_cold();
+                self.block.place(apply_failed);
+                match default {
+                    Some(default) => self.assign(result, default),
+                    None => {
+                        let text = format!("failed to apply jmespath {path} to variable <nil>: ");
+                        let text = self.pools.text(&text);
+                        self.block
+                            .push(Instruction::new(Op::WrapError).c(text).target(failed));
+                    }
+                }
+            }
+        }
+        self.block.place(end);
+        self.return_stored(name, result, failed);
+    }
+
+    /// The value as the context keeps it; null is an error.
+    fn return_stored(&mut self, name: &str, result: Register, failed: Label) {
+        let nothing = self.block.label();
+        self.block
+            .push(Instruction::new(Op::JumpIfNull).a(result.0).target(nothing));
+        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.block.place(nothing);
+        self.fail(
+            &format!("failed to add context entry for variable {name} since it evaluated to nil"),
+            failed,
+        );
+    }
+
+    /// An expression over a value of its own rather than the context.
+    fn path_over_value(&mut self, path: &str, value: Register, on_error: Label) -> Register {
+        match super::jmespath::parse(path) {
+            Err(error) => self.fail(
+                &format!(
+                    "failed to compile JMESPath: {path}, error: {}",
+                    error.message
+                ),
+                on_error,
+            ),
+            Ok(expression) => self.expression(
+                &expression,
+                super::expression::Current::Value(value),
+                on_error,
+                false,
+            ),
+        }
+    }
+
+    /// FALLBACK: a path with variables in it is an expression known only at run time.
+    fn computed_path(
+        &mut self,
+        text: Register,
+        value: Option<Register>,
+        on_error: Label,
+    ) -> Register {
+        let result = self.block.register();
+        match value {
+            None => {
+                self.ensure_all_entries(on_error);
+                self.block.push(
+                    Instruction::new(Op::EvaluateQuery)
+                        .a(result.0)
+                        .b(text.0)
+                        .target(on_error),
+                );
+            }
+            Some(value) => self.block.push(
+                Instruction::new(Op::EvaluateOver)
+                    .a(result.0)
+                    .b(text.0)
+                    .e(value.0)
+                    .target(on_error),
+            ),
+        }
+        result
+    }
+
+    /// Fetches outside data; where the host has none of that kind the variable stays
+    /// unset, so that values given for it by name hold.
+    fn fetch(&mut self, request: Register, kind: u32, on_error: Label) -> Register {
+        let result = self.block.register();
+        self.block.push(
+            Instruction::new(Op::Fetch)
+                .a(result.0)
+                .b(request.0)
+                .e(kind)
+                .target(on_error),
+        );
+        let set = self.block.label();
+        let unset = self.block.label();
+        self.block.push(
+            Instruction::new(Op::JumpUnlessSet)
+                .a(result.0)
+                .target(unset),
+        );
+        self.block.jump(set);
+        self.block.place(unset);
+        self.block.push(Instruction::new(Op::ReturnNothing));
+        self.block.place(set);
+        result
+    }
+
+    /// Applies the `jmesPath` of a source, if it has one, to what was fetched.
+    fn apply_path(&mut self, source: &Tree, value: Register, on_error: Label) -> Register {
+        match source
+            .get("jmesPath")
+            .and_then(Tree::as_str)
+            .filter(|path| !path.is_empty())
+        {
+            None => value,
+            Some(path) if has_variable(path) => match source.get("jmesPath") {
+                Some(tree) => {
+                    let text = self.document(tree, on_error);
+                    self.computed_path(text, Some(value), on_error)
+                }
+                None => value,
+            },
+            Some(path) => self.path_over_value(path, value, on_error),
+        }
+    }
+
+    /// Section 9.2.
+    fn config_map_loader(&mut self, name: &str, source: &Tree, failed: Label) {
+        let failed = self.wrapping(
+            &format!("failed to retrieve config map for context entry {name}: "),
+            false,
+            failed,
+        );
+        let request = self.document(source, failed);
+        let value = self.fetch(request, 0, failed);
+        let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+    }
+
+    /// Section 9.3.
+    fn api_call_loader(&mut self, name: &str, source: &Tree, failed: Label) {
+        let url = source
+            .get("urlPath")
+            .and_then(Tree::as_str)
+            .unwrap_or_default();
+        let prefix = format!("failed to substitute variables in context entry {name} {url}: ");
+        let substitution_failed = self.wrapping(&prefix, false, failed);
+        let request = self.document(
+            &without(source, &["jmesPath", "default"]),
+            substitution_failed,
+        );
+        let default = source.get("default").filter(|default| !default.is_null());
+        let fetch_failed = self.block.label();
+        let value = self.fetch(request, 1, fetch_failed);
+        let result = self.apply_path(source, value, failed);
+        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.block.place(fetch_failed);
+        match default {
+            Some(default) => {
+                let value = self.constant(&default.value);
+                let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
+                self.block
+                    .push(Instruction::new(Op::ReturnValue).a(stored.0));
+            }
+            None => {
+                let text = self.pools.text("failed to fetch data for APICall: ");
+                self.block
+                    .push(Instruction::new(Op::WrapError).c(text).target(failed));
+            }
+        }
+    }
+
+    /// Section 9.4.
+    fn global_reference_loader(&mut self, name: &str, source: &Tree, failed: Label) {
+        let prefix = format!("failed to marshal APICall data for context entry {name}: ");
+        let failed = self.wrapping(&prefix, false, failed);
+        let request = self.document(&without(source, &["jmesPath"]), failed);
+        let value = self.fetch(request, 2, failed);
+        let result = self.apply_path(source, value, failed);
+        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+    }
+
+    /// Section 9.5.
+    fn image_registry_loader(&mut self, name: &str, source: &Tree, failed: Label) {
+        let reference = source
+            .get("reference")
+            .and_then(Tree::as_str)
+            .unwrap_or_default();
+        let prefix =
+            format!("failed to substitute variables in context entry {name} {reference}: ");
+        let substitution_failed = self.wrapping(&prefix, false, failed);
+        let request = self.document(&without(source, &["jmesPath"]), substitution_failed);
+        let value = self.fetch(request, 3, failed);
+        let result = self.apply_path(source, value, failed);
+        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+    }
+}
+
+/// A map without some of its keys.
+fn without(tree: &Tree, keys: &[&str]) -> Tree {
+    let members = tree.as_map().unwrap_or_default();
+    let kept = members
+        .iter()
+        .filter(|member| !keys.contains(&&*member.key))
+        .cloned()
+        .collect();
+    Tree::new(TreeValue::Map(kept), tree.span)
+}

@@ -1,0 +1,352 @@
+//! What every front end that computes values needs: a block to write to, the pools of
+//! the bundle, and the names in scope.
+
+use std::collections::BTreeMap;
+
+use kpvm::tree::{Tree, TreeValue};
+use kpvm_format::instruction::Op;
+use kpvm_format::symbol::SymbolId;
+use kpvm_format::table::{self, ConstantKind, Range};
+use zerocopy::little_endian::{U32, U64};
+
+use crate::ir::{Block, Instruction, Label, Register};
+use crate::lower::Pools;
+use crate::source::SourceId;
+
+/// Writes one block.
+pub struct Emitter<'p, 'b> {
+    /// The block.
+    pub block: Block,
+    /// The pools of the bundle.
+    pub pools: &'p mut Pools<'b>,
+    /// The names in scope.
+    pub scope: Scope,
+    /// The policy's file.
+    pub source: SourceId,
+    /// Code that runs rarely, kept out of the way until [`Emitter::flush_cold`].
+    cold: Vec<(Label, Instruction)>,
+}
+
+/// The variables and context entries that an expression sees.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    slots: BTreeMap<String, u32>,
+    entries: Vec<ScopeEntry>,
+    /// Every entry of the rule so far, those of foreach blocks behind us included.
+    seen: Vec<ScopeEntry>,
+    /// Whether `request.object` means the old object on DELETE (sheet 03, section 4.8).
+    pub rewrites_delete: bool,
+}
+
+/// A context entry in scope.
+#[derive(Debug, Clone)]
+struct ScopeEntry {
+    name: String,
+    number: u32,
+    /// It stands behind the entry whose loader is written: seen only once another
+    /// loader ran (sheet 03, section 8.2).
+    restricted: bool,
+    /// It mentions `element`.
+    volatile: bool,
+}
+
+impl Scope {
+    /// The entries in scope that mention `element`: they run again for each element.
+    pub fn volatile_entries(&self) -> Vec<u32> {
+        self.entries
+            .iter()
+            .filter(|entry| entry.volatile)
+            .map(|entry| entry.number)
+            .collect()
+    }
+
+    /// The slot of a variable.
+    pub fn slot(&self, name: &str) -> Option<u32> {
+        self.slots.get(name).copied()
+    }
+
+    /// Makes a variable known.
+    pub fn add_slot(&mut self, name: &str, slot: u32) {
+        self.slots.insert(name.to_owned(), slot);
+    }
+
+    /// Makes a context entry known, behind those known already.
+    pub fn add_entry(&mut self, name: &str, number: u32, volatile: bool) {
+        let entry = ScopeEntry {
+            name: name.to_owned(),
+            number,
+            restricted: false,
+            volatile,
+        };
+        self.entries.push(entry.clone());
+        self.seen.push(entry);
+    }
+
+    /// The entries in scope now, for [`Scope::leave`].
+    pub fn enter(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Forgets the entries made known since. Variables stay known by name: an unset one
+    /// is looked up further out.
+    pub fn leave(&mut self, entered: usize) {
+        self.entries.truncate(entered);
+    }
+
+    /// The scope of a message: whatever element is bound, its entries are the active ones.
+    #[must_use]
+    pub fn for_message(&self) -> Scope {
+        Scope {
+            entries: self.seen.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The scope of the loader of entry `number`: itself and later entries are restricted.
+    #[must_use]
+    pub fn for_loader(&self, number: u32) -> Scope {
+        let mut scope = self.clone();
+        scope
+            .entries
+            .iter_mut()
+            .for_each(|entry| entry.restricted = entry.number >= number);
+        scope
+    }
+}
+
+/// Whether a query mentions a name: `(?:\A|\z|\s|[^.0-9A-Za-z])NAME\b` (sheet 03, 8.2).
+pub fn mentions(query: &str, name: &str) -> bool {
+    let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let mut from = 0;
+    while let Some(at) = query[from..].find(name).map(|at| from + at) {
+        let before = query[..at].chars().next_back();
+        let starts = before.is_none_or(|before| !(before == '.' || before.is_ascii_alphanumeric()));
+        let last_is_word = name.chars().next_back().is_some_and(is_word);
+        let after_is_word = query[at + name.len()..].chars().next().is_some_and(is_word);
+        if starts && last_is_word != after_is_word {
+            return true;
+        }
+        from = at + query[at..].chars().next().map_or(1, char::len_utf8);
+    }
+    false
+}
+
+impl<'p, 'b> Emitter<'p, 'b> {
+    /// An emitter for a new block.
+    pub fn new(source: SourceId, scope: Scope, pools: &'p mut Pools<'b>) -> Self {
+        Self {
+            block: Block::new(),
+            pools,
+            scope,
+            source,
+            cold: Vec::new(),
+        }
+    }
+
+    /// Appends a load into a register of its own.
+    pub fn load(&mut self, load: Instruction) -> Register {
+        let register = self.block.register();
+        self.block.push(load.a(register.0));
+        register
+    }
+
+    /// Copies a register.
+    pub fn assign(&mut self, into: Register, from: Register) {
+        self.block
+            .push(Instruction::new(Op::Move).a(into.0).b(from.0));
+    }
+
+    /// Appends a jump with an error whose text is known; the register is never set.
+    pub fn fail(&mut self, text: &str, on_error: Label) -> Register {
+        let text = self.pools.text(text);
+        self.block
+            .push(Instruction::new(Op::FailText).c(text).target(on_error));
+        // What stands behind is not reached, but its registers must exist.
+        let behind = self.block.label();
+        self.block.place(behind);
+        self.block.register()
+    }
+
+    /// A constant value.
+    pub fn constant(&mut self, value: &TreeValue) -> Register {
+        let constant = self.pools.constant(value);
+        self.load(Instruction::new(Op::LoadConstant).c(constant))
+    }
+
+    /// A label that puts `prefix` in front of an error and goes on to `on_error`; with
+    /// `shows_query` a DELETE rewrites the prefix as it does the query.
+    pub fn wrapping(&mut self, prefix: &str, shows_query: bool, on_error: Label) -> Label {
+        let label = self.block.label();
+        let text = self.pools.text(prefix);
+        let wrap = Instruction::new(Op::WrapError)
+            .b(u32::from(shows_query))
+            .c(text)
+            .target(on_error);
+        self.cold.push((label, wrap));
+        label
+    }
+
+    /// Writes the rare code here; call it where nothing falls through, or with a jump
+    /// over it, and before the labels that it goes on to.
+    pub fn flush_cold(&mut self) {
+        // Wraps go on to wraps made before them, and jumps only go forward.
+        for (label, instruction) in std::mem::take(&mut self.cold).into_iter().rev() {
+            self.block.place(label);
+            self.block.push(instruction);
+        }
+    }
+
+    /// As [`Emitter::flush_cold`] in the middle of code that falls through.
+    pub fn flush_cold_inline(&mut self) {
+        if !self.cold.is_empty() {
+            let over = self.block.label();
+            self.block.jump(over);
+            self.flush_cold();
+            self.block.place(over);
+        }
+    }
+
+    /// Lowers a query: the text of an expression over the whole context, with the
+    /// loaders of the entries that it mentions (sheet 04, section 1).
+    pub fn query(&mut self, text: &str, on_error: Label) -> Register {
+        let text = text.trim();
+        self.ensure_entries(text, on_error);
+        if text.is_empty() {
+            return self.fail("invalid query (nil)", on_error);
+        }
+        match super::jmespath::parse(text) {
+            Err(error) => {
+                let failed = self.wrapping(&format!("incorrect query {text}: "), true, on_error);
+                self.fail(&error.message, failed)
+            }
+            Ok(expression) => {
+                let failed = self.wrapping("JMESPath query failed: ", false, on_error);
+                self.expression(
+                    &expression,
+                    super::expression::Current::Context,
+                    failed,
+                    false,
+                )
+            }
+        }
+    }
+
+    /// Runs the loaders of the context entries that a query mentions.
+    pub fn ensure_entries(&mut self, query: &str, on_error: Label) {
+        for entry in &self.scope.entries {
+            if mentions(query, &entry.name) {
+                self.block.push(
+                    Instruction::new(Op::EnsureEntry)
+                        .c(entry.number)
+                        .b(u32::from(entry.restricted))
+                        .target(on_error),
+                );
+            }
+        }
+    }
+
+    /// Runs the loaders of all context entries: a text known only at run time may
+    /// mention any of them.
+    pub fn ensure_all_entries(&mut self, on_error: Label) {
+        for entry in &self.scope.entries {
+            self.block.push(
+                Instruction::new(Op::EnsureEntry)
+                    .c(entry.number)
+                    .b(u32::from(entry.restricted))
+                    .target(on_error),
+            );
+        }
+    }
+}
+
+impl Pools<'_> {
+    /// The number of a constant value; equal scalars share one.
+    pub fn constant(&mut self, value: &TreeValue) -> u32 {
+        let key = match value {
+            TreeValue::List(_) | TreeValue::Map(_) => None,
+            TreeValue::Float(number) => Some(format!("float {:x}", number.to_bits())),
+            scalar => Some(format!("{scalar:?}")),
+        };
+        if let Some(&number) = key.as_ref().and_then(|key| self.constants.get(key)) {
+            return number;
+        }
+        let number = self.reserve_constants(1);
+        self.fill_constant(number, "", value);
+        if let Some(key) = key {
+            self.constants.insert(key, number);
+        }
+        number
+    }
+
+    fn reserve_constants(&mut self, count: usize) -> u32 {
+        let start = self.bundle.constants.len();
+        let empty = self.bundle.text("");
+        let blank = table::Constant {
+            kind: ConstantKind::Null as u8,
+            value: U64::ZERO,
+            key: empty,
+            text: empty,
+            children: Range::EMPTY,
+        };
+        self.bundle.constants.resize(start + count, blank);
+        start as u32
+    }
+
+    fn fill_constant(&mut self, number: u32, key: &str, value: &TreeValue) {
+        let (kind, bits, text) = match value {
+            TreeValue::Null => (ConstantKind::Null, 0, ""),
+            TreeValue::Bool(value) => (ConstantKind::Bool, u64::from(*value), ""),
+            TreeValue::Int(value) => (ConstantKind::Int, *value as u64, ""),
+            TreeValue::Float(value) => (ConstantKind::Float, value.to_bits(), ""),
+            TreeValue::String(text) => (ConstantKind::String, 0, &**text),
+            TreeValue::List(_) => (ConstantKind::List, 0, ""),
+            TreeValue::Map(_) => (ConstantKind::Map, 0, ""),
+        };
+        let children: Vec<(&str, &Tree)> = match value {
+            TreeValue::List(items) => items.iter().map(|item| ("", item)).collect(),
+            TreeValue::Map(members) => members
+                .iter()
+                .map(|member| (&*member.key, &member.value))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let start = self.reserve_constants(children.len());
+        let entry = table::Constant {
+            kind: kind as u8,
+            value: U64::new(bits),
+            key: self.bundle.text(key),
+            text: self.bundle.text(text),
+            children: Range::new(start as usize, children.len()),
+        };
+        if let Some(slot) = self.bundle.constants.get_mut(number as usize) {
+            *slot = entry;
+        }
+        for (offset, (key, child)) in children.into_iter().enumerate() {
+            self.fill_constant(start + offset as u32, key, &child.value);
+        }
+    }
+
+    /// A new variable of a rule's context.
+    pub fn slot(&mut self, name: &str) -> u32 {
+        let SymbolId(symbol) = self.bundle.symbols.intern(name);
+        self.bundle.slots.push(table::Slot {
+            name: U32::new(symbol),
+        });
+        self.bundle.slots.len() as u32 - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mentions;
+
+    #[test]
+    fn mentions_of_sheet_03_section_8_2() {
+        for query in ["x.y", "(x)", "a||x", "\"x\"", "_x", "x", " x ", "'x'"] {
+            assert!(mentions(query, "x"), "{query}");
+        }
+        for query in ["y.x", "xy", "x1", "x_y", "1x"] {
+            assert!(!mentions(query, "x"), "{query}");
+        }
+    }
+}

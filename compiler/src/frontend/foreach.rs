@@ -1,0 +1,382 @@
+//! `validate.foreach` (sheet 03, section 11): loops over elements, each with a body of
+//! its own; what an element comes to is counted, skipped, or ends the rule.
+
+use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_format::instruction::Op;
+
+use super::condition::Messages;
+use super::context;
+use super::emitter::Emitter;
+use super::pattern::{self, Subject};
+use super::reference;
+use super::template::unescape;
+use crate::ir::{Block, Instruction, Label, Register};
+use crate::policy::condition::{AnyAll, Conditions};
+
+/// Nesting of foreach blocks.
+const MAX_DEPTH: u32 = 16;
+
+/// A foreach block that cannot be lowered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeachError {
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+}
+
+impl From<pattern::PatternError> for ForeachError {
+    fn from(error: pattern::PatternError) -> Self {
+        Self {
+            message: error.message,
+            span: error.span,
+        }
+    }
+}
+
+impl From<context::EntryError> for ForeachError {
+    fn from(error: context::EntryError) -> Self {
+        Self {
+            message: error.message,
+            span: error.span,
+        }
+    }
+}
+
+/// The loaders of context entries inside, to be generated with the rule.
+pub type Loaders = Vec<(u32, Block)>;
+
+impl Emitter<'_, '_> {
+    /// Lowers the body of a foreach rule.
+    ///
+    /// # Errors
+    /// When a block is malformed or nested too deep.
+    pub fn foreach_rule(
+        &mut self,
+        blocks: &Tree,
+        loaders: &mut Loaders,
+    ) -> Result<(), ForeachError> {
+        self.foreach_blocks(blocks, 0, Register::SUBJECT, loaders)?;
+        self.block.push(Instruction::new(Op::ReturnForeach));
+        Ok(())
+    }
+
+    fn foreach_blocks(
+        &mut self,
+        blocks: &Tree,
+        depth: u32,
+        subject: Register,
+        loaders: &mut Loaders,
+    ) -> Result<(), ForeachError> {
+        if depth >= MAX_DEPTH {
+            let message = format!("foreach blocks are nested deeper than {MAX_DEPTH}");
+            return Err(ForeachError {
+                message,
+                span: blocks.span,
+            });
+        }
+        let list = blocks.as_list().unwrap_or_default();
+        list.iter()
+            .try_for_each(|block| self.foreach_block(block, depth, subject, loaders))
+    }
+
+    fn foreach_block(
+        &mut self,
+        block: &Tree,
+        depth: u32,
+        outer: Register,
+        loaders: &mut Loaders,
+    ) -> Result<(), ForeachError> {
+        let (list_failed, end) = (self.block.label(), self.block.label());
+        let list = block.get("list").and_then(Tree::as_str).unwrap_or_default();
+        // The list is an expression, not a text with variables: DELETE does not rewrite it.
+        let rewrites = std::mem::replace(&mut self.scope.rewrites_delete, false);
+        let list = self.query(list, list_failed);
+        self.scope.rewrites_delete = rewrites;
+        let elements = self.load(Instruction::new(Op::ToElements).b(list.0));
+        let over = self.block.label();
+        self.block.jump(over);
+        self.flush_cold();
+        self.block.place(list_failed);
+        self.block
+            .push(Instruction::new(Op::JumpIfUnknownKey).target(end));
+        self.block.push(Instruction::new(Op::KeepListError));
+        self.block.jump(end);
+        self.block.place(over);
+        let entered = self.scope.enter();
+        let names = ["element".to_owned(), format!("element{depth}")];
+        let indices = ["elementIndex".to_owned(), format!("elementIndex{depth}")];
+        for name in names.iter().chain(&indices) {
+            if self.scope.slot(name).is_none() {
+                let slot = self.pools.slot(name);
+                self.scope.add_slot(name, slot);
+            }
+        }
+        let entries = block
+            .get("context")
+            .and_then(Tree::as_list)
+            .unwrap_or_default();
+        let volatile = self.scope.volatile_entries();
+        let mut entries =
+            context::lower_entries(entries, self.source, true, &mut self.scope, self.pools)?;
+        loaders.append(&mut entries.loaders);
+        // What the names in scope meant outside holds again behind the loop.
+        let saved: Vec<(u32, Register)> = names
+            .iter()
+            .chain(&indices)
+            .filter_map(|name| self.scope.slot(name))
+            .chain(entries.slots.iter().copied())
+            .collect::<Vec<u32>>()
+            .into_iter()
+            .map(|slot| (slot, self.load(Instruction::new(Op::SaveVariable).c(slot))))
+            .collect();
+        let slot = self.block.enter_loop();
+        let (start, next) = (self.block.label(), self.block.label());
+        let done = self.block.label();
+        let item = self.block.register();
+        self.block.push(
+            Instruction::new(Op::LoopBegin)
+                .a(slot)
+                .b(elements.0)
+                .e(item.0)
+                .target(done),
+        );
+        self.block.place(start);
+        self.block
+            .push(Instruction::new(Op::JumpIfNull).a(item.0).target(next));
+        for &(slot, outer) in &saved {
+            self.block
+                .push(Instruction::new(Op::StoreVariable).a(outer.0).c(slot));
+        }
+        for entry in &volatile {
+            self.block
+                .push(Instruction::new(Op::RefreshEntry).c(*entry));
+        }
+        for entry in &entries.numbers {
+            self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
+        }
+        let element = self.load(Instruction::new(Op::ToElement).b(item.0));
+        let index = self.load(Instruction::new(Op::LoopIndex).b(slot));
+        self.store(&names, element);
+        self.store(&indices, index);
+        let subject = self.element_subject(block, item, outer, depth);
+        self.element_body(block, depth, subject, next, loaders)?;
+        self.block.place(next);
+        self.block.push(
+            Instruction::new(Op::LoopNext)
+                .a(slot)
+                .e(item.0)
+                .target(start),
+        );
+        self.block.place(done);
+        self.block.leave_loop();
+        for (slot, register) in saved {
+            self.block
+                .push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));
+        }
+        for entry in &entries.numbers {
+            self.block.push(Instruction::new(Op::DropEntry).c(*entry));
+        }
+        self.block.place(end);
+        self.scope.leave(entered);
+        Ok(())
+    }
+
+    fn store(&mut self, names: &[String], value: Register) {
+        for slot in names
+            .iter()
+            .filter_map(|name| self.scope.slot(name))
+            .collect::<Vec<_>>()
+        {
+            self.block
+                .push(Instruction::new(Op::StoreVariable).a(value.0).c(slot));
+        }
+    }
+
+    /// Section 11.3: what a pattern is matched with.
+    fn element_subject(
+        &mut self,
+        block: &Tree,
+        item: Register,
+        outer: Register,
+        depth: u32,
+    ) -> Register {
+        match block.get("elementScope").map(|scope| &scope.value) {
+            Some(TreeValue::Bool(false)) => outer,
+            Some(TreeValue::Bool(true)) => {
+                let (failed, fits) = (self.block.label(), self.block.label());
+                self.block
+                    .push(Instruction::new(Op::RequireScope).a(item.0).target(failed));
+                self.block.jump(fits);
+                self.block.place(failed);
+                self.block.push(Instruction::new(Op::ReturnFailed).b(depth));
+                self.block.place(fits);
+                item
+            }
+            _ => self.load(Instruction::new(Op::SelectSubject).b(item.0).e(outer.0)),
+        }
+    }
+
+    /// Runs one element; jumps to `next` or falls through to it, or ends the rule.
+    fn element_body(
+        &mut self,
+        block: &Tree,
+        depth: u32,
+        subject: Register,
+        next: Label,
+        loaders: &mut Loaders,
+    ) -> Result<(), ForeachError> {
+        let inner = depth + 1;
+        if let Some(preconditions) = block.get("preconditions").filter(|tree| !tree.is_null()) {
+            let conditions = AnyAll::read(preconditions).map(Conditions::AnyAll);
+            let conditions = conditions.map_err(|error| ForeachError {
+                message: error.to_string(),
+                span: error.span,
+            })?;
+            // An error here skips the element just as conditions that do not hold.
+            self.conditions(&conditions, Messages::OfFalse, next, next);
+            self.flush_cold_inline();
+        }
+        let failed = self.block.label();
+        let over = self.block.label();
+        let part = |name: &str| block.get(name).filter(|tree| !tree.is_null());
+        if let Some(deny) = part("deny") {
+            let conditions = match deny.get("conditions") {
+                None => Conditions::AnyAll(AnyAll::default()),
+                Some(tree) => Conditions::read(tree).map_err(|error| ForeachError {
+                    message: error.to_string(),
+                    span: error.span,
+                })?,
+            };
+            let passes = self.block.label();
+            let deny_failed = self.wrapping("failed to check deny conditions: ", false, failed);
+            self.conditions(&conditions, Messages::OfTrue, passes, deny_failed);
+            self.block.push(Instruction::new(Op::ReturnDeny).b(inner));
+            self.block.place(passes);
+            self.block.push(Instruction::new(Op::CountPass));
+        } else if let Some(pattern) = part("pattern") {
+            self.element_pattern(pattern, subject, inner, next, failed)?;
+        } else if let Some(patterns) = part("anyPattern") {
+            self.element_any_pattern(patterns, subject, inner, next, failed)?;
+        } else if let Some(nested) = part("foreach") {
+            self.block.push(Instruction::new(Op::EnterNested));
+            self.foreach_blocks(nested, inner, subject, loaders)?;
+            self.block
+                .push(Instruction::new(Op::LeaveNested).b(inner).target(next));
+            self.block.push(Instruction::new(Op::CountPass));
+        }
+        self.block.jump(over);
+        self.flush_cold();
+        self.block.place(failed);
+        self.block.push(Instruction::new(Op::ReturnFailed).b(inner));
+        self.block.place(over);
+        Ok(())
+    }
+
+    fn element_pattern(
+        &mut self,
+        pattern: &Tree,
+        subject: Register,
+        depth: u32,
+        next: Label,
+        failed: Label,
+    ) -> Result<(), ForeachError> {
+        let failed = self.wrapping("variable substitution failed: ", false, failed);
+        self.block.push(Instruction::new(Op::BeginPattern));
+        match reference::resolve(pattern) {
+            Err(error) => {
+                self.fail(&error, failed);
+            }
+            Ok(resolved) => {
+                let resolved = unescape_static(&resolved);
+                let mismatch = self.block.label();
+                let over = self.block.label();
+                // Without a subject there is no answer, but variables are substituted first.
+                pattern::lower_pattern_of_element(
+                    &resolved,
+                    Subject::Register(subject),
+                    self,
+                    next,
+                    mismatch,
+                    failed,
+                )?;
+                self.block.push(Instruction::new(Op::CountPass));
+                self.block.jump(over);
+                self.block.place(mismatch);
+                self.block
+                    .push(Instruction::new(Op::JumpIfSkip).target(next));
+                self.block.push(Instruction::new(Op::ReturnError).b(depth));
+                self.block.place(over);
+            }
+        }
+        Ok(())
+    }
+
+    fn element_any_pattern(
+        &mut self,
+        patterns: &Tree,
+        subject: Register,
+        depth: u32,
+        next: Label,
+        failed: Label,
+    ) -> Result<(), ForeachError> {
+        let failed = self.wrapping("variable substitution failed: ", false, failed);
+        self.block.push(Instruction::new(Op::BeginPattern));
+        let resolved = match reference::resolve(patterns) {
+            Err(error) => {
+                self.fail(&error, failed);
+                return Ok(());
+            }
+            Ok(resolved) => crate::lower::floats_only(&unescape_static(&resolved)),
+        };
+        let over = self.block.label();
+        let passed = self.block.label();
+        let items = resolved.as_list().unwrap_or_default();
+        pattern::lower_any_pattern_of_element(
+            items,
+            Subject::Register(subject),
+            self,
+            next,
+            passed,
+            failed,
+        )?;
+        if !items.is_empty() {
+            self.block
+                .push(Instruction::new(Op::JumpIfAllSkipped).target(next));
+            self.block
+                .push(Instruction::new(Op::ReturnAlternativesFailed).b(depth));
+        }
+        self.block.place(passed);
+        self.block.push(Instruction::new(Op::CountPass));
+        self.block.jump(over);
+        self.block.place(over);
+        Ok(())
+    }
+}
+
+/// Escapes of texts without variables are undone here; the others are when they are
+/// substituted.
+pub fn unescape_static(tree: &Tree) -> Tree {
+    match &tree.value {
+        TreeValue::String(text) if super::template::has_variable(text) => tree.clone(),
+        TreeValue::List(items) => Tree::new(
+            TreeValue::List(items.iter().map(unescape_static).collect()),
+            tree.span,
+        ),
+        TreeValue::Map(members) => {
+            let members = members
+                .iter()
+                .map(|member| {
+                    let mut member = member.clone();
+                    if !super::template::has_variable(&member.key) {
+                        member.key = super::variable::unescape_variables(&member.key).into();
+                    }
+                    member.value = unescape_static(&member.value);
+                    member
+                })
+                .collect();
+            Tree::new(TreeValue::Map(members), tree.span)
+        }
+        _ => unescape(tree),
+    }
+}

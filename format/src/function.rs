@@ -1,0 +1,238 @@
+//! Every function that a compiled expression can call, numbered: the built-in
+//! functions of Kyverno's JMESPath (sheet 04, section 13) and a few helpers that only
+//! the compiler calls.
+//!
+//! A number comes in, a [`Function`] comes out. What a function does is the runtime's
+//! matter, the types of its arguments are the front end's.
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $min:literal, $max:expr;)*) => {
+        /// One function. The number is part of the bundle format.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Function {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Function {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Function] = &[$(Function::$variant,)*];
+
+            /// The name in expressions; of a helper, a name that no expression can hold.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Function::$variant => $name,)*
+                }
+            }
+
+            /// The fewest arguments and the most, `None` where there is no most
+            /// (sheet 04, section 5, steps 2 and 3).
+            pub const fn argument_counts(self) -> (usize, Option<usize>) {
+                match self {
+                    $(Function::$variant => ($min, $max),)*
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    /// `abs`: absolute value.
+    Abs = "abs", 1, Some(1);
+    /// `add`: sum of two numbers, quantities or durations.
+    Add = "add", 2, Some(2);
+    /// `avg`: mean of a list of numbers.
+    Avg = "avg", 1, Some(1);
+    /// `base64_decode`: decodes standard, padded base64.
+    Base64Decode = "base64_decode", 1, Some(1);
+    /// `base64_encode`: encodes as standard, padded base64.
+    Base64Encode = "base64_encode", 1, Some(1);
+    /// `ceil`: smallest whole number not below.
+    Ceil = "ceil", 1, Some(1);
+    /// `compare`: -1, 0 or 1 as the first text sorts before, with or after the second.
+    Compare = "compare", 2, Some(2);
+    /// `contains`: whether a text has a part or a list an item.
+    Contains = "contains", 2, Some(2);
+    /// `divide`: quotient of two numbers, quantities or durations.
+    Divide = "divide", 2, Some(2);
+    /// `ends_with`: whether a text ends with another.
+    EndsWith = "ends_with", 2, Some(2);
+    /// `equal_fold`: whether two texts are equal but for case.
+    EqualFold = "equal_fold", 2, Some(2);
+    /// `floor`: largest whole number not above.
+    Floor = "floor", 1, Some(1);
+    /// `image_normalize`: an image name with registry and tag filled in.
+    ImageNormalize = "image_normalize", 1, Some(1);
+    /// `is_external_url`: whether a URL's host is neither loopback nor private.
+    IsExternalUrl = "is_external_url", 1, Some(1);
+    /// `items`: a list of maps, one per entry, with key and value under the given names.
+    Items = "items", 3, Some(3);
+    /// `join`: the texts of a list with a separator between.
+    Join = "join", 2, Some(2);
+    /// `keys`: the keys of a map.
+    Keys = "keys", 1, Some(1);
+    /// `label_match`: whether every entry of the first map is in the second.
+    LabelMatch = "label_match", 2, Some(2);
+    /// `length`: number of characters, items or entries.
+    Length = "length", 1, Some(1);
+    /// `lookup`: the value under a key or index, null if there is none.
+    Lookup = "lookup", 2, Some(2);
+    /// `map`: an expression evaluated on each item, nulls kept.
+    Map = "map", 2, Some(2);
+    /// `max`: largest item of a list of numbers or of texts.
+    Max = "max", 1, Some(1);
+    /// `max_by`: item with the largest key.
+    MaxBy = "max_by", 2, Some(2);
+    /// `md5`: MD5 in lower-case hex.
+    Md5 = "md5", 1, Some(1);
+    /// `merge`: maps put together, later entries win.
+    Merge = "merge", 1, None;
+    /// `min`: smallest item of a list of numbers or of texts.
+    Min = "min", 1, Some(1);
+    /// `min_by`: item with the smallest key.
+    MinBy = "min_by", 2, Some(2);
+    /// `modulo`: remainder of two numbers, quantities or durations.
+    Modulo = "modulo", 2, Some(2);
+    /// `multiply`: product of a number and a number, quantity or duration.
+    Multiply = "multiply", 2, Some(2);
+    /// `not_null`: the first argument that is not null.
+    NotNull = "not_null", 1, None;
+    /// `object_from_lists`: a map from a list of keys and a list of values.
+    ObjectFromLists = "object_from_lists", 2, Some(2);
+    /// `parse_json`: the value of a JSON text.
+    ParseJson = "parse_json", 1, Some(1);
+    /// `parse_yaml`: the value of a YAML text.
+    ParseYaml = "parse_yaml", 1, Some(1);
+    /// `path_canonicalize`: a file path without `.`, `..` and double slashes.
+    PathCanonicalize = "path_canonicalize", 1, Some(1);
+    /// `pattern_match`: whether a text matches a pattern with `*` and `?`.
+    PatternMatch = "pattern_match", 2, Some(2);
+    /// `random`: a random text that matches a regular expression.
+    Random = "random", 1, Some(1);
+    /// `regex_match`: whether a regular expression is found in a text.
+    RegexMatch = "regex_match", 2, Some(2);
+    /// `regex_replace_all`: every match replaced by a template.
+    RegexReplaceAll = "regex_replace_all", 3, Some(3);
+    /// `regex_replace_all_literal`: every match replaced by a text.
+    RegexReplaceAllLiteral = "regex_replace_all_literal", 3, Some(3);
+    /// `replace`: the first so many occurrences of a text replaced.
+    Replace = "replace", 4, Some(4);
+    /// `replace_all`: all occurrences of a text replaced.
+    ReplaceAll = "replace_all", 3, Some(3);
+    /// `reverse`: a list or text in reverse.
+    Reverse = "reverse", 1, Some(1);
+    /// `round`: a number with so many decimals.
+    Round = "round", 2, Some(2);
+    /// `semver_compare`: whether a version is in a range.
+    SemverCompare = "semver_compare", 2, Some(2);
+    /// `sha1`: SHA-1 in lower-case hex.
+    Sha1 = "sha1", 1, Some(1);
+    /// `sha256`: SHA-256 in lower-case hex.
+    Sha256 = "sha256", 1, Some(1);
+    /// `sort`: a list of texts or of numbers, sorted.
+    Sort = "sort", 1, Some(1);
+    /// `sort_by`: a list sorted by a key of each item.
+    SortBy = "sort_by", 2, Some(2);
+    /// `split`: the parts of a text between separators.
+    Split = "split", 2, Some(2);
+    /// `starts_with`: whether a text begins with another.
+    StartsWith = "starts_with", 2, Some(2);
+    /// `subtract`: difference of two numbers, quantities or durations.
+    Subtract = "subtract", 2, Some(2);
+    /// `sum`: sum of a list of numbers, quantities or durations.
+    Sum = "sum", 1, Some(1);
+    /// `time_add`: a time plus a duration.
+    TimeAdd = "time_add", 2, Some(2);
+    /// `time_after`: whether the first time is after the second.
+    TimeAfter = "time_after", 2, Some(2);
+    /// `time_before`: whether the first time is before the second.
+    TimeBefore = "time_before", 2, Some(2);
+    /// `time_between`: whether a time is strictly between two others.
+    TimeBetween = "time_between", 3, Some(3);
+    /// `time_diff`: duration from the first time to the second.
+    TimeDiff = "time_diff", 2, Some(2);
+    /// `time_now`: the current time in the local zone.
+    TimeNow = "time_now", 0, None;
+    /// `time_now_utc`: the current time in UTC.
+    TimeNowUtc = "time_now_utc", 0, None;
+    /// `time_parse`: a time in a Go layout as RFC 3339.
+    TimeParse = "time_parse", 2, Some(2);
+    /// `time_since`: duration from one time to another, or to now.
+    TimeSince = "time_since", 3, Some(3);
+    /// `time_to_cron`: a time as a cron schedule.
+    TimeToCron = "time_to_cron", 1, Some(1);
+    /// `time_truncate`: a time rounded down to a multiple of a duration.
+    TimeTruncate = "time_truncate", 2, Some(2);
+    /// `time_utc`: a time in UTC.
+    TimeUtc = "time_utc", 1, Some(1);
+    /// `to_array`: the list itself, or a list of the one value.
+    ToArray = "to_array", 1, Some(1);
+    /// `to_boolean`: the boolean that a text spells.
+    ToBoolean = "to_boolean", 1, Some(1);
+    /// `to_lower`: a text in lower case.
+    ToLower = "to_lower", 1, Some(1);
+    /// `to_number`: the number that a text spells, null if none.
+    ToNumber = "to_number", 1, Some(1);
+    /// `to_string`: a text itself, any other value as JSON.
+    ToString = "to_string", 1, Some(1);
+    /// `to_upper`: a text in upper case.
+    ToUpper = "to_upper", 1, Some(1);
+    /// `trim`: a text without certain characters at both ends.
+    Trim = "trim", 2, Some(2);
+    /// `trim_prefix`: a text without a certain beginning.
+    TrimPrefix = "trim_prefix", 2, Some(2);
+    /// `truncate`: the first so many characters of a text.
+    Truncate = "truncate", 2, Some(2);
+    /// `type`: name of a value's type.
+    Type = "type", 1, Some(1);
+    /// `values`: the values of a map.
+    Values = "values", 1, Some(1);
+    /// `x509_decode`: the fields of a PEM certificate or request.
+    X509Decode = "x509_decode", 1, Some(1);
+    /// `sort_by` with the keys computed already: the list and the list of its items'
+    /// keys, null for a key that could not be computed.
+    SortByKeys = "sort_by#keys", 2, Some(2);
+    /// `max_by` with the keys computed already.
+    MaxByKeys = "max_by#keys", 2, Some(2);
+    /// `min_by` with the keys computed already.
+    MinByKeys = "min_by#keys", 2, Some(2);
+}
+
+impl Function {
+    /// The function with this number.
+    pub fn decode(number: u8) -> Option<Function> {
+        Function::ALL.get(usize::from(number)).copied()
+    }
+
+    /// The number in bundles.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether expressions cannot name it, because only the compiler calls it.
+    pub const fn is_helper(self) -> bool {
+        matches!(
+            self,
+            Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_functions_belong_together() {
+        for (number, function) in (0u8..).zip(Function::ALL) {
+            assert_eq!(function.number(), number);
+            assert_eq!(Function::decode(number), Some(*function));
+            let (min, max) = function.argument_counts();
+            assert!(max.is_none_or(|max| max >= min), "{function:?}");
+            // Sheet 04, section 2: no identifier holds this character.
+            assert_eq!(function.name().contains('#'), function.is_helper());
+        }
+        assert_eq!(Function::decode(Function::ALL.len() as u8), None);
+        assert_eq!(Function::decode(u8::MAX), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! Values as text: as Go's `%v` prints them in error messages, and as Go's
+//! `encoding/json` writes them for `to_string`.
+//!
+//! Both walk the value with a stack of their own and pay for every value they see:
+//! a value may share members and so be far larger than its nodes.
+
+use super::error::FunctionError;
+use super::values::{Values, spend};
+use crate::document::{Kind, NodeId, View};
+use crate::scalar::number::{format_json_float, format_v_float};
+
+/// What remains to be written, last first.
+enum Rest {
+    Text(&'static str),
+    Key(NodeId),
+    Value(NodeId),
+}
+
+/// How a text form spells its parts.
+struct Spelling {
+    list: [&'static str; 3],
+    map: [&'static str; 3],
+    after_key: &'static str,
+    key: fn(&str, &mut String),
+    scalar: fn(&View<'_>, NodeId, &mut String) -> Result<(), FunctionError>,
+}
+
+const GO: Spelling = Spelling {
+    list: ["[", " ", "]"],
+    map: ["map[", " ", "]"],
+    after_key: ":",
+    key: |key, out| out.push_str(key),
+    scalar: go_scalar,
+};
+
+const JSON: Spelling = Spelling {
+    list: ["[", ",", "]"],
+    map: ["{", ",", "}"],
+    after_key: ":",
+    key: quote_json,
+    scalar: json_scalar,
+};
+
+/// A value as `%v` prints it (sheet 04, section 5, step 4).
+pub(super) fn go_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
+    write(values, id, &GO)
+}
+
+/// A value as JSON (sheet 04, section 6, "`to_string` text").
+pub(super) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
+    write(values, id, &JSON)
+}
+
+fn write(
+    values: &mut Values<'_>,
+    id: NodeId,
+    spelling: &Spelling,
+) -> Result<String, FunctionError> {
+    let mut out = String::new();
+    let mut rest = vec![Rest::Value(id)];
+    while let Some(next) = rest.pop() {
+        let before = out.len();
+        let view = values.buffer.view(values.texts, values.symbols);
+        let id = match next {
+            Rest::Text(text) => {
+                out.push_str(text);
+                continue;
+            }
+            Rest::Key(member) => {
+                (spelling.key)(view.key_str(member), &mut out);
+                out.push_str(spelling.after_key);
+                continue;
+            }
+            Rest::Value(id) => id,
+        };
+        match view.kind(id) {
+            Some(Kind::List) => {
+                let items: Vec<_> = view.children(id).collect();
+                container(&mut rest, spelling.list, &items, false);
+            }
+            Some(Kind::Map) => {
+                let members = values.sorted_members(id)?;
+                container(&mut rest, spelling.map, &members, true);
+            }
+            _ => (spelling.scalar)(&view, id, &mut out)?,
+        }
+        let written = (out.len() - before) as u64;
+        spend(values.fuel, 1 + written / Values::BYTES_PER_STEP)?;
+        values.check_text(out.len())?;
+    }
+    Ok(out)
+}
+
+fn container(rest: &mut Vec<Rest>, marks: [&'static str; 3], members: &[NodeId], keys: bool) {
+    let [open, between, close] = marks;
+    rest.push(Rest::Text(close));
+    for (index, member) in members.iter().enumerate().rev() {
+        rest.push(Rest::Value(*member));
+        if keys {
+            rest.push(Rest::Key(*member));
+        }
+        if index > 0 {
+            rest.push(Rest::Text(between));
+        }
+    }
+    rest.push(Rest::Text(open));
+}
+
+fn go_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), FunctionError> {
+    match view.kind(id) {
+        Some(Kind::Float) => format_v_float(view.float(id).unwrap_or(f64::NAN), out),
+        Some(Kind::String) => out.push_str(view.str(id)),
+        Some(Kind::Null) | None => out.push_str("<nil>"),
+        _ => plain_scalar(view, id, out),
+    }
+    Ok(())
+}
+
+fn json_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), FunctionError> {
+    match view.kind(id) {
+        Some(Kind::Float) => {
+            let number = view.float(id).unwrap_or(f64::NAN);
+            if !number.is_finite() {
+                let mut name = String::new();
+                format_v_float(number, &mut name);
+                return Err(FunctionError::failed(format!(
+                    "json: unsupported value: {name}"
+                )));
+            }
+            format_json_float(number, out);
+        }
+        Some(Kind::String) => quote_json(view.str(id), out),
+        Some(Kind::Null) | None => out.push_str("null"),
+        _ => plain_scalar(view, id, out),
+    }
+    Ok(())
+}
+
+/// The kinds that both forms spell alike.
+fn plain_scalar(view: &View<'_>, id: NodeId, out: &mut String) {
+    match (view.bool(id), view.int(id)) {
+        (Some(value), _) => out.push_str(if value { "true" } else { "false" }),
+        (None, Some(number)) => out.push_str(&number.to_string()),
+        (None, None) => {}
+    }
+}
+
+/// A text in quotes, escaped as `encoding/json` does.
+fn quote_json(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// A text in double quotes as Go's `%q` and `strconv.Quote` print it.
+pub(super) fn go_quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            '\0'..='\u{1f}' | '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            '\u{80}'..='\u{a0}' | '\u{ad}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,230 @@
+//! The built-in functions of expressions (sheet 04, sections 5 to 13).
+//!
+//! A function's number and its arguments, values of the buffer, come in; a new value
+//! of the buffer leaves, or Kyverno's own error text. Both the bytecode and the
+//! run-time evaluator of expressions call functions here, through [`call`] alone.
+//!
+//! Never happens here: a file, a clock, a thread or a random number (those come
+//! through the host), recursion over values, a result beyond the limits, or work that
+//! no fuel was paid for.
+
+mod collection;
+mod encoding;
+mod error;
+mod go_text;
+mod standard;
+mod string;
+mod values;
+
+use kpvm_format::function::Function;
+
+use crate::document::{Kind, NodeId};
+use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
+
+pub use error::FunctionError;
+/// Regular expressions compiled before.
+#[derive(Debug, Default)]
+pub struct RegexCache;
+pub use values::Values;
+
+/// A function's result.
+type Outcome = Result<NodeId, FunctionError>;
+
+/// Calls a function: checks the arguments as Kyverno does, charges fuel, computes.
+///
+/// An argument whose key is unknown has to be null already. A function that takes an
+/// expression reference cannot be called with a mere value; its loops belong to the
+/// caller, see [`Function::SortByKeys`] and [`crate::jmespath::evaluate()`].
+///
+/// # Errors
+/// Kyverno's error text, or the limit that was crossed.
+pub(crate) fn call(
+    function: Function,
+    arguments: &[NodeId],
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    values.charge(1)?;
+    check_arguments(function, arguments, values)?;
+    charge_arguments(arguments, values)?;
+    compute(function, arguments, values)
+}
+
+/// Sheet 04, section 5, steps 2 to 4.
+pub(crate) fn check_arguments(
+    function: Function,
+    arguments: &[NodeId],
+    values: &mut Values<'_>,
+) -> Result<(), FunctionError> {
+    let Some(row) = functions::of(function) else {
+        return Ok(());
+    };
+    match row.arguments {
+        Arguments::Ignored => Ok(()),
+        Arguments::OneOrMore(_) if arguments.is_empty() => {
+            Err(FunctionError::failed("Invalid arity."))
+        }
+        Arguments::OneOrMore(_) => Ok(()),
+        Arguments::Exactly(accepted) if accepted.len() != arguments.len() => {
+            Err(FunctionError::failed("incorrect number of args"))
+        }
+        Arguments::Exactly(accepted) => accepted
+            .iter()
+            .zip(arguments)
+            .try_for_each(|(accepted, argument)| check_type(values, *argument, accepted)),
+    }
+}
+
+/// The error of an argument of a wrong type.
+fn check_type(
+    values: &mut Values<'_>,
+    argument: NodeId,
+    accepted: Accepted,
+) -> Result<(), FunctionError> {
+    for accepted in accepted {
+        if has_type(values, argument, *accepted)? {
+            return Ok(());
+        }
+    }
+    let names: Vec<_> = accepted
+        .iter()
+        .map(|accepted| format!("\"{}\"", accepted.name()))
+        .collect();
+    let value = go_text::go_text(values, argument)?;
+    Err(FunctionError::failed(format!(
+        "Invalid type for: {value}, expected: []jmespath.JpType{{{}}}",
+        names.join(", ")
+    )))
+}
+
+/// Sheet 04, section 5, step 5.
+fn has_type(
+    values: &mut Values<'_>,
+    argument: NodeId,
+    accepted: ArgumentType,
+) -> Result<bool, FunctionError> {
+    let view = values.view();
+    let kind = view.kind(argument);
+    Ok(match accepted {
+        ArgumentType::Any => true,
+        ArgumentType::Reference => view.is_reference(argument),
+        ArgumentType::Number => kind == Some(Kind::Float),
+        ArgumentType::String => kind == Some(Kind::String),
+        ArgumentType::Array => kind == Some(Kind::List),
+        ArgumentType::Object => kind == Some(Kind::Map) && !view.is_reference(argument),
+        ArgumentType::ArrayNumber => items_are(values, argument, Kind::Float)?,
+        ArgumentType::ArrayString => items_are(values, argument, Kind::String)?,
+    })
+}
+
+fn items_are(
+    values: &mut Values<'_>,
+    argument: NodeId,
+    wanted: Kind,
+) -> Result<bool, FunctionError> {
+    values.charge(values.view().len(argument) as u64 / 8)?;
+    let view = values.view();
+    Ok(view.kind(argument) == Some(Kind::List)
+        && !view.is_entries(argument)
+        && view
+            .children(argument)
+            .all(|item| view.kind(item) == Some(wanted)))
+}
+
+/// Every function reads its arguments once, so that much is charged for all of them;
+/// those that do more charge more themselves.
+fn charge_arguments(arguments: &[NodeId], values: &mut Values<'_>) -> Result<(), FunctionError> {
+    let view = values.view();
+    let steps = arguments.iter().map(|argument| {
+        let bytes = view.text(*argument).len() as u64;
+        bytes / Values::BYTES_PER_STEP + view.len(*argument) as u64 / 8
+    });
+    let steps = steps.sum();
+    values.charge(steps)
+}
+
+/// The table of implementations. The arguments have been checked.
+fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    use Function as F;
+    let argument = |index: usize| arguments.get(index).copied().unwrap_or(NodeId::MISSING);
+    let (a, b, c, d) = (argument(0), argument(1), argument(2), argument(3));
+    match function {
+        F::Abs => standard::rounded(values, a, f64::abs),
+        F::Ceil => standard::rounded(values, a, f64::ceil),
+        F::Floor => standard::rounded(values, a, f64::floor),
+        F::Avg => standard::avg(values, a),
+        F::Contains => standard::contains(values, a, b),
+        F::EndsWith => standard::ends_with(values, a, b),
+        F::StartsWith => standard::starts_with(values, a, b),
+        F::Join => standard::join(values, a, b),
+        F::Keys => standard::keys(values, a),
+        F::Values => standard::values_of(values, a),
+        F::Length => standard::length(values, a),
+        F::Map | F::MaxBy | F::MinBy | F::SortBy => Err(FunctionError::failed(
+            "an expression reference can only be written where it is used",
+        )),
+        F::Max => standard::extreme(values, a, standard::Extreme::Max),
+        F::Min => standard::extreme(values, a, standard::Extreme::Min),
+        F::MaxByKeys => standard::extreme_by_keys(values, a, b, standard::Extreme::Max),
+        F::MinByKeys => standard::extreme_by_keys(values, a, b, standard::Extreme::Min),
+        F::Merge => standard::merge(values, arguments),
+        F::NotNull => standard::not_null(values, arguments),
+        F::Reverse => standard::reverse(values, a),
+        F::Sort => standard::sort(values, a),
+        F::SortByKeys => standard::sort_by_keys(values, a, b),
+        F::ToArray => standard::to_array(values, a),
+        F::ToNumber => standard::to_number(values, a),
+        F::ToString => standard::to_string(values, a),
+        F::Type => standard::type_name(values, a),
+        F::Add => Err(FunctionError::refused("not there yet")),
+        F::Subtract => Err(FunctionError::refused("not there yet")),
+        F::Multiply => Err(FunctionError::refused("not there yet")),
+        F::Divide => Err(FunctionError::refused("not there yet")),
+        F::Modulo => Err(FunctionError::refused("not there yet")),
+        F::Sum => Err(FunctionError::refused("not there yet")),
+        F::Round => Err(FunctionError::refused("not there yet")),
+        F::Compare => string::compare(values, a, b),
+        F::EqualFold => string::equal_fold(values, a, b),
+        F::Replace => string::replace(values, a, b, c, d),
+        F::ReplaceAll => string::replace_all(values, a, b, c),
+        F::ToUpper => string::to_upper(values, a),
+        F::ToLower => string::to_lower(values, a),
+        F::Trim => string::trim(values, a, b),
+        F::TrimPrefix => string::trim_prefix(values, a, b),
+        F::Split => string::split(values, a, b),
+        F::Truncate => string::truncate(values, a, b),
+        F::ToBoolean => string::to_boolean(values, a),
+        F::PathCanonicalize => string::path_canonicalize(values, a),
+        F::PatternMatch => string::pattern_match(values, a, b),
+        F::RegexMatch => Err(FunctionError::refused("not there yet")),
+        F::RegexReplaceAll => Err(FunctionError::refused("not there yet")),
+        F::RegexReplaceAllLiteral => Err(FunctionError::refused("not there yet")),
+        F::LabelMatch => collection::label_match(values, a, b),
+        F::Lookup => collection::lookup(values, a, b),
+        F::Items => collection::items(values, a, b, c),
+        F::ObjectFromLists => collection::object_from_lists(values, a, b),
+        F::ParseJson => encoding::parse_json(values, a),
+        F::ParseYaml => encoding::parse_yaml(values, a),
+        F::Base64Decode => encoding::base64_decode(values, a),
+        F::Base64Encode => encoding::base64_encode(values, a),
+        F::Md5 => encoding::md5(values, a),
+        F::Sha1 => encoding::sha1(values, a),
+        F::Sha256 => encoding::sha256(values, a),
+        F::X509Decode => Err(FunctionError::refused("not there yet")),
+        F::Random => Err(FunctionError::refused("not there yet")),
+        F::SemverCompare => Err(FunctionError::refused("not there yet")),
+        F::ImageNormalize => Err(FunctionError::refused("not there yet")),
+        F::IsExternalUrl => Err(FunctionError::refused("not there yet")),
+        F::TimeNow => Err(FunctionError::refused("not there yet")),
+        F::TimeNowUtc => Err(FunctionError::refused("not there yet")),
+        F::TimeSince => Err(FunctionError::refused("not there yet")),
+        F::TimeDiff => Err(FunctionError::refused("not there yet")),
+        F::TimeAdd => Err(FunctionError::refused("not there yet")),
+        F::TimeUtc => Err(FunctionError::refused("not there yet")),
+        F::TimeParse => Err(FunctionError::refused("not there yet")),
+        F::TimeToCron => Err(FunctionError::refused("not there yet")),
+        F::TimeBefore => Err(FunctionError::refused("not there yet")),
+        F::TimeAfter => Err(FunctionError::refused("not there yet")),
+        F::TimeBetween => Err(FunctionError::refused("not there yet")),
+        F::TimeTruncate => Err(FunctionError::refused("not there yet")),
+    }
+}
