@@ -383,16 +383,40 @@ fn kinds() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_by_name() {
-    check_all(&[
-        row("25", policy_with("{foreach: [{list: 'request.object.spec', pattern: {}}]}"), Expect::Refused("foreach")),
-        row(
-            "26",
-            policy_with_pattern("{spec: {x: ok}}").replace(
-                "    validate",
-                "    context: [{name: a, variable: {jmesPath: b}}, {name: b, variable: {jmesPath: a}}]\n    validate",
-            ),
-            Expect::Refused("context"),
-        ),
-    ]);
+fn foreach_and_context() {
+    let mut rows = Vec::new();
+    // Row 25: what a list expression may give that is no list.
+    for list in [
+        "request.object",
+        "request.object.spec.x",
+        "null",
+        "`5`",
+        "`null`",
+        "nope",
+        "",
+        "[",
+    ] {
+        let validate = format!("{{foreach: [{{list: '{list}', pattern: {{x: ok}}}}]}}");
+        rows.push(row("25", policy_with(&validate), Expect::Either));
+    }
+    for depth in [2, 20, 200] {
+        let open = "{list: request.object.spec.list, foreach: [".repeat(depth);
+        let inner = "{list: request.object.spec.list, deny: {conditions: {any: [{key: a, operator: Equals, value: b}]}}}";
+        let close = "]}".repeat(depth);
+        let validate = format!("{{foreach: [{open}{inner}{close}]}}");
+        rows.push(row("25", policy_with(&validate), Expect::Either));
+    }
+    // Row 26: entries that need one another, and one that needs itself.
+    for context in [
+        "[{name: a, variable: {value: '{{ b }}'}}, {name: b, variable: {value: '{{ a }}'}}]",
+        "[{name: a, variable: {jmesPath: b}}, {name: b, variable: {jmesPath: a}}]",
+        "[{name: a, variable: {value: '{{ a }}'}}]",
+    ] {
+        let policy = policy_with_pattern("{spec: {x: '{{ a }}'}}").replace(
+            "    validate",
+            &format!("    context: {context}\n    validate"),
+        );
+        rows.push(row("26", policy, Expect::NeverPass));
+    }
+    check_all(&rows);
 }
