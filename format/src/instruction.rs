@@ -334,6 +334,8 @@ instruction_set! {
     EvaluateQuery(dst: A Destination, src: B Source, target: D Forward);
     /// FALLBACK: parses a text as an expression now and evaluates it over a value.
     EvaluateOver(dst: A Destination, src: B Source, over: E Source, target: D Forward);
+    /// Puts `failed to apply jmespath`, the text of a path and `to variable <nil>` in front of the error's text and goes on at the target.
+    WrapPath(path: A Source, target: D Forward) ends;
     /// Takes what a key's variables gave; anything but text fails with a text known at compile time.
     RequireKeyText(dst: A Destination, src: B Source, text: C Text, target: D Forward);
 

@@ -6,11 +6,12 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table;
 use zerocopy::little_endian::U32;
 
-use super::emitter::{Emitter, Scope, mentions};
+use super::emitter::{Emitter, Scope};
 use super::template::has_variable;
 use crate::ir::{Block, Instruction, Label, Register};
 use crate::lower::Pools;
 use crate::source::SourceId;
+use kpvm::jmespath::mentions;
 
 /// The entries of one level: those of a rule or of a foreach block.
 pub struct Entries {
@@ -218,6 +219,11 @@ impl Emitter<'_, '_> {
                 self.block.place(apply_failed);
                 match default {
                     Some(default) => self.assign(result, default),
+                    None if path_text.is_some() => {
+                        let path = path_text.unwrap_or(Register::SUBJECT);
+                        self.block
+                            .push(Instruction::new(Op::WrapPath).a(path.0).target(failed));
+                    }
                     None => {
                         let text = format!("failed to apply jmespath {path} to variable <nil>: ");
                         let text = self.pools.text(&text);
@@ -275,7 +281,6 @@ impl Emitter<'_, '_> {
         let result = self.block.register();
         match value {
             None => {
-                self.ensure_all_entries(on_error);
                 self.block.push(
                     Instruction::new(Op::EvaluateQuery)
                         .a(result.0)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use kpvm::jmespath::mentions;
 use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
@@ -65,6 +66,16 @@ impl Scope {
         self.slots.get(name).copied()
     }
 
+    /// The entries in scope with one of these names.
+    pub fn entries_named(&self, names: &[&str]) -> Vec<u32> {
+        let named = |entry: &&ScopeEntry| names.contains(&entry.name.as_str());
+        self.entries
+            .iter()
+            .filter(named)
+            .map(|entry| entry.number)
+            .collect()
+    }
+
     /// Makes a variable known.
     pub fn add_slot(&mut self, name: &str, slot: u32) {
         self.slots.insert(name.to_owned(), slot);
@@ -112,23 +123,6 @@ impl Scope {
             .for_each(|entry| entry.restricted = entry.number >= number);
         scope
     }
-}
-
-/// Whether a query mentions a name: `(?:\A|\z|\s|[^.0-9A-Za-z])NAME\b` (sheet 03, 8.2).
-pub fn mentions(query: &str, name: &str) -> bool {
-    let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    let mut from = 0;
-    while let Some(at) = query[from..].find(name).map(|at| from + at) {
-        let before = query[..at].chars().next_back();
-        let starts = before.is_none_or(|before| !(before == '.' || before.is_ascii_alphanumeric()));
-        let last_is_word = name.chars().next_back().is_some_and(is_word);
-        let after_is_word = query[at + name.len()..].chars().next().is_some_and(is_word);
-        if starts && last_is_word != after_is_word {
-            return true;
-        }
-        from = at + query[at..].chars().next().map_or(1, char::len_utf8);
-    }
-    false
 }
 
 impl<'p, 'b> Emitter<'p, 'b> {
@@ -216,7 +210,9 @@ impl<'p, 'b> Emitter<'p, 'b> {
         }
         match super::jmespath::parse(text) {
             Err(error) => {
-                let failed = self.wrapping(&format!("incorrect query {text}: "), true, on_error);
+                let rewrites = self.scope.rewrites_delete;
+                let failed =
+                    self.wrapping(&format!("incorrect query {text}: "), rewrites, on_error);
                 self.fail(&error.message, failed)
             }
             Ok(expression) => {
@@ -242,19 +238,6 @@ impl<'p, 'b> Emitter<'p, 'b> {
                         .target(on_error),
                 );
             }
-        }
-    }
-
-    /// Runs the loaders of all context entries: a text known only at run time may
-    /// mention any of them.
-    pub fn ensure_all_entries(&mut self, on_error: Label) {
-        for entry in &self.scope.entries {
-            self.block.push(
-                Instruction::new(Op::EnsureEntry)
-                    .c(entry.number)
-                    .b(u32::from(entry.restricted))
-                    .target(on_error),
-            );
         }
     }
 }
@@ -333,20 +316,5 @@ impl Pools<'_> {
             name: U32::new(symbol),
         });
         self.bundle.slots.len() as u32 - 1
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::mentions;
-
-    #[test]
-    fn mentions_of_sheet_03_section_8_2() {
-        for query in ["x.y", "(x)", "a||x", "\"x\"", "_x", "x", " x ", "'x'"] {
-            assert!(mentions(query, "x"), "{query}");
-        }
-        for query in ["y.x", "xy", "x1", "x_y", "1x"] {
-            assert!(!mentions(query, "x"), "{query}");
-        }
     }
 }

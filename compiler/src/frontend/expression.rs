@@ -145,7 +145,7 @@ impl Emitter<'_, '_> {
                     or_null,
                 )
             }
-            Current::Context if name == "images" => {
+            Current::Context if name == "images" && self.scope.slot(name).is_none() => {
                 let result = self.block.register();
                 let caught = self.block.label();
                 let target = if or_null { caught } else { on_error };

@@ -117,6 +117,11 @@ impl Emitter<'_, '_> {
             .and_then(Tree::as_list)
             .unwrap_or_default();
         let volatile = self.scope.volatile_entries();
+        // An outer entry that an inner one redefines is loaded anew for each element.
+        let names_inside = entries
+            .iter()
+            .filter_map(|entry| entry.get("name").and_then(Tree::as_str));
+        let redefined = self.scope.entries_named(&names_inside.collect::<Vec<_>>());
         let mut entries =
             context::lower_entries(entries, self.source, true, &mut self.scope, self.pools)?;
         loaders.append(&mut entries.loaders);
@@ -152,7 +157,7 @@ impl Emitter<'_, '_> {
             self.block
                 .push(Instruction::new(Op::RefreshEntry).c(*entry));
         }
-        for entry in &entries.numbers {
+        for entry in redefined.iter().chain(&entries.numbers) {
             self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
         }
         let element = self.load(Instruction::new(Op::ToElement).b(item.0));
@@ -173,6 +178,9 @@ impl Emitter<'_, '_> {
         for (slot, register) in saved {
             self.block
                 .push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));
+        }
+        for entry in &redefined {
+            self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
         }
         for entry in &entries.numbers {
             self.block.push(Instruction::new(Op::DropEntry).c(*entry));
@@ -359,6 +367,14 @@ impl Emitter<'_, '_> {
 pub fn unescape_static(tree: &Tree) -> Tree {
     match &tree.value {
         TreeValue::String(text) if super::template::has_variable(text) => tree.clone(),
+        // Such a map is computed as a whole.
+        TreeValue::Map(members)
+            if members
+                .iter()
+                .any(|member| super::template::has_variable(&member.key)) =>
+        {
+            tree.clone()
+        }
         TreeValue::List(items) => Tree::new(
             TreeValue::List(items.iter().map(unescape_static).collect()),
             tree.span,

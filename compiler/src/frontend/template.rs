@@ -180,8 +180,7 @@ impl Emitter<'_, '_> {
                         self.block.jump(end);
                         self.block.place(text_follows);
                     }
-                    let shown = format!("failed to resolve {} at path {path}: ", name.shown());
-                    let failed = self.wrapping(&shown, true, on_error);
+                    let failed = self.unresolved(name.shown(), path, on_error);
                     self.block.push(
                         Instruction::new(Op::TextValue)
                             .a(accumulator)
@@ -198,6 +197,19 @@ impl Emitter<'_, '_> {
         result
     }
 
+    /// Where errors of a variable arrive. DELETE rewrites the name, not the path.
+    fn unresolved(&mut self, name: &str, path: &str, on_error: Label) -> Label {
+        if !path.contains("request.object") {
+            return self.wrapping(
+                &format!("failed to resolve {name} at path {path}: "),
+                true,
+                on_error,
+            );
+        }
+        let name = self.wrapping(&format!("failed to resolve {name}"), true, on_error);
+        self.wrapping(&format!(" at path {path}: "), false, name)
+    }
+
     fn variable(&mut self, name: &VariableText, path: &str, on_error: Label) -> Register {
         match name {
             VariableText::Plain(expression) => {
@@ -206,15 +218,13 @@ impl Emitter<'_, '_> {
                 } else {
                     expression
                 };
-                let shown = format!("failed to resolve {expression} at path {path}: ");
-                let failed = self.wrapping(&shown, true, on_error);
+                let failed = self.unresolved(expression, path, on_error);
                 self.query(expression, failed)
             }
             VariableText::Nested(text) => {
                 // FALLBACK: what the inner variables give becomes part of an expression,
                 // so the expression is known only at run time.
                 let inner = self.text_template(text, path, on_error);
-                self.ensure_all_entries(on_error);
                 let path_text = self.pools.text(path);
                 let result = self.block.register();
                 self.block.push(

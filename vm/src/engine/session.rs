@@ -649,6 +649,7 @@ impl<'e> Evaluator<'e, '_> {
             limits: self.limits,
             is_delete: self.is_delete(),
             rule_slots: rule.slots,
+            rule_entries: rule.entries,
             policy_namespace: policy.map_or("", |policy| self.tables.text(policy.namespace)),
             runtime_expressions: self.runtime_expressions,
         }
@@ -788,7 +789,10 @@ impl<'e> Evaluator<'e, '_> {
         if self.operation != Operation::Update {
             return self.fixed(Status::Skip, "failed to validate old object");
         }
-        if judgement.status != Status::Fail || !self.old_object_fails(rule) {
+        // With preconditions the old object never counts as failing (seen in the answers
+        // of the real engine; sheet 01, section 10, step 3 says less).
+        let has_preconditions = rule.precondition_block.get() != NONE;
+        if judgement.status != Status::Fail || has_preconditions || !self.old_object_fails(rule) {
             return judgement;
         }
         self.fixed(
@@ -820,8 +824,6 @@ impl<'e> Evaluator<'e, '_> {
         self.machine.change_context();
         let mark = self.text.len();
         let fails = self.run_block(rule.match_block.get(), setting) == Ending::Matched
-            && (rule.precondition_block.get() == NONE
-                || self.run_block(rule.precondition_block.get(), setting) == Ending::True)
             && self.old_body_fails(rule, setting);
         self.text.truncate(mark);
         self.machine.change_subject();
@@ -930,6 +932,7 @@ impl<'e> Evaluator<'e, '_> {
                 self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?
             }
         };
+        let alone = noted.len() == 1 && message_kind(rule) == MessageKind::Absent;
         for (index, noted) in noted.iter().enumerate() {
             if !message.is_empty() {
                 message.push_str(if index == 0 {
@@ -941,7 +944,7 @@ impl<'e> Evaluator<'e, '_> {
             if noted.block == NONE {
                 message.push_str(self.text_entry(noted.text));
             } else {
-                message.push_str(&self.computed_text(noted.block, false, setting)?);
+                message.push_str(&self.computed_text(noted.block, alone, setting)?);
             }
         }
         Some(message)

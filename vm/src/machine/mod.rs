@@ -132,6 +132,8 @@ struct Frame {
     folds: [FoldState; 256],
     lists: Vec<Vec<NodeId>>,
     texts: Vec<String>,
+    /// The entry that is loaded.
+    loading: Option<u32>,
     /// A loader ran inside: entries behind the one that is loaded are seen now.
     lifted: bool,
 }
@@ -144,6 +146,7 @@ impl Default for Frame {
             folds: [FoldState::default(); 256],
             lists: Vec::new(),
             texts: Vec::new(),
+            loading: None,
             lifted: false,
         }
     }
@@ -210,6 +213,8 @@ pub(crate) struct Setting<'s> {
     pub(crate) is_delete: bool,
     /// The variables of the rule.
     pub(crate) rule_slots: kpvm_format::table::Range,
+    /// The context entries of the rule.
+    pub(crate) rule_entries: kpvm_format::table::Range,
     /// Namespace of the policy; empty for a cluster policy.
     pub(crate) policy_namespace: &'s str,
     /// Whether expressions known only at run time are evaluated.

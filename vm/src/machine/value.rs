@@ -249,6 +249,13 @@ impl Machine {
                 self.evaluate_text(a, source, None, setting, world)
             }
             Op::EvaluateOver => self.evaluate_over(instruction, setting, world),
+            Op::WrapPath => {
+                self.show_failure();
+                let path = setting.view(world).str(self.get(a));
+                let prefix = format!("failed to apply jmespath {path} to variable <nil>: ");
+                self.failure_text.insert_str(0, &prefix);
+                Flow::Jump
+            }
             Op::RequireKeyText => {
                 let value = self.get(b);
                 if setting.view(world).kind(value) == Some(Kind::String) {
@@ -460,7 +467,7 @@ impl Machine {
         Ok(node)
     }
 
-    fn variable(&self, slot: u32) -> Option<NodeId> {
+    pub(super) fn variable(&self, slot: u32) -> Option<NodeId> {
         let &(stamp, value) = self.variables.get(slot as usize)?;
         (stamp == self.rule && !value.is_missing()).then_some(value)
     }
@@ -515,7 +522,7 @@ impl Machine {
         let images = match &self.images {
             Some(images) => images.clone(),
             None => {
-                let images = match setting.request.object {
+                let images = match setting.request.object.or(setting.request.old_object) {
                     None => Ok(None),
                     Some(object) => crate::image::extract_images(
                         object,
@@ -642,7 +649,9 @@ impl Machine {
         let inner = self.spare_frames.pop().unwrap_or_default();
         self.suspended
             .push(std::mem::replace(&mut self.frame, inner));
+        self.frame.loading = Some(entry);
         let ending = self.run_nested(record.block.get(), setting, world);
+        self.frame.loading = None;
         if let Some(outer) = self.suspended.pop() {
             self.spare_frames
                 .push(std::mem::replace(&mut self.frame, outer));
@@ -820,6 +829,9 @@ impl Machine {
         if setting.is_delete && path.is_some() {
             query = query.replace("request.object", "request.oldObject");
         }
+        if let Flow::Jump = self.ensure_mentioned(&query, setting, world) {
+            return Flow::Jump;
+        }
         let outcome = match jmespath::parse(&query) {
             Err(_) if query.is_empty() => Err(FunctionError::Failed("invalid query (nil)".into())),
             Err(error) => Err(FunctionError::Failed(format!(
@@ -842,6 +854,34 @@ impl Machine {
             }
             outcome => self.set_or_jump(register, outcome),
         }
+    }
+
+    /// Runs the loaders of the context entries that a text known only now mentions.
+    fn ensure_mentioned(
+        &mut self,
+        query: &str,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let tables = setting.tables;
+        let start = setting.rule_entries.start.get();
+        for (offset, entry) in Tables::range(tables.entries, setting.rule_entries)
+            .iter()
+            .enumerate()
+        {
+            let number = start + offset as u32;
+            let slot = tables
+                .slots
+                .get(entry.slot.get() as usize)
+                .map_or(NONE, |slot| slot.name.get());
+            if jmespath::mentions(query, tables.symbols.text(SymbolId(slot))) {
+                let restricted = self.frame.loading.is_some_and(|loading| number >= loading);
+                if let Flow::Jump = self.ensure_entry(number, restricted, setting, world) {
+                    return Flow::Jump;
+                }
+            }
+        }
+        Flow::Next
     }
 
     fn evaluate_expression(
