@@ -282,7 +282,8 @@ fn run_autogen(case: &Case<'_>) -> Verdict {
     }
 }
 
-fn value_of(tree: &Tree) -> Value {
+/// A tree as a JSON value.
+pub fn value_of(tree: &Tree) -> Value {
     match &tree.value {
         TreeValue::Null => Value::Null,
         TreeValue::Bool(value) => Value::Bool(*value),
