@@ -157,7 +157,15 @@ impl Default for Frame {
 pub(crate) struct Machine {
     frame: Box<Frame>,
     /// Frames of blocks that wait for a loader.
+    #[expect(
+        clippy::vec_box,
+        reason = "frames are swapped: two kilobytes stay where they are"
+    )]
     suspended: Vec<Box<Frame>>,
+    #[expect(
+        clippy::vec_box,
+        reason = "frames are swapped: two kilobytes stay where they are"
+    )]
     spare_frames: Vec<Box<Frame>>,
     paths: Vec<CachedPath>,
     stamp: u32,

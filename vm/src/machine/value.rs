@@ -322,7 +322,7 @@ impl Machine {
                     other => Flow::End(other),
                 }
             }
-            Op::ToElements => self.to_elements(a, b, setting, world),
+            Op::ToElements => self.make_elements(a, b, setting, world),
             Op::ToElement => {
                 let value = self.get(b);
                 match setting.view(world).int(value) {
@@ -334,7 +334,7 @@ impl Machine {
                     }
                 }
             }
-            Op::ToFloats => self.to_floats(a, b, setting, world),
+            Op::ToFloats => self.make_stored(a, b, setting, world),
             Op::Fetch => self.fetch(instruction, setting, world),
             Op::ReturnTrue => Flow::End(Ending::True),
             Op::ReturnFalse => Flow::End(Ending::False),
@@ -974,7 +974,7 @@ impl Machine {
         }
     }
 
-    fn to_elements(
+    fn make_elements(
         &mut self,
         register: u8,
         source: u8,
@@ -995,7 +995,7 @@ impl Machine {
         }
     }
 
-    fn to_floats(
+    fn make_stored(
         &mut self,
         register: u8,
         source: u8,
