@@ -452,17 +452,14 @@ fn every_error_of_every_policy_file_is_told() {
 
 #[test]
 fn what_is_not_supported_is_an_error_or_left_out_and_told() {
-    let foreach = POLICY.replace("pattern:", "foreach: []\n        x:");
-    let foreach = foreach.split("        x:").next().unwrap().replace(
-        "foreach: []",
-        "foreach:\n          - list: request.object.spec.containers\n            pattern: {name: '?*'}",
-    );
+    let pod_security = POLICY.split("pattern:").next().unwrap().to_owned()
+        + "podSecurity: {level: baseline, version: latest}\n";
     let other =
         "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: new}\n";
     let files = Files::new(
         "unsupported",
         &[
-            ("p/foreach.yaml", &foreach),
+            ("p/pod-security.yaml", &pod_security),
             ("p/vpol.yaml", other),
             ("p/plain.yaml", &POLICY.replace("need-team", "plain")),
             ("r.yaml", BAD),

@@ -14,6 +14,7 @@ use super::{Ending, FALSE, Machine, NULL, Setting, TRUE, World};
 use crate::condition;
 use crate::document::{Kind, Label, NodeId, Numbers, View};
 use crate::function::{self, FunctionError, Values};
+use crate::host::ExternalKind;
 use crate::jmespath;
 use crate::text;
 
@@ -161,6 +162,10 @@ impl Machine {
             }
             Op::JumpIfShorter => self.jump_if(setting.view(world).len(self.get(a)) < c as usize),
             Op::JumpUnlessDelete => self.jump_if(!setting.is_delete),
+            Op::JumpUnlessProvided => {
+                let kind = ExternalKind::ALL.get(usize::from(e));
+                self.jump_if(!kind.is_some_and(|&kind| world.host.provides(kind)))
+            }
             Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
             Op::CatchMissing => {
                 if self.failure.is_key {
