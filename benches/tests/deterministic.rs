@@ -1,7 +1,7 @@
 //! Compiling the same policies gives the same bytes. Each run has hash tables with
 //! random seeds of their own, so an order that depends on one shows within a process.
 
-#![allow(clippy::expect_used)] // a test may stop where its own corpus is broken
+#![allow(clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
 
