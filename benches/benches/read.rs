@@ -9,13 +9,13 @@
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
+use kpvm_bench::interleave::{medians, time};
+use kpvm_bench::workload::{POD, different_pods};
 use kpvm_format::symbol::{SymbolTable, SymbolTableBuilder};
-
-const POD: &[u8] = include_bytes!("../../corpus/bench/pod-7k.json");
 
 /// Keys that the rules of a usual policy set look at; the Pod has many others.
 const SYMBOLS: &str = "apiVersion kind metadata name namespace generateName labels \
@@ -47,52 +47,49 @@ fn time_kpvm(
     buffer: &mut DocumentBuffer,
 ) -> Duration {
     let options = ReadOptions::default();
-    let start = Instant::now();
-    for text in texts {
-        buffer.clear();
-        let root = buffer.read_json(black_box(text), TextSource::Object, symbols, &options);
-        black_box(root.expect("the Pod is JSON"));
-    }
-    start.elapsed()
+    time(|| {
+        for text in texts {
+            buffer.clear();
+            let root = buffer.read_json(black_box(text), TextSource::Object, symbols, &options);
+            black_box(root.expect("the Pod is JSON"));
+        }
+    })
 }
 
 /// The same with `simd_json::to_tape`. It changes its input, so the copies are made
 /// before the clock starts.
 fn time_simd_json(texts: &[Vec<u8>]) -> Duration {
     let mut copies = texts.to_vec();
-    let start = Instant::now();
-    for copy in &mut copies {
-        black_box(simd_json::to_tape(black_box(copy)).expect("the Pod is JSON"));
-    }
-    start.elapsed()
+    time(|| {
+        for copy in &mut copies {
+            black_box(simd_json::to_tape(black_box(copy)).expect("the Pod is JSON"));
+        }
+    })
 }
 
 /// The same with simd-json's buffers and tape kept.
 fn time_simd_json_kept(texts: &[Vec<u8>], buffers: &mut simd_json::Buffers) -> Duration {
     let mut copies = texts.to_vec();
     let mut tape = simd_json::Tape::null();
-    let start = Instant::now();
-    for copy in &mut copies {
-        simd_json::fill_tape(black_box(copy), buffers, &mut tape).expect("the Pod is JSON");
-        black_box(&tape);
-    }
-    start.elapsed()
+    time(|| {
+        for copy in &mut copies {
+            simd_json::fill_tape(black_box(copy), buffers, &mut tape).expect("the Pod is JSON");
+            black_box(&tape);
+        }
+    })
 }
 
 fn print_ratio(name: &str, texts: &[Vec<u8>], symbols: &SymbolTable<'_>) {
-    const ROUNDS: usize = 41;
     let mut buffer = DocumentBuffer::new();
     let mut buffers = simd_json::Buffers::new(texts.iter().map(Vec::len).max().unwrap_or(0));
-    let mut times = [const { Vec::new() }; 3];
-    for _ in 0..ROUNDS {
-        times[0].push(time_kpvm(texts, symbols, &mut buffer));
-        times[1].push(time_simd_json(texts));
-        times[2].push(time_simd_json_kept(texts, &mut buffers));
-    }
-    let [kpvm, tape, kept] = times.map(|mut rounds| {
-        rounds.sort();
-        rounds[ROUNDS / 2].as_secs_f64() * 1e6 / texts.len() as f64
-    });
+    let [kpvm, tape, kept] = medians(
+        texts.len(),
+        [
+            &mut || time_kpvm(texts, symbols, &mut buffer),
+            &mut || time_simd_json(texts),
+            &mut || time_simd_json_kept(texts, &mut buffers),
+        ],
+    );
     println!(
         "{name}, {} bytes, medians: kpvm {kpvm:.2} us, simd_json::to_tape {tape:.2} us \
          (ratio {:.2}), simd_json::fill_tape {kept:.2} us (ratio {:.2})",
@@ -100,41 +97,6 @@ fn print_ratio(name: &str, texts: &[Vec<u8>], symbols: &SymbolTable<'_>) {
         kpvm / tape,
         kpvm / kept,
     );
-}
-
-/// Pods that differ in which members they have and how long their texts are, so
-/// that no processor can learn one of them by heart.
-fn different_pods(count: u64) -> Vec<Vec<u8>> {
-    let pod: serde_json::Value = serde_json::from_slice(POD).expect("the Pod is JSON");
-    let mut state = 1;
-    (0..count)
-        .map(|_| {
-            let mut pod = pod.clone();
-            vary(&mut pod, &mut state);
-            serde_json::to_vec(&pod).expect("values can be written")
-        })
-        .collect()
-}
-
-/// Drops one member in 16 and changes the length of each text by up to 8 bytes.
-fn vary(value: &mut serde_json::Value, state: &mut u64) {
-    match value {
-        serde_json::Value::String(text) => text.push_str(&"abcdefgh"[..next(state, 9)]),
-        serde_json::Value::Array(items) => items.iter_mut().for_each(|item| vary(item, state)),
-        serde_json::Value::Object(members) => {
-            members.retain(|_, _| next(state, 16) != 0);
-            members.values_mut().for_each(|member| vary(member, state));
-        }
-        _ => {}
-    }
-}
-
-/// The next number below `end` of a fixed sequence.
-fn next(state: &mut u64, end: u64) -> usize {
-    *state = state
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1);
-    ((*state >> 33) % end) as usize
 }
 
 fn indented() -> Vec<u8> {
@@ -148,7 +110,7 @@ fn read(criterion: &mut Criterion) {
     let pretty = indented();
     print_ratio("one pod", &vec![POD.to_vec(); 250], &symbols);
     print_ratio("one pod, indented", &vec![pretty; 250], &symbols);
-    print_ratio("different pods", &different_pods(250), &symbols);
+    print_ratio("different pods", &different_pods(POD, 250), &symbols);
 
     let mut group = criterion.benchmark_group("read-pod");
     group.throughput(Throughput::Bytes(POD.len() as u64));

@@ -3,4 +3,6 @@
 //! Nothing of this is needed to use kpvm.
 
 pub mod golden;
+pub mod interleave;
 pub mod suites;
+pub mod workload;

@@ -1,8 +1,8 @@
 //! Runs `kyverno-test.yaml` suites: policies, resources and the result expected for each.
 //!
 //! A directory enters, one [`Outcome`] for each suite leaves. Rows are read as `kyverno
-//! test` reads them (sheet 08, sections 2, 3, 4 and 7), as far as rules without variables
-//! need it; a suite that needs more is unsupported, with the reason, and never agrees.
+//! test` reads them (sheet 08, sections 2, 3, 4 and 7), as far as rules of
+//! bundles need it; a suite that needs more is unsupported, with the reason, and never agrees.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +16,9 @@ use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::Sources;
+use serde_json::{Map, Value};
+
+use crate::golden::value_of;
 
 /// The name of the files that hold suites.
 pub const SUITE_FILE: &str = "kyverno-test.yaml";
@@ -269,6 +272,17 @@ fn policy_names(bundle: &Bundle<'_>) -> Vec<String> {
         .collect()
 }
 
+/// Policy and rule of every computed rule.
+fn rule_names(bundle: &Bundle<'_>) -> Vec<(String, String)> {
+    let tables = bundle.tables();
+    let names = |rule: &kpvm_format::table::Rule| {
+        let policy = tables.policies.get(rule.policy.get() as usize);
+        let policy = policy.map_or("", |policy| tables.text(policy.name));
+        (policy.to_owned(), tables.text(rule.name).to_owned())
+    };
+    tables.rules.iter().map(names).collect()
+}
+
 // ---- values and user (sheet 08, section 7) ----
 
 #[derive(Default)]
@@ -279,6 +293,22 @@ struct Values {
     /// Operation by policy and resource name.
     operations: BTreeMap<(String, String), String>,
     subresources: Vec<Subresource>,
+    variables: Vec<Variables>,
+}
+
+/// Variables and where they hold.
+struct Variables {
+    /// Empty: every policy.
+    policy: String,
+    scope: Scope,
+    /// A map; keys with dots are taken apart.
+    values: Value,
+}
+
+enum Scope {
+    Everywhere,
+    Resource(String),
+    Rule(String),
 }
 
 /// An object of the kind `child` stands for a subresource of `parent`.
@@ -308,8 +338,25 @@ impl Values {
             global_operation: operation_of(tree.get("globalValues"))?,
             ..Self::default()
         };
+        if let Some(globals) = tree.get("globalValues") {
+            values.add("", Scope::Everywhere, globals);
+        }
         for policy in list(tree, "policies") {
+            let name = text(policy, "name");
+            for rule in list(policy, "rules") {
+                let scope = || Scope::Rule(text(rule, "name"));
+                if let Some(set) = rule.get("values") {
+                    operation_of(Some(set))?;
+                    values.add(&name, scope(), set);
+                }
+                if let Some(set) = rule.get("foreachValues") {
+                    values.add(&name, scope(), &first_items(set));
+                }
+            }
             for resource in list(policy, "resources") {
+                if let Some(set) = resource.get("values") {
+                    values.add(&name, Scope::Resource(text(resource, "name")), set);
+                }
                 if let Some(operation) = operation_of(resource.get("values"))? {
                     let key = (text(policy, "name"), text(resource, "name"));
                     values.operations.insert(key, operation);
@@ -332,6 +379,41 @@ impl Values {
         Ok(values)
     }
 
+    fn add(&mut self, policy: &str, scope: Scope, set: &Tree) {
+        let mut values = Value::Object(Map::new());
+        for member in set.as_map().unwrap_or(&[]) {
+            // The operation is that of the request, see `Values::operation`.
+            if &*member.key == "request.operation" && text(set, &member.key) != "CONNECT" {
+                continue;
+            }
+            let value = value_of(&member.value);
+            set_path(&mut values, &split_key(&member.key), value);
+        }
+        self.variables.push(Variables {
+            policy: policy.to_owned(),
+            scope,
+            values,
+        });
+    }
+
+    /// The variables of a rule on a resource; `None` if there are none.
+    fn variables(&self, policy: &str, rule: &str, resource: &str) -> Option<Value> {
+        let holds = |set: &&Variables| {
+            let here = match &set.scope {
+                Scope::Everywhere => true,
+                Scope::Resource(name) => name == resource,
+                Scope::Rule(name) => is_rule(rule, name),
+            };
+            here && (set.policy.is_empty() || set.policy == policy)
+        };
+        let mut merged = Value::Object(Map::new());
+        for set in self.variables.iter().filter(holds) {
+            merge(&mut merged, &set.values);
+        }
+        let is_empty = merged.as_object().is_some_and(Map::is_empty);
+        (!is_empty).then_some(merged)
+    }
+
     /// The operation of a resource's default run under a policy.
     fn operation(&self, policy: &str, resource: &str) -> Operation {
         let key = (policy.to_owned(), resource.to_owned());
@@ -344,8 +426,8 @@ impl Values {
     }
 }
 
-/// `request.operation` of a map of variables. Other variables reach only rules that use
-/// variables, except those that rewrite the resource.
+/// `request.operation` of a map of variables. Variables that rewrite the resource are
+/// not supported.
 fn operation_of(values: Option<&Tree>) -> Step<Option<String>> {
     let Some(values) = values else {
         return Ok(None);
@@ -359,6 +441,62 @@ fn operation_of(values: Option<&Tree>) -> Step<Option<String>> {
     }
     let operation = text(values, "request.operation");
     Ok(Some(operation).filter(|operation| !operation.is_empty()))
+}
+
+/// Of the values for each element only the first is ever used (sheet 08, section 7.4).
+fn first_items(set: &Tree) -> Tree {
+    let mut first = set.clone();
+    if let TreeValue::Map(members) = &mut first.value {
+        for member in members {
+            if let Some(item) = member.value.as_list().and_then(<[Tree]>::first).cloned() {
+                member.value = item;
+            }
+        }
+    }
+    first
+}
+
+/// Parts of a key between dots; a part in quotes may hold dots (sheet 08, section 7.2).
+fn split_key(key: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    for character in key.chars() {
+        match character {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            other => parts
+                .last_mut()
+                .into_iter()
+                .for_each(|part| part.push(other)),
+        }
+    }
+    parts
+}
+
+fn set_path(target: &mut Value, path: &[String], value: Value) {
+    let nested = path.iter().rev().fold(value, |value, part| {
+        Value::Object(Map::from_iter([(part.clone(), value)]))
+    });
+    merge(target, &nested);
+}
+
+/// Maps merge, anything else replaces.
+fn merge(target: &mut Value, from: &Value) {
+    match (target, from) {
+        (Value::Object(target), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(target.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (target, from) => *target = from.clone(),
+    }
+}
+
+/// Whether a computed rule is a written rule or made from it.
+fn is_rule(computed: &str, written: &str) -> bool {
+    computed == written
+        || computed.strip_prefix("autogen-") == Some(written)
+        || computed.strip_prefix("autogen-cronjob-") == Some(written)
 }
 
 impl Subresource {
@@ -529,11 +667,11 @@ fn set_namespace(tree: &mut Tree, namespace: &str) {
         members.push(member("metadata", TreeValue::Map(Vec::new())));
     }
     for outer in members {
-        if &*outer.key == "metadata" {
-            if let TreeValue::Map(metadata) = &mut outer.value.value {
-                metadata.retain(|member| &*member.key != "namespace");
-                metadata.push(member("namespace", TreeValue::String(namespace.into())));
-            }
+        if &*outer.key == "metadata"
+            && let TreeValue::Map(metadata) = &mut outer.value.value
+        {
+            metadata.retain(|member| &*member.key != "namespace");
+            metadata.push(member("namespace", TreeValue::String(namespace.into())));
         }
     }
 }
@@ -589,6 +727,7 @@ struct Response {
     policy: String,
     rule: String,
     result: &'static str,
+    message: String,
 }
 
 /// Responses by resource number and row operation; the default run has none.
@@ -610,21 +749,28 @@ fn evaluate(
     let mut responses = Responses::new();
     for (number, resource) in resources.iter().enumerate() {
         for operation in &operations {
-            let wanted = |policy: &str| match operation.as_deref() {
-                Some(name) => Operation::parse(name).unwrap_or_default(),
-                None => values.operation(policy, &resource.name),
+            // How the default run looks may depend on the rule.
+            let wanted = |policy: &str, rule: &str| {
+                let kind = match operation.as_deref() {
+                    Some(name) => Operation::parse(name).unwrap_or_default(),
+                    None => values.operation(policy, &resource.name),
+                };
+                (kind, values.variables(policy, rule, &resource.name))
             };
-            let mut found = Vec::new();
-            // Which operation the default run has may depend on the policy.
-            for run in [Operation::Create, Operation::Update, Operation::Delete] {
-                if !policy_names(bundle)
-                    .iter()
-                    .any(|policy| wanted(policy) == run)
-                {
-                    continue;
+            let mut runs: Vec<(Operation, Option<Value>)> = Vec::new();
+            for (policy, rule) in rule_names(bundle) {
+                let run = wanted(&policy, &rule);
+                if !runs.contains(&run) {
+                    runs.push(run);
                 }
-                let all = evaluate_one(&mut session, resource, run, values, user)?;
-                found.extend(all.into_iter().filter(|one| wanted(&one.policy) == run));
+            }
+            let mut found = Vec::new();
+            for run in &runs {
+                let (kind, variables) = run;
+                let variables = variables.as_ref();
+                let all = evaluate_one(&mut session, resource, *kind, values, variables, user)?;
+                let own = |one: &Response| wanted(&one.policy, &one.rule) == *run;
+                found.extend(all.into_iter().filter(own));
             }
             responses.insert((number, operation.clone()), found);
         }
@@ -637,6 +783,7 @@ fn evaluate_one(
     resource: &Resource,
     operation: Operation,
     values: &Values,
+    variables: Option<&Value>,
     user: Option<&User>,
 ) -> Step<Vec<Response>> {
     let strs = |list: &'_ [String]| list.iter().map(String::clone).collect::<Vec<_>>();
@@ -684,8 +831,8 @@ fn evaluate_one(
             cluster_roles: part(2),
         }),
         namespace_labels: &labels,
+        variables,
         numbers: Numbers::Float,
-        ..Request::default()
     };
     let evaluation = session
         .evaluate(&request)
@@ -697,6 +844,7 @@ fn evaluate_one(
             "fail" if !response.is_scored() => "warn",
             status => status,
         },
+        message: response.message().into_owned(),
     };
     Ok(evaluation.responses().map(response).collect())
 }
@@ -770,11 +918,7 @@ impl Row {
 
     fn covers(&self, response: &Response) -> bool {
         let rule = &response.rule;
-        response.policy == self.policy
-            && (self.rule.is_empty()
-                || *rule == self.rule
-                || rule.strip_prefix("autogen-") == Some(&self.rule)
-                || rule.strip_prefix("autogen-cronjob-") == Some(&self.rule))
+        response.policy == self.policy && (self.rule.is_empty() || is_rule(rule, &self.rule))
     }
 }
 
@@ -826,7 +970,10 @@ impl Run<'_> {
         let verdict = |response: &Response| {
             (response.result != row.result).then(|| {
                 let (place, result) = (place(&response.rule), response.result);
-                format!("{place}: want {}, got {result}", row.result)
+                format!(
+                    "{place}: want {}, got {result} ({})",
+                    row.result, response.message
+                )
             })
         };
         chosen.into_iter().map(verdict).collect()

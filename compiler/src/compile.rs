@@ -6,6 +6,7 @@ use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::lint;
 use crate::lower::{LowerError, Lowerer};
 use crate::policy::model::{Policy, PolicyKind, Rule};
 use crate::policy::{read, validate};
@@ -144,7 +145,7 @@ fn read_policies(
             };
             if options.check {
                 validate::validate_policy(&policy, &compile_expression, diagnostics);
-                warn_without_rules(&policy, diagnostics);
+                lint::check(&policy, diagnostics);
             }
             let failed = diagnostics[before..]
                 .iter()
@@ -158,22 +159,6 @@ fn read_policies(
         }
     }
     policies
-}
-
-/// Kyverno accepts a policy without rules; it looks like a check and is none.
-fn warn_without_rules(policy: &Policy, diagnostics: &mut Vec<Diagnostic>) {
-    if policy.rules.is_empty() {
-        let location = Location {
-            source: policy.source,
-            span: policy.name.span,
-        };
-        let message = "the policy has no rules, so it checks nothing";
-        diagnostics.push(
-            Diagnostic::warning("no-rules", message, location)
-                .hint("add a rule under spec.rules")
-                .subject(&policy.name.value),
-        );
-    }
 }
 
 /// The items of a `List`, or the document itself.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
@@ -14,10 +14,10 @@ use crate::codegen::{self, CodegenError};
 use crate::diagnostic::Diagnostic;
 use crate::frontend::condition::Messages;
 use crate::frontend::emitter::{Emitter, Scope};
-use crate::frontend::foreach::{Loaders, unescape_static};
+use crate::frontend::foreach::Loaders;
 use crate::frontend::leaf::Leaves;
 use crate::frontend::pattern::Subject;
-use crate::frontend::template::has_variable;
+use crate::frontend::template::{has_variable, unescape_keys};
 use crate::frontend::{context, matching, pattern, reference, variable};
 use crate::ir::{Block, Instruction, Label};
 use crate::optimise::optimise;
@@ -68,8 +68,15 @@ impl Pools<'_> {
     }
 
     /// The number of the predicate for a scalar pattern; `None` for maps and lists.
+    /// Escapes of variables in a text are undone.
     pub fn leaf(&mut self, pattern: &TreeValue) -> Option<u32> {
-        self.leaves.intern(pattern, self.bundle)
+        match pattern {
+            TreeValue::String(text) => {
+                let text = TreeValue::String(variable::unescape_variables(text).into());
+                self.leaves.intern(&text, self.bundle)
+            }
+            other => self.leaves.intern(other, self.bundle),
+        }
     }
 
     /// Optimises a block and writes it.
@@ -706,7 +713,7 @@ fn lower_pattern(
     emitter: &mut Emitter<'_, '_>,
 ) -> Result<(), pattern::PatternError> {
     let resolved = match reference::resolve(pattern) {
-        Ok(resolved) => unescape_static(&resolved),
+        Ok(resolved) => unescape_keys(&resolved),
         Err(error) => {
             substitution_error(&error, emitter);
             return Ok(());
@@ -730,7 +737,7 @@ fn lower_any_pattern(
     emitter: &mut Emitter<'_, '_>,
 ) -> Result<Lowered, LowerError> {
     let resolved = match reference::resolve(patterns) {
-        Ok(resolved) => floats_only(&unescape_static(&resolved)),
+        Ok(resolved) => floats_only(&unescape_keys(&resolved)),
         Err(error) => {
             substitution_error(&error, emitter);
             return Ok(Ok(()));
@@ -883,19 +890,28 @@ fn lower_properties(
     scope: &Scope,
     pools: &mut Pools<'_>,
 ) -> Option<Block> {
+    let changes = |text: &str| has_variable(text) || text.contains("\\{{") || text.contains("$(");
     if !rule
         .report_properties
         .iter()
-        .any(|(_, value)| has_variable(&value.value))
+        .any(|(_, value)| changes(&value.value))
     {
         return None;
     }
+    let member = |(key, value): &(String, Spanned<String>)| Member {
+        key: key.as_str().into(),
+        key_span: value.span,
+        value: Tree::new(TreeValue::String(value.value.as_str().into()), value.span),
+    };
+    let document = TreeValue::Map(rule.report_properties.iter().map(member).collect());
+    let resolved = reference::resolve(&Tree::new(document, rule.tree.span)).ok()?;
     let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
     let failed = emitter.block.label();
     let list = emitter.block.enter_list();
     emitter.block.push(Instruction::new(Op::ListBegin).a(list));
-    for (key, value) in &rule.report_properties {
-        let value = emitter.text_template(&value.value, &format!("/{key}"), failed);
+    for Member { key, value, .. } in resolved.as_map().unwrap_or_default() {
+        let text = value.as_str().unwrap_or_default();
+        let value = emitter.text_template(text, &format!("/{key}"), failed);
         emitter
             .block
             .push(Instruction::new(Op::ListPush).a(list).b(value.0));

@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
+mod recorded;
 
-use common::{read, run_expression};
+use recorded::{read, run_expression};
 use serde_json::{Value, json};
 
 /// Whether our outcome is the recorded one. Where Kyverno crashes, any error is.
@@ -43,26 +43,56 @@ fn run_kyverno(file: &str, differences: &[&str]) {
 
 #[test]
 fn functions_agree_with_kyverno() {
-    run_kyverno("cases.json", &[]);
+    run_kyverno(
+        "cases.json",
+        &[
+            // Texts here are UTF-8: the byte FF has become U+FFFD.
+            "base64_encode(base64_decode('/w=='))",
+            // Errors either way; our YAML reader says in its own words what is wrong.
+            r#"parse_yaml(`"null: x"`)"#,
+            r#"parse_yaml(`"? [a]\n: b"`)"#,
+            r#"parse_yaml(`"[1, 2"`)"#,
+            r#"parse_yaml(`"a: b: c"`)"#,
+            r#"parse_yaml(`"\"\\ud800\""`)"#,
+            // Our YAML reader allows a tab before the first key of a document.
+            r#"parse_yaml(`"\ta: 1"`)"#,
+            // Our YAML reader refuses a number that it would have to read as text.
+            r#"parse_yaml(`"1e400"`)"#,
+        ],
+    );
 }
 
 #[test]
 fn the_language_agrees_with_kyverno() {
-    run_kyverno("language.json", &[]);
+    run_kyverno(
+        "language.json",
+        &[
+            // Kyverno prints the insides of the expression in the error.
+            "length(&a)",
+        ],
+    );
 }
 
 #[test]
 fn quantities_and_durations_agree_with_kyverno() {
-    run_kyverno("quantities-durations.json", &[]);
+    run_kyverno(
+        "quantities-durations.json",
+        &[
+            // Kyverno cuts the exponent to 32 bits.
+            "add('1e99999999999','0')",
+        ],
+    );
 }
 
-/// Kyverno's answer where it is not that of the public suite (sheet 04, section 14).
+/// Kyverno's answer where it is not that of the public suite (sheet 04, section 14; the
+/// mean of nothing: section 6).
 fn kyvernos_answer(file: &str, group: usize, case: usize) -> Option<Result<Value, &'static str>> {
     let unknown = |error| Some(Err(error));
     match (file, group, case) {
         ("basic", 0, 5..=8) => unknown("Unknown key \"bad\" in path"),
         ("indices", 1, 5) => unknown("Unknown key \"bar\" in path"),
         ("multiselect", 0, 10) => unknown("Unknown key \"badkey\" in path"),
+        ("functions", 0, 17) => Some(Ok(json!({"$float": "NaN"}))),
         ("functions", 0, 110) => Some(Err(
             "JMESPath function 'sum': at least one element in the array is required",
         )),
@@ -137,17 +167,25 @@ fn the_public_suite_agrees_but_where_kyverno_does_not() {
             for (number, case) in group["cases"].as_array().unwrap().iter().enumerate() {
                 let expression = case["expression"].as_str().unwrap();
                 let outcome = run_expression(expression, &given);
+                if case.get("bench").is_some() {
+                    // Benchmarks have no outcome. One nests 104 projections; code nests
+                    // at most 64 loops.
+                    let error = outcome.err().unwrap_or_default();
+                    assert_eq!(
+                        error.starts_with("compile: "),
+                        (group_number, number) == (2, 4)
+                    );
+                    continue;
+                }
                 let kyverno = kyvernos_answer(file, group_number, number);
                 let agrees = match (&kyverno, &outcome) {
                     (Some(Ok(wanted)), Ok(value)) => wanted == value,
                     (Some(Err(wanted)), Err(error)) => error.starts_with(wanted),
                     (Some(_), _) => false,
                     (None, Err(_)) => case.get("error").is_some(),
-                    // A benchmark has no outcome at all.
-                    (None, Ok(value)) => match case.get("result") {
-                        Some(result) => same(&floats(result), &floats(value)),
-                        None => case.get("bench").is_some(),
-                    },
+                    (None, Ok(value)) => case
+                        .get("result")
+                        .is_some_and(|result| same(&floats(result), &floats(value))),
                 };
                 cases += 1;
                 differing += usize::from(kyverno.is_some());

@@ -3,13 +3,19 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
+mod recorded;
 
-use common::{read, run_document, run_documents};
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Request, Session};
-use kpvm_compiler::compile::{Options, compile};
+use kpvm_compiler::compile::{Options, compile_documents};
 use kpvm_compiler::source::Sources;
+use recorded::{read, run_document, run_documents, tree};
 use serde_json::{Value, json};
+
+/// Why substitution differs (hostile row 68).
+const DATA: &str = "what a variable gives is data: it is never searched for variables";
+
+/// Why `{{@}}` differs.
+const TARGET: &str = "only rules that mutate existing resources have a target";
 
 /// Counts the cases of a file; each in `differences` has to differ.
 fn check(
@@ -68,8 +74,32 @@ fn compare(case: &Value, outcome: &Result<Value, String>) -> Result<(), String> 
 fn substitution() {
     check(
         "substitution",
-        |case| case["document"].to_string(),
-        &[],
+        |case| {
+            let target = case["context"]
+                .get("target")
+                .map_or("", |_| " with a target");
+            format!("{}{target}", case["document"])
+        },
+        &[
+            (r#""p {{ y }}""#, DATA),
+            (r#""{{x}} {{- y}} {{y}}""#, DATA),
+            (r#""{{ymap}}""#, DATA),
+            (r#""{{bs}}{{x}}""#, DATA),
+            (r#""{{@}}" with a target"#, TARGET),
+            (r#"{"a":"{{@}}"} with a target"#, TARGET),
+            (r#"{"a":{"b":"{{@}}"}} with a target"#, TARGET),
+            (r#"{"p":{"q":{"a":{"b":"{{@}}"}}}} with a target"#, TARGET),
+            (r#"{"p":{"q":{"c":"{{@}}"}}} with a target"#, TARGET),
+            (
+                r#"{"foreach":{"p":{"a":{"b":"{{@}}"}}}} with a target"#,
+                TARGET,
+            ),
+            (r#"{"p":{"q":{"a":"{{@}}x"}}} with a target"#, TARGET),
+            (
+                r#""a{{- x }}""#,
+                "Kyverno crashes; a minus means nothing where no value is searched again",
+            ),
+        ],
         |case| compare(case, &run_document(&case["document"], &case["context"])),
     );
 }
@@ -138,12 +168,14 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
         "spec": {"rules": [rule]},
     });
     let mut sources = Sources::new();
-    sources.add("policy.yaml", policy.to_string());
+    // No text: a float such as 1.0 would be an integer once it is read.
+    let source = sources.add("policy.yaml", "");
     let options = Options {
         check: false,
         ..Options::default()
     };
-    let compilation = compile(&sources, &options);
+    let documents = [(source, tree(&policy))];
+    let compilation = compile_documents(&documents, &sources, &options, Vec::new());
     let Some(bytes) = compilation.bundle else {
         return Err(format!("DECODE {}", compilation.diagnostics[0].message));
     };
@@ -213,6 +245,10 @@ fn conditions() {
             Ok(value) => {
                 case.get("result") == value.get("result")
                     && case["message"].as_str().unwrap_or_default() == value["message"]
+            }
+            // Refused when the policy is loaded, in more words than Kyverno's.
+            Err(error) if error.starts_with("DECODE") => {
+                case["error"] == "DECODE failed to unmarshal Conditions"
             }
             Err(error) => case["error"] == *error,
         };

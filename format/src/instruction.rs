@@ -256,8 +256,8 @@ instruction_set! {
     StoreVariable(slot: C Slot, src: A Source);
     /// Loads a variable without looking further; missing when it is not set.
     SaveVariable(dst: A Destination, slot: C Slot);
-    /// Runs the loader of a context entry unless it has run; `restricted` ones only after another loader ran.
-    EnsureEntry(entry: C Entry, restricted: B Immediate, target: D Forward);
+    /// Runs the loader of a context entry unless it has run. `how`: 1 restricted, only if another loader ran for an earlier query; 2 first of its query.
+    EnsureEntry(entry: C Entry, how: B Immediate, target: D Forward);
     /// Makes a context entry of a foreach block inactive.
     DropEntry(entry: C Entry);
     /// Makes a context entry active, to run when it is needed.
@@ -334,6 +334,8 @@ instruction_set! {
     EvaluateQuery(dst: A Destination, src: B Source, target: D Forward);
     /// FALLBACK: parses a text as an expression now and evaluates it over a value.
     EvaluateOver(dst: A Destination, src: B Source, over: E Source, target: D Forward);
+    /// Puts `failed to apply jmespath`, the text of a path and `to variable <nil>` in front of the error's text and goes on at the target.
+    WrapPath(path: A Source, target: D Forward) ends;
     /// Takes what a key's variables gave; anything but text fails with a text known at compile time.
     RequireKeyText(dst: A Destination, src: B Source, text: C Text, target: D Forward);
 

@@ -10,7 +10,7 @@ use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::table::{Block, Path as StaticPath, Policy, Range, Rule};
+use kpvm_format::table::{Block, NONE, Path as StaticPath, Policy, Range, Rule};
 use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U16, U32};
@@ -267,6 +267,9 @@ fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) 
     rule.name = name;
     rule.body_block = U32::new(1);
     rule.kinds = Range::new(0, 1);
+    rule.precondition_block = U32::new(NONE);
+    rule.message_block = U32::new(NONE);
+    rule.properties_block = U32::new(NONE);
     builder.rules.push(rule);
     let mut policy = Policy::new_zeroed();
     policy.name = name;

@@ -6,11 +6,12 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table;
 use zerocopy::little_endian::U32;
 
-use super::emitter::{Emitter, Scope, mentions};
+use super::emitter::{Emitter, Scope};
 use super::template::has_variable;
 use crate::ir::{Block, Instruction, Label, Register};
 use crate::lower::Pools;
 use crate::source::SourceId;
+use kpvm::jmespath::mentions;
 
 /// The entries of one level: those of a rule or of a foreach block.
 pub struct Entries {
@@ -169,8 +170,22 @@ impl Emitter<'_, '_> {
             .filter(|path| has_variable(path))
             .and_then(|_| variable.get("jmesPath"))
             .map(|tree| {
-                let failed = substitution_failed(self, tree);
-                self.document(tree, failed)
+                let wrapped = substitution_failed(self, tree);
+                let text = self.document(tree, wrapped);
+                let error = format!(
+                    "jmespath value must be a string {name} {}: <nil>",
+                    shown(tree)
+                );
+                let error = self.pools.text(&error);
+                let checked = self.block.register();
+                self.block.push(
+                    Instruction::new(Op::RequireKeyText)
+                        .a(checked.0)
+                        .b(text.0)
+                        .c(error)
+                        .target(failed),
+                );
+                checked
             });
         let default = default.map(|default| {
             let failed = substitution_failed(self, default);
@@ -218,6 +233,11 @@ impl Emitter<'_, '_> {
                 self.block.place(apply_failed);
                 match default {
                     Some(default) => self.assign(result, default),
+                    None if path_text.is_some() => {
+                        let path = path_text.unwrap_or(Register::SUBJECT);
+                        self.block
+                            .push(Instruction::new(Op::WrapPath).a(path.0).target(failed));
+                    }
                     None => {
                         let text = format!("failed to apply jmespath {path} to variable <nil>: ");
                         let text = self.pools.text(&text);
@@ -275,7 +295,6 @@ impl Emitter<'_, '_> {
         let result = self.block.register();
         match value {
             None => {
-                self.ensure_all_entries(on_error);
                 self.block.push(
                     Instruction::new(Op::EvaluateQuery)
                         .a(result.0)

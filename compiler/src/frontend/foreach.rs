@@ -9,7 +9,7 @@ use super::context;
 use super::emitter::Emitter;
 use super::pattern::{self, Subject};
 use super::reference;
-use super::template::unescape;
+use super::template::unescape_keys;
 use crate::ir::{Block, Instruction, Label, Register};
 use crate::policy::condition::{AnyAll, Conditions};
 
@@ -117,6 +117,11 @@ impl Emitter<'_, '_> {
             .and_then(Tree::as_list)
             .unwrap_or_default();
         let volatile = self.scope.volatile_entries();
+        // An outer entry that an inner one redefines is loaded anew for each element.
+        let names_inside = entries
+            .iter()
+            .filter_map(|entry| entry.get("name").and_then(Tree::as_str));
+        let redefined = self.scope.entries_named(&names_inside.collect::<Vec<_>>());
         let mut entries =
             context::lower_entries(entries, self.source, true, &mut self.scope, self.pools)?;
         loaders.append(&mut entries.loaders);
@@ -152,7 +157,7 @@ impl Emitter<'_, '_> {
             self.block
                 .push(Instruction::new(Op::RefreshEntry).c(*entry));
         }
-        for entry in &entries.numbers {
+        for entry in redefined.iter().chain(&entries.numbers) {
             self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
         }
         let element = self.load(Instruction::new(Op::ToElement).b(item.0));
@@ -173,6 +178,9 @@ impl Emitter<'_, '_> {
         for (slot, register) in saved {
             self.block
                 .push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));
+        }
+        for entry in &redefined {
+            self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
         }
         for entry in &entries.numbers {
             self.block.push(Instruction::new(Op::DropEntry).c(*entry));
@@ -288,7 +296,7 @@ impl Emitter<'_, '_> {
                 self.fail(&error, failed);
             }
             Ok(resolved) => {
-                let resolved = unescape_static(&resolved);
+                let resolved = unescape_keys(&resolved);
                 let mismatch = self.block.label();
                 let over = self.block.label();
                 // Without a subject there is no answer, but variables are substituted first.
@@ -327,7 +335,7 @@ impl Emitter<'_, '_> {
                 self.fail(&error, failed);
                 return Ok(());
             }
-            Ok(resolved) => crate::lower::floats_only(&unescape_static(&resolved)),
+            Ok(resolved) => crate::lower::floats_only(&unescape_keys(&resolved)),
         };
         let over = self.block.label();
         let passed = self.block.label();
@@ -351,32 +359,5 @@ impl Emitter<'_, '_> {
         self.block.jump(over);
         self.block.place(over);
         Ok(())
-    }
-}
-
-/// Escapes of texts without variables are undone here; the others are when they are
-/// substituted.
-pub fn unescape_static(tree: &Tree) -> Tree {
-    match &tree.value {
-        TreeValue::String(text) if super::template::has_variable(text) => tree.clone(),
-        TreeValue::List(items) => Tree::new(
-            TreeValue::List(items.iter().map(unescape_static).collect()),
-            tree.span,
-        ),
-        TreeValue::Map(members) => {
-            let members = members
-                .iter()
-                .map(|member| {
-                    let mut member = member.clone();
-                    if !super::template::has_variable(&member.key) {
-                        member.key = super::variable::unescape_variables(&member.key).into();
-                    }
-                    member.value = unescape_static(&member.value);
-                    member
-                })
-                .collect();
-            Tree::new(TreeValue::Map(members), tree.span)
-        }
-        _ => unescape(tree),
     }
 }

@@ -50,6 +50,29 @@ pub fn unescape(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
+/// Every `\{{` in a key made `{{`, but in maps that are computed as a whole. Texts keep
+/// their escapes until they become leaves, so that nobody takes them for variables.
+pub fn unescape_keys(tree: &Tree) -> Tree {
+    let value = match &tree.value {
+        TreeValue::Map(members) if members.iter().any(|member| has_variable(&member.key)) => {
+            return tree.clone();
+        }
+        TreeValue::Map(members) => TreeValue::Map(
+            members
+                .iter()
+                .map(|member| Member {
+                    key: variable::unescape_variables(&member.key).into(),
+                    key_span: member.key_span,
+                    value: unescape_keys(&member.value),
+                })
+                .collect(),
+        ),
+        TreeValue::List(items) => TreeValue::List(items.iter().map(unescape_keys).collect()),
+        other => other.clone(),
+    };
+    Tree::new(value, tree.span)
+}
+
 impl Emitter<'_, '_> {
     /// Lowers a document: references first, then variables.
     pub fn document(&mut self, tree: &Tree, on_error: Label) -> Register {
@@ -114,7 +137,7 @@ impl Emitter<'_, '_> {
         result
     }
 
-    /// A key with variables has to come out as text.
+    /// A key with variables has to come out as text; null leaves it as it is written.
     pub fn key_template(&mut self, key: &str, path: &str, on_error: Label) -> Register {
         let value = self.text_template(key, path, on_error);
         if !has_variable(key) {
@@ -123,6 +146,12 @@ impl Emitter<'_, '_> {
         let error = format!("expected string after substituting variables in key \"{key}\"");
         let text = self.pools.text(&error);
         let checked = self.block.register();
+        let (unchanged, end) = (self.block.label(), self.block.label());
+        self.block.push(
+            Instruction::new(Op::JumpIfNull)
+                .a(value.0)
+                .target(unchanged),
+        );
         self.block.push(
             Instruction::new(Op::RequireKeyText)
                 .a(checked.0)
@@ -130,6 +159,11 @@ impl Emitter<'_, '_> {
                 .c(text)
                 .target(on_error),
         );
+        self.block.jump(end);
+        self.block.place(unchanged);
+        let written = self.constant(&TreeValue::String(key.into()));
+        self.assign(checked, written);
+        self.block.place(end);
         checked
     }
 
@@ -180,8 +214,7 @@ impl Emitter<'_, '_> {
                         self.block.jump(end);
                         self.block.place(text_follows);
                     }
-                    let shown = format!("failed to resolve {} at path {path}: ", name.shown());
-                    let failed = self.wrapping(&shown, true, on_error);
+                    let failed = self.unresolved(name.shown(), path, on_error);
                     self.block.push(
                         Instruction::new(Op::TextValue)
                             .a(accumulator)
@@ -198,23 +231,31 @@ impl Emitter<'_, '_> {
         result
     }
 
+    /// Where errors of a variable arrive. DELETE rewrites the name, not the path.
+    fn unresolved(&mut self, name: &str, path: &str, on_error: Label) -> Label {
+        if !path.contains("request.object") {
+            return self.wrapping(
+                &format!("failed to resolve {name} at path {path}: "),
+                true,
+                on_error,
+            );
+        }
+        let name = self.wrapping(&format!("failed to resolve {name}"), true, on_error);
+        self.wrapping(&format!(" at path {path}: "), false, name)
+    }
+
     fn variable(&mut self, name: &VariableText, path: &str, on_error: Label) -> Register {
         match name {
             VariableText::Plain(expression) => {
-                let expression = if expression == "@" {
-                    "request.object"
-                } else {
-                    expression
-                };
-                let shown = format!("failed to resolve {expression} at path {path}: ");
-                let failed = self.wrapping(&shown, true, on_error);
+                let own_path = (expression == "@").then(|| own_path(path));
+                let expression = own_path.as_ref().unwrap_or(expression);
+                let failed = self.unresolved(expression, path, on_error);
                 self.query(expression, failed)
             }
             VariableText::Nested(text) => {
                 // FALLBACK: what the inner variables give becomes part of an expression,
                 // so the expression is known only at run time.
                 let inner = self.text_template(text, path, on_error);
-                self.ensure_all_entries(on_error);
                 let path_text = self.pools.text(path);
                 let result = self.block.register();
                 self.block.push(
@@ -253,51 +294,54 @@ impl VariableText {
 }
 
 /// Cuts a text into its outermost variables and what stands between them.
+///
+/// The variables that the first pass of the substitution finds are those of `scan`; what
+/// stands between two of them is searched again, as the next pass does.
 fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((start, end, name)) = next_variable(rest) {
-        if start > 0 {
-            pieces.push(Piece::Text(rest[..start].to_owned()));
+    let mut behind = 0;
+    for span in variable::scan(text) {
+        if span.start < behind {
+            // It lies inside the variable before.
+            continue;
         }
+        let (start, end, name) = grow(text, &span, behind);
+        push_text(&text[behind..start], behind > 0, &mut pieces);
         pieces.push(Piece::Variable { name });
-        rest = &rest[end..];
+        behind = end;
     }
-    if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.to_owned()));
-    }
+    push_text(&text[behind..], behind > 0, &mut pieces);
     pieces
 }
 
-/// The first outermost variable of a text: the innermost ones are found by the
-/// grammar; one grows outwards while putting something else in its place makes a
-/// larger one around it.
-fn next_variable(text: &str) -> Option<(usize, usize, VariableText)> {
-    let span: VariableSpan = variable::scan(text).into_iter().next()?;
+fn push_text(text: &str, follows: bool, out: &mut Vec<Piece>) {
+    if follows && has_variable(text) {
+        out.extend(pieces(text));
+    } else if !text.is_empty() {
+        out.push(Piece::Text(text.to_owned()));
+    }
+}
+
+/// A variable with everything that its place makes part of one: an innermost variable
+/// grows outwards while putting something else in its place makes a larger one around it.
+fn grow(text: &str, span: &VariableSpan, behind: usize) -> (usize, usize, VariableText) {
     let (mut start, mut end) = (span.start, span.end);
     let mut nested = false;
-    loop {
-        let opens = text[..start]
-            .rfind("{{")
-            .filter(|&at| !text[..at].ends_with('\\'));
-        let Some(opens) = opens else { break };
-        // Everything between here and the brace must be able to stand in a variable
-        // once the inner ones are gone.
-        let Some(closes) = closing(text, opens) else {
-            break;
-        };
-        if closes <= end {
+    while let Some(opens) = text[behind..start].rfind("{{").map(|at| behind + at) {
+        if text[..opens].ends_with('\\') {
             break;
         }
-        (start, end, nested) = (opens, closes, true);
+        match closing(text, opens) {
+            Some(closes) if closes > end => (start, end, nested) = (opens, closes, true),
+            _ => break,
+        }
     }
     let name = if nested {
-        let body = text.get(start + 2..end - 2).unwrap_or_default();
-        VariableText::Nested(body.to_owned())
+        VariableText::Nested(text.get(start + 2..end - 2).unwrap_or_default().to_owned())
     } else {
         VariableText::Plain(span.name(text).expression)
     };
-    Some((start, end, name))
+    (start, end, name)
 }
 
 /// The end of a variable that begins at `open` and has whole variables inside.
@@ -313,4 +357,30 @@ fn closing(text: &str, open: usize) -> Option<usize> {
         // Put something of the same length in the inner variable's place.
         masked.replace_range(inner.start..inner.end, &"x".repeat(inner.end - inner.start));
     }
+}
+
+/// What `{{@}}` stands for (sheet 03, section 4.6): the leaf's path without its first
+/// two parts, in the resource; only what stands behind a `foreach` counts.
+fn own_path(path: &str) -> String {
+    let mut result = String::from("request.object");
+    let path = path.replace("\\/", "\u{0}");
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let foreach = parts.iter().position(|part| *part == "foreach");
+    for part in parts.iter().skip(foreach.map_or(0, |at| at + 1) + 2) {
+        let part = part.replace('\u{0}', "/");
+        let mut characters = part.chars();
+        let starts = characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic() || matches!(first, '_' | '('));
+        let plain = starts
+            && characters.all(|rest| rest.is_ascii_alphanumeric() || matches!(rest, '_' | ')'));
+        if part.parse::<u32>().is_ok() {
+            result.push_str(&format!("[{part}]"));
+        } else if plain {
+            result.push_str(&format!(".{part}"));
+        } else {
+            result.push_str(&format!(".\"{part}\""));
+        }
+    }
+    result
 }

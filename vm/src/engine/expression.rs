@@ -121,6 +121,7 @@ impl<'b> ExpressionSession<'b> {
             limits: &self.limits,
             is_delete: Operation::parse(view.str(operation)) == Some(Operation::Delete),
             rule_slots: Range::new(0, tables.slots.len()),
+            rule_entries: Range::new(0, tables.entries.len()),
             policy_namespace: "",
             runtime_expressions: true,
         };

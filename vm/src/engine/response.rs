@@ -74,7 +74,7 @@ pub(crate) struct Outcome {
 /// The responses of one evaluation, borrowed from the session.
 #[derive(Debug, Clone, Copy)]
 pub struct Evaluation<'s> {
-    pub(crate) tables: Tables<'s>,
+    pub(crate) tables: &'s Tables<'s>,
     pub(crate) outcomes: &'s [Outcome],
     pub(crate) properties: &'s [TextRange],
     pub(crate) text: &'s str,
@@ -139,7 +139,7 @@ impl<'s> RuleResponse<'s> {
 
     /// Name of the policy.
     pub fn policy(&self) -> &'s str {
-        let tables = &self.evaluation.tables;
+        let tables = self.evaluation.tables;
         tables
             .policies
             .get(self.policy_index())
@@ -148,7 +148,7 @@ impl<'s> RuleResponse<'s> {
 
     /// Namespace of the policy; empty for a `ClusterPolicy`.
     pub fn policy_namespace(&self) -> &'s str {
-        let tables = &self.evaluation.tables;
+        let tables = self.evaluation.tables;
         tables
             .policies
             .get(self.policy_index())

@@ -11,8 +11,8 @@ use kpvm_format::table::{
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{
-    BufferFull, DocumentBuffer, JsonError, Kind, Label, NodeId, Numbers, ReadOptions, TextSource,
-    Texts, View,
+    BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
+    View,
 };
 use crate::host::{Host, NoHost};
 use crate::limits::Limits;
@@ -74,7 +74,8 @@ pub enum EvaluateError {
 ///
 /// Make one for each thread: sessions share nothing but the bundle.
 pub struct Session<'b> {
-    bundle: &'b Bundle<'b>,
+    /// Cut from the bundle once: that looks at every byte of the texts.
+    tables: Tables<'b>,
     limits: Limits,
     buffer: DocumentBuffer,
     machine: Machine,
@@ -104,11 +105,12 @@ impl<'b> Session<'b> {
 
     /// A session with limits of the host's choice.
     pub fn with_limits(bundle: &'b Bundle<'b>, limits: Limits) -> Self {
+        let tables = bundle.tables();
         Self {
-            bundle,
+            tables,
             limits,
             buffer: DocumentBuffer::new(),
-            machine: Machine::new(&bundle.tables()),
+            machine: Machine::new(&tables),
             outcomes: Vec::new(),
             properties: Vec::new(),
             names: String::new(),
@@ -174,7 +176,7 @@ impl<'b> Session<'b> {
 
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation {
-            tables: self.bundle.tables(),
+            tables: &self.tables,
             outcomes: &self.outcomes,
             properties: &self.properties,
             text: &self.text,
@@ -196,7 +198,7 @@ impl<'b> Session<'b> {
         self.buffer
             .push_well_known()
             .map_err(|_| EvaluateError::TooLarge { role: "object" })?;
-        let tables = self.bundle.tables();
+        let tables = self.tables;
         let object = self.read(
             request.object.as_ref(),
             TextSource::Object,
@@ -529,6 +531,7 @@ impl<'e> Evaluator<'e, '_> {
     /// Sheet 01, section 7.1, over the rules that the index gives for the kind.
     fn evaluate_rules(&mut self, main: &Subject<'e>) {
         let mut subject = *main;
+        let namespace = self.policy_namespace();
         self.machine.change_subject();
         let mut policy_number = NONE;
         let mut policy_done = false;
@@ -560,7 +563,8 @@ impl<'e> Evaluator<'e, '_> {
             };
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
-                policy_done = !self.is_in_scope(policy);
+                policy_done = policy.flags & PolicyFlags::NAMESPACED != 0
+                    && namespace != Some(tables.text(policy.namespace));
             }
             if policy_done || is_dropped(rule, kind, tables) {
                 continue;
@@ -603,22 +607,19 @@ impl<'e> Evaluator<'e, '_> {
         self.mode == Mode::Decide && refused
     }
 
-    /// A namespaced policy looks at objects of its own namespace only (sheet 01,
-    /// section 5.7).
-    fn is_in_scope(&self, policy: &Policy) -> bool {
-        if policy.flags & PolicyFlags::NAMESPACED == 0 {
-            return true;
-        }
-        let namespace = self.tables.text(policy.namespace);
-        [self.new_names, self.old_names]
+    /// The namespace whose policies look at the request: that of all its objects
+    /// (sheet 01, section 5.7).
+    fn policy_namespace(&self) -> Option<&'e str> {
+        let mut objects = [self.new_names, self.old_names]
             .into_iter()
             .flatten()
-            .all(|object| {
-                let subject = object.subject(self.names);
-                subject.kind != "Namespace"
-                    && !subject.namespace.is_empty()
-                    && subject.namespace == namespace
-            })
+            .map(|object| object.subject(self.names));
+        let first = objects.next()?;
+        let is_namespaced =
+            |subject: &Subject<'_>| subject.kind != "Namespace" && !subject.namespace.is_empty();
+        let agree = is_namespaced(&first)
+            && objects.all(|other| is_namespaced(&other) && other.namespace == first.namespace);
+        agree.then_some(first.namespace)
     }
 
     fn setting<'s>(
@@ -639,6 +640,7 @@ impl<'e> Evaluator<'e, '_> {
             limits: self.limits,
             is_delete: self.is_delete(),
             rule_slots: rule.slots,
+            rule_entries: rule.entries,
             policy_namespace: policy.map_or("", |policy| self.tables.text(policy.namespace)),
             runtime_expressions: self.runtime_expressions,
         }
@@ -752,7 +754,7 @@ impl<'e> Evaluator<'e, '_> {
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
         if !view
             .children(list)
-            .all(|item| view.kind(item) == Some(Kind::String))
+            .all(|item| matches!(view.kind(item), Some(Kind::String | Kind::Null)))
         {
             return None;
         }
@@ -778,7 +780,10 @@ impl<'e> Evaluator<'e, '_> {
         if self.operation != Operation::Update {
             return self.fixed(Status::Skip, "failed to validate old object");
         }
-        if judgement.status != Status::Fail || !self.old_object_fails(rule) {
+        // With preconditions the old object never counts as failing (seen in the answers
+        // of the real engine; sheet 01, section 10, step 3 says less).
+        let has_preconditions = rule.precondition_block.get() != NONE;
+        if judgement.status != Status::Fail || has_preconditions || !self.old_object_fails(rule) {
             return judgement;
         }
         self.fixed(
@@ -810,8 +815,6 @@ impl<'e> Evaluator<'e, '_> {
         self.machine.change_context();
         let mark = self.text.len();
         let fails = self.run_block(rule.match_block.get(), setting) == Ending::Matched
-            && (rule.precondition_block.get() == NONE
-                || self.run_block(rule.precondition_block.get(), setting) == Ending::True)
             && self.old_body_fails(rule, setting);
         self.text.truncate(mark);
         self.machine.change_subject();
@@ -920,6 +923,7 @@ impl<'e> Evaluator<'e, '_> {
                 self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?
             }
         };
+        let alone = noted.len() == 1 && message_kind(rule) == MessageKind::Absent;
         for (index, noted) in noted.iter().enumerate() {
             if !message.is_empty() {
                 message.push_str(if index == 0 {
@@ -931,7 +935,7 @@ impl<'e> Evaluator<'e, '_> {
             if noted.block == NONE {
                 message.push_str(self.text_entry(noted.text));
             } else {
-                message.push_str(&self.computed_text(noted.block, false, setting)?);
+                message.push_str(&self.computed_text(noted.block, alone, setting)?);
             }
         }
         Some(message)

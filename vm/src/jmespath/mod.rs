@@ -25,6 +25,7 @@ pub mod evaluate;
 pub mod functions;
 mod lexer;
 mod literal;
+mod mention;
 mod parser;
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use ast::{
 pub use check::{ExpressionProblem, ProblemKind, check};
 pub(crate) use evaluate::slice_places;
 pub use evaluate::{EvaluateError, evaluate};
+pub use mention::mentions;
 pub use parser::parse;
 
 /// Greatest nesting of one expression: of parentheses, brackets and operands in

@@ -237,7 +237,7 @@ impl Machine {
         &mut self,
         anchor: Anchor,
         key: &str,
-        leaf: u32,
+        pattern: TagText,
         value: NodeId,
         kind: ErrorKind,
         index: u32,
@@ -248,7 +248,15 @@ impl Machine {
         let explanation = &mut self.explanation;
         explanation.instruction = index;
         explanation.value = NodeIdOrMissing(value);
-        let leaf_text = || mismatch(leaf, value, &path, scene);
+        let leaf = pattern.leaf;
+        let leaf_text = || match pattern.computed {
+            None => mismatch(leaf, value, &path, scene),
+            Some(computed) => {
+                let mut text = String::new();
+                render_go_value(&scene.view, computed, &mut text);
+                mismatch_with(&text, value, &path, scene)
+            }
+        };
         explanation.text = match anchor {
             Anchor::None if leaf_is_star(leaf, scene) => format!("{parent}/{key} not found"),
             Anchor::None | Anchor::Equality | Anchor::AddIfNotPresent => leaf_text(),
@@ -306,12 +314,23 @@ fn leaf_is_star(leaf: u32, scene: Scene<'_>) -> bool {
         .is_some_and(|leaf| scene.tables.text(leaf.text) == "*")
 }
 
+/// The pattern of a label: a leaf, or what its variables gave.
+#[derive(Clone, Copy)]
+pub(super) struct TagText {
+    pub(super) leaf: u32,
+    pub(super) computed: Option<NodeId>,
+}
+
 fn mismatch(leaf: u32, value: NodeId, path: &str, scene: Scene<'_>) -> String {
     let pattern = scene
         .tables
         .leaves
         .get(leaf as usize)
         .map_or("", |leaf| scene.tables.text(leaf.text));
+    mismatch_with(pattern, value, path, scene)
+}
+
+fn mismatch_with(pattern: &str, value: NodeId, path: &str, scene: Scene<'_>) -> String {
     let mut text = String::from("resource value '");
     if scene.subject.is_secret && (path.starts_with("/data/") || path.starts_with("/stringData/")) {
         text.push_str("***");

@@ -12,7 +12,7 @@ use crate::scalar::quantity::Quantity;
 use crate::scalar::wildcard;
 
 /// Whether the value satisfies the predicate; every item of a list must.
-pub(super) fn holds(leaf: u32, value: NodeId, scene: Scene<'_>) -> bool {
+pub(super) fn holds(leaf: u32, value: NodeId, scene: &Scene<'_>) -> bool {
     let Some(leaf) = scene.tables.leaves.get(leaf as usize) else {
         return false;
     };

@@ -83,7 +83,7 @@ pub(crate) struct RequestFacts<'s> {
 }
 
 /// Whether a match operation holds.
-pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: Scene<'_>) -> bool {
+pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
     let (tables, subject, request) = (scene.tables, scene.subject, scene.request);
     match op {
         Op::MatchKinds => kinds_match(entry, tables, request),
@@ -162,7 +162,7 @@ pub(crate) fn wildcard_list_matches(list: u32, text: &str, tables: &Tables<'_>) 
         .any(|pattern| wildcard::matches(pattern.as_bytes(), text.as_bytes()))
 }
 
-fn annotations_match(list: u32, scene: Scene<'_>) -> bool {
+fn annotations_match(list: u32, scene: &Scene<'_>) -> bool {
     let tables = scene.tables;
     let range = tables
         .pair_lists

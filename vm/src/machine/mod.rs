@@ -132,7 +132,11 @@ struct Frame {
     folds: [FoldState; 256],
     lists: Vec<Vec<NodeId>>,
     texts: Vec<String>,
-    /// A loader ran inside: entries behind the one that is loaded are seen now.
+    /// The entry that is loaded.
+    loading: Option<u32>,
+    /// A loader ran inside, for the query at hand or one before.
+    has_loaded: bool,
+    /// One ran for a query before: entries behind the one that is loaded are seen now.
     lifted: bool,
 }
 
@@ -144,6 +148,8 @@ impl Default for Frame {
             folds: [FoldState::default(); 256],
             lists: Vec::new(),
             texts: Vec::new(),
+            loading: None,
+            has_loaded: false,
             lifted: false,
         }
     }
@@ -210,6 +216,8 @@ pub(crate) struct Setting<'s> {
     pub(crate) is_delete: bool,
     /// The variables of the rule.
     pub(crate) rule_slots: kpvm_format::table::Range,
+    /// The context entries of the rule.
+    pub(crate) rule_entries: kpvm_format::table::Range,
     /// Namespace of the policy; empty for a cluster policy.
     pub(crate) policy_namespace: &'s str,
     /// Whether expressions known only at run time are evaluated.
@@ -394,6 +402,7 @@ impl Machine {
         let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
         self.frame.registers[..registers].fill(NodeId::MISSING);
         self.frame.registers[0] = setting.subject.root;
+        self.frame.has_loaded = false;
         self.frame.lifted = false;
         self.execute::<E>(code, first, setting, world)
     }
@@ -425,7 +434,7 @@ impl Machine {
             // What a check fails with; `None` when it holds.
             let failure = match op {
                 Op::LoadPath => {
-                    self.frame.registers[usize::from(a)] = self.load_path(c, scene);
+                    self.frame.registers[usize::from(a)] = self.load_path(c, &scene);
                     continue;
                 }
                 Op::LoadField => {
@@ -454,7 +463,7 @@ impl Machine {
                 }
                 Op::RequirePresent => is_null(view, value).then_some(ErrorKind::Plain),
                 Op::RequireLength => (view.len(value) < c as usize).then_some(ErrorKind::Plain),
-                Op::TestLeaf => (!leaf::holds(c, value, scene)).then_some(ErrorKind::Plain),
+                Op::TestLeaf => (!leaf::holds(c, value, &scene)).then_some(ErrorKind::Plain),
                 Op::FailEmptyPattern | Op::FailExistence | Op::FailExistencePattern => {
                     Some(ErrorKind::Plain)
                 }
@@ -597,7 +606,7 @@ impl Machine {
                 | Op::MatchClusterRoles
                 | Op::MatchSubjects
                 | Op::JumpIfNoUser => {
-                    if !matching::holds(op, b, c, scene) {
+                    if !matching::holds(op, b, c, &scene) {
                         position = target;
                     }
                     continue;
@@ -660,16 +669,18 @@ impl Machine {
     }
 
     /// The value at a static path, found once for each subject.
-    fn load_path(&mut self, path: u32, scene: Scene<'_>) -> NodeId {
-        let (Some(&cached), Some(entry)) = (
-            self.paths.get(path as usize),
-            scene.tables.paths.get(path as usize),
-        ) else {
+    #[inline]
+    fn load_path(&mut self, path: u32, scene: &Scene<'_>) -> NodeId {
+        match self.paths.get(path as usize) {
+            Some(cached) if cached.stamp == self.stamp => cached.node,
+            _ => self.find_path(path, scene),
+        }
+    }
+
+    fn find_path(&mut self, path: u32, scene: &Scene<'_>) -> NodeId {
+        let Some(entry) = scene.tables.paths.get(path as usize) else {
             return NodeId::MISSING;
         };
-        if cached.stamp == self.stamp {
-            return cached.node;
-        }
         // INVARIANT: parents have smaller numbers and the verifier bounds the depth.
         let parent = match entry.parent.get() {
             NONE => scene.subject.root,

@@ -6,8 +6,9 @@
 
 use kpvm_format::Tables;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{Anchor, TagEntry};
+use kpvm_format::table::{Anchor, NONE, TagEntry};
 
+use super::explain::TagText;
 use super::{ErrorKind, Explain, FoldState, Machine, Scene, leaf};
 use crate::document::{Kind, NodeId, View};
 use crate::scalar::wildcard;
@@ -65,6 +66,8 @@ struct Entry<'e> {
     record: &'e TagEntry,
     anchor: Anchor,
     key: &'e str,
+    /// The pattern computed for the value, where it has variables.
+    computed: Option<NodeId>,
 }
 
 impl Entry<'_> {
@@ -136,7 +139,10 @@ impl Machine {
                 self.explain_tag(
                     entry.anchor,
                     entry.key,
-                    entry.record.leaf.get(),
+                    TagText {
+                        leaf: entry.record.leaf.get(),
+                        computed: entry.computed,
+                    },
                     value,
                     kind,
                     instruction,
@@ -174,10 +180,13 @@ impl Machine {
             Some(member) => scene.view.key_str(member),
             None => scene.tables.text(record.key),
         };
+        let slot = record.slot.get();
+        let computed = (slot != NONE).then(|| self.variable(slot)).flatten();
         Entry {
             record,
             anchor,
             key,
+            computed,
         }
     }
 
@@ -192,7 +201,16 @@ impl Machine {
 /// Checks one entry; the pattern's values are all texts, so an existence anchor can
 /// only hold for a missing key.
 fn test_entry(entry: &Entry<'_>, value: NodeId, scene: &Scene<'_>) -> Outcome {
-    let leaf_holds = || leaf::holds(entry.record.leaf.get(), value, *scene);
+    let leaf_holds = || match entry.computed {
+        None => leaf::holds(entry.record.leaf.get(), value, scene),
+        Some(pattern) => {
+            let matcher = super::dynamic::Matcher {
+                view: scene.view,
+                floats: false,
+            };
+            matcher.matches(value, pattern, "", 0).is_ok()
+        }
+    };
     let (holds, kind) = match entry.anchor {
         Anchor::None if entry.record.star != 0 => (!is_null(&scene.view, value), ErrorKind::Plain),
         Anchor::None | Anchor::AddIfNotPresent => (leaf_holds(), ErrorKind::Plain),

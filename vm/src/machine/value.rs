@@ -96,14 +96,14 @@ impl Machine {
                 let value = self.variable(c).unwrap_or(NodeId::MISSING);
                 self.set(a, value)
             }
-            Op::EnsureEntry => self.ensure_entry(c, b != 0, setting, world),
+            Op::EnsureEntry => self.ensure_entry(c, b, setting, world),
             Op::RefreshEntry => self.refresh_entry(c, setting, world),
             Op::ResetEntry => self.set_entry(c, EntryState::Pending),
             Op::DropEntry => self.set_entry(c, EntryState::Inactive),
             Op::GetKey => {
                 let view = setting.view(world);
                 let source = self.get(b);
-                if view.kind(source) != Some(Kind::Map) {
+                if !is_object(&view, source) {
                     return self.set(a, NULL);
                 }
                 match view.get(source, SymbolId(c)) {
@@ -114,7 +114,7 @@ impl Machine {
             Op::GetKeyOf => {
                 let view = setting.view(world);
                 let (source, key) = (self.get(b), self.get(e));
-                if view.kind(source) != Some(Kind::Map) {
+                if !is_object(&view, source) {
                     return self.set(a, NULL);
                 }
                 match view.get_text(source, view.text(key)) {
@@ -156,9 +156,7 @@ impl Machine {
             Op::JumpIfNotList => {
                 self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::List))
             }
-            Op::JumpIfNotMap => {
-                self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::Map))
-            }
+            Op::JumpIfNotMap => self.jump_if(!is_object(&setting.view(world), self.get(a))),
             Op::JumpIfShorter => self.jump_if(setting.view(world).len(self.get(a)) < c as usize),
             Op::JumpUnlessDelete => self.jump_if(!setting.is_delete),
             Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
@@ -249,6 +247,13 @@ impl Machine {
                 self.evaluate_text(a, source, None, setting, world)
             }
             Op::EvaluateOver => self.evaluate_over(instruction, setting, world),
+            Op::WrapPath => {
+                self.show_failure();
+                let path = setting.view(world).str(self.get(a));
+                let prefix = format!("failed to apply jmespath {path} to variable <nil>: ");
+                self.failure_text.insert_str(0, &prefix);
+                Flow::Jump
+            }
             Op::RequireKeyText => {
                 let value = self.get(b);
                 if setting.view(world).kind(value) == Some(Kind::String) {
@@ -460,7 +465,7 @@ impl Machine {
         Ok(node)
     }
 
-    fn variable(&self, slot: u32) -> Option<NodeId> {
+    pub(super) fn variable(&self, slot: u32) -> Option<NodeId> {
         let &(stamp, value) = self.variables.get(slot as usize)?;
         (stamp == self.rule && !value.is_missing()).then_some(value)
     }
@@ -515,7 +520,7 @@ impl Machine {
         let images = match &self.images {
             Some(images) => images.clone(),
             None => {
-                let images = match setting.request.object {
+                let images = match setting.request.object.or(setting.request.old_object) {
                     None => Ok(None),
                     Some(object) => crate::image::extract_images(
                         object,
@@ -587,19 +592,22 @@ impl Machine {
     fn ensure_entry(
         &mut self,
         entry: u32,
-        restricted: bool,
+        how: u8,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
         let Some(record) = setting.tables.entries.get(entry as usize) else {
             return Flow::Next;
         };
-        let waits = restricted && !self.frame.lifted;
+        if how & 2 != 0 {
+            self.frame.lifted |= self.frame.has_loaded;
+        }
+        let waits = how & 1 != 0 && !self.frame.lifted;
         if waits || self.entry_state(entry, record) != EntryState::Pending {
             return Flow::Next;
         }
         let ending = self.run_loader(entry, record, setting, world);
-        self.frame.lifted = true;
+        self.frame.has_loaded = true;
         match ending {
             Ending::Value(value) => {
                 self.set_variable(record.slot.get(), value);
@@ -642,7 +650,9 @@ impl Machine {
         let inner = self.spare_frames.pop().unwrap_or_default();
         self.suspended
             .push(std::mem::replace(&mut self.frame, inner));
+        self.frame.loading = Some(entry);
         let ending = self.run_nested(record.block.get(), setting, world);
+        self.frame.loading = None;
         if let Some(outer) = self.suspended.pop() {
             self.spare_frames
                 .push(std::mem::replace(&mut self.frame, outer));
@@ -752,16 +762,12 @@ impl Machine {
         };
         let arguments = std::mem::take(self.list(instruction.b));
         let outcome = self.with_values(setting, world, |values| {
-            match (function, arguments.as_slice()) {
-                // The compiler has run the expression already; its results are the second
-                // argument.
-                (Function::Map, &[list, results]) => require_list(list, values).map(|()| results),
-                (Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys, &[list, _]) => {
-                    require_list(list, values)
-                        .and_then(|()| function::call(function, &arguments, values))
-                }
-                _ => function::call(function, &arguments, values),
+            // What a helper's list has to be is checked here: it has no row of types.
+            match arguments.first() {
+                Some(&list) if function.is_helper() => require_list(list, values)?,
+                _ => {}
             }
+            function::call(function, &arguments, values)
         });
         *self.list(instruction.b) = arguments;
         self.set_or_jump(instruction.a, outcome)
@@ -820,6 +826,9 @@ impl Machine {
         if setting.is_delete && path.is_some() {
             query = query.replace("request.object", "request.oldObject");
         }
+        if let Flow::Jump = self.ensure_mentioned(&query, setting, world) {
+            return Flow::Jump;
+        }
         let outcome = match jmespath::parse(&query) {
             Err(_) if query.is_empty() => Err(FunctionError::Failed("invalid query (nil)".into())),
             Err(error) => Err(FunctionError::Failed(format!(
@@ -842,6 +851,37 @@ impl Machine {
             }
             outcome => self.set_or_jump(register, outcome),
         }
+    }
+
+    /// Runs the loaders of the context entries that a text known only now mentions.
+    fn ensure_mentioned(
+        &mut self,
+        query: &str,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let tables = setting.tables;
+        let start = setting.rule_entries.start.get();
+        let mut first = 2;
+        for (offset, entry) in Tables::range(tables.entries, setting.rule_entries)
+            .iter()
+            .enumerate()
+        {
+            let number = start + offset as u32;
+            let slot = tables
+                .slots
+                .get(entry.slot.get() as usize)
+                .map_or(NONE, |slot| slot.name.get());
+            if jmespath::mentions(query, tables.symbols.text(SymbolId(slot))) {
+                let restricted = self.frame.loading.is_some_and(|loading| number >= loading);
+                let how = u8::from(restricted) | first;
+                first = 0;
+                if let Flow::Jump = self.ensure_entry(number, how, setting, world) {
+                    return Flow::Jump;
+                }
+            }
+        }
+        Flow::Next
     }
 
     fn evaluate_expression(
@@ -964,7 +1004,10 @@ impl Machine {
     ) -> Flow {
         let value = self.get(source);
         let view = setting.view(world);
-        if !holds_int(&view, value) {
+        let Some(as_it_is) = is_stored_form(&view, value, &mut self.fuel) else {
+            return Flow::End(Ending::OutOfFuel);
+        };
+        if as_it_is {
             return self.set(register, value);
         }
         let copy = view.to_value(value);
@@ -1012,8 +1055,13 @@ fn is_truthy(view: &View<'_>, value: NodeId) -> bool {
         None | Some(Kind::Null | Kind::False) => false,
         Some(Kind::True | Kind::Int | Kind::Float) => true,
         Some(Kind::String) => !view.text(value).is_empty(),
-        Some(Kind::List | Kind::Map) => !view.is_empty(value),
+        Some(Kind::List | Kind::Map) => !view.is_empty(value) || view.is_reference(value),
     }
+}
+
+/// Whether there are keys to look up: a reference is a map inside only.
+fn is_object(view: &View<'_>, value: NodeId) -> bool {
+    view.kind(value) == Some(Kind::Map) && !view.is_reference(value)
 }
 
 fn item_at(view: &View<'_>, list: NodeId, index: i32) -> NodeId {
@@ -1085,6 +1133,7 @@ fn push_constant(
                 .copy_text(tables.text(constant.text).as_bytes())?;
             values.buffer.push_text(label, text);
         }
+        Some(ConstantKind::Reference) => values.buffer.push_reference(label),
         Some(kind @ (ConstantKind::List | ConstantKind::Map)) => {
             values.buffer.begin(label);
             for child in children.start.get()..children.start.get() + children.length.get() {
@@ -1107,15 +1156,25 @@ fn push_constant(
     Ok(())
 }
 
-/// Whether any number in a value is an int.
-fn holds_int(view: &View<'_>, value: NodeId) -> bool {
+/// Steps that copying one value takes.
+const STEPS_PER_COPY: u64 = 8;
+
+/// Whether a value is as the context stores values: no int and no result of `items()`
+/// in it. `None` when there is not enough fuel to copy it; values may share members,
+/// so what looks small can be very large.
+fn is_stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<bool> {
+    let mut stored = true;
     let mut open = vec![value];
     while let Some(value) = open.pop() {
+        *fuel = fuel.checked_sub(STEPS_PER_COPY)?;
         match view.kind(value) {
-            Some(Kind::Int) => return true,
-            Some(Kind::List | Kind::Map) => open.extend(view.children(value)),
+            Some(Kind::Int) => stored = false,
+            Some(Kind::List | Kind::Map) => {
+                stored &= !view.is_entries(value);
+                open.extend(view.children(value));
+            }
             _ => {}
         }
     }
-    false
+    Some(stored)
 }

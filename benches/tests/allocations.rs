@@ -1,0 +1,28 @@
+//! A session that has grown to the size of its work evaluates a request that passes
+//! without allocating.
+
+use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm_bench::workload::{bundle, compliant_pod, different_pods, twenty_rules};
+
+#[test]
+fn the_second_evaluation_of_a_request_that_passes_allocates_nothing() {
+    let bytes = bundle(&twenty_rules());
+    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let pod = compliant_pod();
+    let mut pods = different_pods(&pod, 20);
+    pods.push(pod);
+    let mut session = Session::new(&bundle);
+    let mut evaluate_all = || {
+        for pod in &pods {
+            let request = Request::create(Input::Json(pod));
+            let evaluation = session.evaluate(&request).expect("a Pod is a request");
+            assert_eq!(evaluation.responses().len(), 20);
+            let decision = session.decide(&request).expect("a Pod is a request");
+            assert!(decision.is_admitted());
+        }
+    };
+    let first = allocation_counter::measure(&mut evaluate_all);
+    assert!(first.count_total > 0, "the counter counts");
+    let second = allocation_counter::measure(&mut evaluate_all);
+    assert_eq!(second.count_total, 0);
+}
