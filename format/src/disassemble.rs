@@ -213,6 +213,7 @@ fn write_constant(tables: &Tables<'_>, constant: u32, out: &mut dyn Write) -> fm
         Some(ConstantKind::String) => write!(out, "{:?}", tables.text(constant.text)),
         Some(ConstantKind::List) => write!(out, "[{} items]", constant.children.length),
         Some(ConstantKind::Map) => write!(out, "{{{} members}}", constant.children.length),
+        Some(ConstantKind::Reference) => write!(out, "&"),
     }
 }
 

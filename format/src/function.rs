@@ -196,6 +196,8 @@ functions! {
     MaxByKeys = "max_by#keys", 2, Some(2);
     /// `min_by` with the keys computed already.
     MinByKeys = "min_by#keys", 2, Some(2);
+    /// `map` with the results computed already: the list and the results.
+    MapResults = "map#results", 2, Some(2);
 }
 
 impl Function {
@@ -213,7 +215,7 @@ impl Function {
     pub const fn is_helper(self) -> bool {
         matches!(
             self,
-            Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys
+            Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys | Function::MapResults
         )
     }
 }

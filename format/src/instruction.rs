@@ -256,8 +256,8 @@ instruction_set! {
     StoreVariable(slot: C Slot, src: A Source);
     /// Loads a variable without looking further; missing when it is not set.
     SaveVariable(dst: A Destination, slot: C Slot);
-    /// Runs the loader of a context entry unless it has run; `restricted` ones only after another loader ran.
-    EnsureEntry(entry: C Entry, restricted: B Immediate, target: D Forward);
+    /// Runs the loader of a context entry unless it has run. `how`: 1 restricted, only if another loader ran for an earlier query; 2 first of its query.
+    EnsureEntry(entry: C Entry, how: B Immediate, target: D Forward);
     /// Makes a context entry of a foreach block inactive.
     DropEntry(entry: C Entry);
     /// Makes a context entry active, to run when it is needed.

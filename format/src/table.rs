@@ -305,11 +305,13 @@ pub enum ConstantKind {
     List,
     /// A map.
     Map,
+    /// An expression reference used as a value.
+    Reference,
 }
 
 impl ConstantKind {
     /// Every kind in the order of its number.
-    pub const ALL: [ConstantKind; 7] = [
+    pub const ALL: [ConstantKind; 8] = [
         ConstantKind::Null,
         ConstantKind::Bool,
         ConstantKind::Int,
@@ -317,6 +319,7 @@ impl ConstantKind {
         ConstantKind::String,
         ConstantKind::List,
         ConstantKind::Map,
+        ConstantKind::Reference,
     ];
 }
 

@@ -190,8 +190,22 @@ impl Emitter<'_, '_> {
             .filter(|path| has_variable(path))
             .and_then(|_| variable.get("jmesPath"))
             .map(|tree| {
-                let failed = substitution_failed(self, tree);
-                self.document(tree, failed)
+                let wrapped = substitution_failed(self, tree);
+                let text = self.document(tree, wrapped);
+                let error = format!(
+                    "jmespath value must be a string {name} {}: <nil>",
+                    shown(tree)
+                );
+                let error = self.pools.text(&error);
+                let checked = self.block.register();
+                self.block.push(
+                    Instruction::new(Op::RequireKeyText)
+                        .a(checked.0)
+                        .b(text.0)
+                        .c(error)
+                        .target(failed),
+                );
+                checked
             });
         let default = default.map(|default| {
             let failed = substitution_failed(self, default);

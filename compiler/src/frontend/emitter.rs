@@ -125,6 +125,31 @@ impl Scope {
     }
 }
 
+/// What a DELETE rewrites.
+const REQUEST_OBJECT: &str = "request.object";
+
+/// Whether a query says `request.object` where it is no path of its own: in quotes,
+/// behind a dot, or as a part of longer names.
+fn has_odd_request_object(query: &str) -> bool {
+    let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let mut quote = None;
+    for (at, character) in query.char_indices() {
+        if let Some(rest) = query[at..].strip_prefix(REQUEST_OBJECT) {
+            let before = query[..at].trim_end().chars().next_back();
+            let joined = query[..at].ends_with(is_name) || before == Some('.');
+            if quote.is_some() || joined || rest.starts_with(is_name) {
+                return true;
+            }
+        }
+        match quote {
+            None if matches!(character, '\'' | '"' | '`') => quote = Some(character),
+            Some(open) if open == character => quote = None,
+            _ => {}
+        }
+    }
+    false
+}
+
 impl<'p, 'b> Emitter<'p, 'b> {
     /// An emitter for a new block.
     pub fn new(source: SourceId, scope: Scope, pools: &'p mut Pools<'b>) -> Self {
@@ -205,38 +230,87 @@ impl<'p, 'b> Emitter<'p, 'b> {
     pub fn query(&mut self, text: &str, on_error: Label) -> Register {
         let text = text.trim();
         self.ensure_entries(text, on_error);
+        if mentions(text, "images") {
+            self.ensure_images(on_error);
+        }
         if text.is_empty() {
             return self.fail("invalid query (nil)", on_error);
         }
+        let rewrites = self.scope.rewrites_delete;
+        let result = if rewrites && has_odd_request_object(text) {
+            self.query_for_each_operation(text, on_error)
+        } else {
+            self.scope.rewrites_delete &= text.contains(REQUEST_OBJECT);
+            self.search(text, rewrites, on_error)
+        };
+        self.scope.rewrites_delete = rewrites;
+        result
+    }
+
+    /// On DELETE the text is rewritten wherever it says `request.object`, in string
+    /// literals too (sheet 03, section 4.8): two expressions, of which one runs.
+    fn query_for_each_operation(&mut self, text: &str, on_error: Label) -> Register {
+        self.scope.rewrites_delete = false;
+        let result = self.block.register();
+        let (otherwise, end) = (self.block.label(), self.block.label());
+        self.block
+            .push(Instruction::new(Op::JumpUnlessDelete).target(otherwise));
+        let rewritten = text.replace(REQUEST_OBJECT, "request.oldObject");
+        let value = self.search(&rewritten, false, on_error);
+        self.assign(result, value);
+        self.block.jump(end);
+        self.block.place(otherwise);
+        let value = self.search(text, false, on_error);
+        self.assign(result, value);
+        self.block.place(end);
+        result
+    }
+
+    /// The expression of a query, or its syntax error.
+    fn search(&mut self, text: &str, shows_query: bool, on_error: Label) -> Register {
         match super::jmespath::parse(text) {
             Err(error) => {
-                let rewrites = self.scope.rewrites_delete;
-                let failed =
-                    self.wrapping(&format!("incorrect query {text}: "), rewrites, on_error);
+                let prefix = format!("incorrect query {text}: ");
+                let failed = self.wrapping(&prefix, shows_query, on_error);
                 self.fail(&error.message, failed)
             }
             Ok(expression) => {
                 let failed = self.wrapping("JMESPath query failed: ", false, on_error);
-                self.expression(
-                    &expression,
-                    super::expression::Current::Context,
-                    failed,
-                    false,
-                )
+                let over = super::expression::Current::Context;
+                self.expression(&expression, over, failed, false)
             }
         }
     }
 
+    /// Images that cannot be read fail the query that mentions them, whether or not it
+    /// looks at them (sheet 03, section 7.1); that there are none does not.
+    fn ensure_images(&mut self, on_error: Label) {
+        let (caught, end) = (self.block.label(), self.block.label());
+        let images = self.block.register();
+        self.block
+            .push(Instruction::new(Op::LoadImages).a(images.0).target(caught));
+        self.block.jump(end);
+        self.block.place(caught);
+        self.block.push(
+            Instruction::new(Op::CatchMissing)
+                .a(images.0)
+                .target(on_error),
+        );
+        self.block.place(end);
+    }
+
     /// Runs the loaders of the context entries that a query mentions.
     pub fn ensure_entries(&mut self, query: &str, on_error: Label) {
+        let mut first = 2;
         for entry in &self.scope.entries {
             if mentions(query, &entry.name) {
                 self.block.push(
                     Instruction::new(Op::EnsureEntry)
                         .c(entry.number)
-                        .b(u32::from(entry.restricted))
+                        .b(u32::from(entry.restricted) | first)
                         .target(on_error),
                 );
+                first = 0;
             }
         }
     }
@@ -258,6 +332,20 @@ impl Pools<'_> {
         if let Some(key) = key {
             self.constants.insert(key, number);
         }
+        number
+    }
+
+    /// The number of the constant that is an expression reference.
+    pub fn reference_constant(&mut self) -> u32 {
+        let key = "expression reference".to_owned();
+        if let Some(&number) = self.constants.get(&key) {
+            return number;
+        }
+        let number = self.reserve_constants(1);
+        if let Some(constant) = self.bundle.constants.get_mut(number as usize) {
+            constant.kind = ConstantKind::Reference as u8;
+        }
+        self.constants.insert(key, number);
         number
     }
 
@@ -316,5 +404,31 @@ impl Pools<'_> {
             name: U32::new(symbol),
         });
         self.bundle.slots.len() as u32 - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_odd_request_object;
+
+    /// Sheet 03, section 4.8.
+    #[test]
+    fn request_object_in_odd_places() {
+        for plain in [
+            "request.object.a",
+            "[request.object]",
+            "a || request.object",
+            "'x'",
+        ] {
+            assert!(!has_odd_request_object(plain), "{plain}");
+        }
+        for odd in [
+            "'request.object'",
+            "request.objects",
+            "a.request.object",
+            "xrequest.object",
+        ] {
+            assert!(has_odd_request_object(odd), "{odd}");
+        }
     }
 }

@@ -127,9 +127,10 @@ impl Emitter<'_, '_> {
                 self.expression(right, Current::Value(left), on_error, true)
             }
             Node::FunctionCall(call) => self.function_call(call, current, on_error),
-            // Only functions that take one look at it; they are lowered by name.
+            // Functions that look inside are lowered by name; to all others it is opaque.
             Node::ExpressionReference(_) => {
-                self.fail("an expression reference is no value", on_error)
+                let reference = self.pools.reference_constant();
+                self.load(Instruction::new(Op::LoadConstant).c(reference))
             }
             Node::Empty => self.fail("Unknown AST node: ASTEmpty", on_error),
         }
@@ -422,7 +423,7 @@ impl Emitter<'_, '_> {
         let name = call.name.as_deref();
         let by_key = match (name, call.arguments.as_slice()) {
             (Some("map"), [function, list]) => {
-                reference(function).map(|function| (Function::Map, list, function))
+                reference(function).map(|function| (Function::MapResults, list, function))
             }
             (Some("sort_by"), [list, function]) => {
                 reference(function).map(|function| (Function::SortByKeys, list, function))
@@ -482,14 +483,20 @@ impl Emitter<'_, '_> {
         let items = self.expression(list, current, on_error, true);
         let keys = self.block.enter_list();
         self.block.push(Instruction::new(Op::ListBegin).a(keys));
-        if function == Function::Map {
+        let enough = self.block.label();
+        // A wrong type is the function's error, before any of the expression's.
+        self.block.push(
+            Instruction::new(Op::JumpIfNotList)
+                .a(items.0)
+                .target(enough),
+        );
+        if function == Function::MapResults {
             self.each(items, |this, item| {
                 let value = this.expression(expression, Current::Value(item), on_error, true);
                 this.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
             });
         } else {
-            let enough = self.block.label();
             // Fewer than two items are in order without looking at their keys.
             self.block.push(
                 Instruction::new(Op::JumpIfShorter)
@@ -530,8 +537,8 @@ impl Emitter<'_, '_> {
                 this.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
             });
-            self.block.place(enough);
         }
+        self.block.place(enough);
         let keys_list = self.load(Instruction::new(Op::ListEnd).b(keys));
         self.block.push(Instruction::new(Op::ListBegin).a(keys));
         self.block

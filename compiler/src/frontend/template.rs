@@ -137,7 +137,7 @@ impl Emitter<'_, '_> {
         result
     }
 
-    /// A key with variables has to come out as text.
+    /// A key with variables has to come out as text; null leaves it as it is written.
     pub fn key_template(&mut self, key: &str, path: &str, on_error: Label) -> Register {
         let value = self.text_template(key, path, on_error);
         if !has_variable(key) {
@@ -146,6 +146,12 @@ impl Emitter<'_, '_> {
         let error = format!("expected string after substituting variables in key \"{key}\"");
         let text = self.pools.text(&error);
         let checked = self.block.register();
+        let (unchanged, end) = (self.block.label(), self.block.label());
+        self.block.push(
+            Instruction::new(Op::JumpIfNull)
+                .a(value.0)
+                .target(unchanged),
+        );
         self.block.push(
             Instruction::new(Op::RequireKeyText)
                 .a(checked.0)
@@ -153,6 +159,11 @@ impl Emitter<'_, '_> {
                 .c(text)
                 .target(on_error),
         );
+        self.block.jump(end);
+        self.block.place(unchanged);
+        let written = self.constant(&TreeValue::String(key.into()));
+        self.assign(checked, written);
+        self.block.place(end);
         checked
     }
 
@@ -349,11 +360,13 @@ fn closing(text: &str, open: usize) -> Option<usize> {
 }
 
 /// What `{{@}}` stands for (sheet 03, section 4.6): the leaf's path without its first
-/// two parts, in the resource.
+/// two parts, in the resource; only what stands behind a `foreach` counts.
 fn own_path(path: &str) -> String {
     let mut result = String::from("request.object");
     let path = path.replace("\\/", "\u{0}");
-    for part in path.split('/').skip(1).skip(2) {
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let foreach = parts.iter().position(|part| *part == "foreach");
+    for part in parts.iter().skip(foreach.map_or(0, |at| at + 1) + 2) {
         let part = part.replace('\u{0}', "/");
         let mut characters = part.chars();
         let starts = characters

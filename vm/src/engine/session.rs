@@ -11,8 +11,8 @@ use kpvm_format::table::{
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{
-    BufferFull, DocumentBuffer, JsonError, Kind, Label, NodeId, Numbers, ReadOptions, TextSource,
-    Texts, View,
+    BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
+    View,
 };
 use crate::host::{Host, NoHost};
 use crate::limits::Limits;
@@ -195,7 +195,9 @@ impl<'b> Session<'b> {
         self.names.clear();
         self.properties.clear();
         self.machine.begin_evaluation();
-        self.push_well_known()?;
+        self.buffer
+            .push_well_known()
+            .map_err(|_| EvaluateError::TooLarge { role: "object" })?;
         let tables = self.tables;
         let object = self.read(
             request.object.as_ref(),
@@ -287,18 +289,6 @@ impl<'b> Session<'b> {
             text: &mut self.text,
         };
         evaluator.evaluate_rules(&main_names.subject(names));
-        Ok(())
-    }
-
-    /// The values that every evaluation's buffer begins with.
-    fn push_well_known(&mut self) -> Result<(), EvaluateError> {
-        let too_large = |_: BufferFull| EvaluateError::TooLarge { role: "object" };
-        self.buffer.push_null(Label::ITEM);
-        self.buffer.take().map_err(too_large)?;
-        for value in [false, true] {
-            self.buffer.push_bool(Label::ITEM, value);
-            self.buffer.take().map_err(too_large)?;
-        }
         Ok(())
     }
 

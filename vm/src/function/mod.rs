@@ -175,6 +175,7 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::Max => standard::extreme(values, a, standard::Extreme::Max),
         F::Min => standard::extreme(values, a, standard::Extreme::Min),
         F::MaxByKeys => standard::extreme_by_keys(values, a, b, standard::Extreme::Max),
+        F::MapResults => standard::map_results(values, a, b),
         F::MinByKeys => standard::extreme_by_keys(values, a, b, standard::Extreme::Min),
         F::Merge => standard::merge(values, arguments),
         F::NotNull => standard::not_null(values, arguments),

@@ -239,6 +239,14 @@ pub(super) fn sort(values: &mut Values<'_>, list: NodeId) -> Outcome {
     sort_pairs(values, items.iter().map(|item| (*item, *item)).collect())
 }
 
+/// `map` once the results are known.
+pub(super) fn map_results(values: &mut Values<'_>, list: NodeId, results: NodeId) -> Outcome {
+    if values.view().is_entries(list) {
+        return Err(FunctionError::failed(CRASH));
+    }
+    Ok(results)
+}
+
 /// `sort_by` once the keys are known.
 pub(super) fn sort_by_keys(values: &mut Values<'_>, list: NodeId, keys: NodeId) -> Outcome {
     let view = values.view();

@@ -238,8 +238,7 @@ impl Evaluator<'_, '_> {
         self.values.charge(members as u64)?;
         let items = self.values.view().children(left);
         Ok(Some(match &projection.kind {
-            ProjectionKind::List => items.collect(),
-            ProjectionKind::Filter(condition) => self.filter(condition, items.collect())?,
+            ProjectionKind::List | ProjectionKind::Filter(_) => items.collect(),
             ProjectionKind::Slice(slice) => {
                 let places = slice_places(*slice, items.len())?;
                 places.map(|place| items.at(place)).collect()
@@ -262,32 +261,18 @@ impl Evaluator<'_, '_> {
             }
         }
         for source in sources {
+            if let ProjectionKind::Filter(condition) = &projection.kind {
+                let verdict = self.lenient(condition, source)?;
+                if !self.is_truthy(verdict) {
+                    continue;
+                }
+            }
             let result = self.lenient(&projection.right, source)?;
             if !self.is_null(result) {
                 results.push(result);
             }
         }
         Ok(self.values.new_list(&results)?)
-    }
-
-    fn filter(
-        &mut self,
-        condition: &Expression,
-        mut items: Vec<NodeId>,
-    ) -> Result<Vec<NodeId>, EvaluateError> {
-        let mut kept = 0;
-        for index in 0..items.len() {
-            let Some(&item) = items.get(index) else {
-                break;
-            };
-            let verdict = self.lenient(condition, item)?;
-            if self.is_truthy(verdict) {
-                items.swap(kept, index);
-                kept += 1;
-            }
-        }
-        items.truncate(kept);
-        Ok(items)
     }
 
     /// Lists among the items give way to their items, once.
@@ -387,15 +372,13 @@ impl Evaluator<'_, '_> {
         else {
             return Err(not_written_in_place());
         };
-        if self.values.view().is_entries(*list) {
-            return Err(EvaluateError::Failed("Kyverno crashes on this call".into()));
-        }
         let items = self.values.view().children(*list);
         let mut results = Vec::new();
         for item in items {
             results.push(self.lenient(expression, item)?);
         }
-        Ok(self.values.new_list(&results)?)
+        let results = self.values.new_list(&results)?;
+        Ok(call(Function::MapResults, &[*list, results], self.values)?)
     }
 
     /// The key of every item; none where the function looks at no key.

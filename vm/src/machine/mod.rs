@@ -134,7 +134,9 @@ struct Frame {
     texts: Vec<String>,
     /// The entry that is loaded.
     loading: Option<u32>,
-    /// A loader ran inside: entries behind the one that is loaded are seen now.
+    /// A loader ran inside, for the query at hand or one before.
+    has_loaded: bool,
+    /// One ran for a query before: entries behind the one that is loaded are seen now.
     lifted: bool,
 }
 
@@ -147,6 +149,7 @@ impl Default for Frame {
             lists: Vec::new(),
             texts: Vec::new(),
             loading: None,
+            has_loaded: false,
             lifted: false,
         }
     }
@@ -342,6 +345,11 @@ impl Machine {
         self.images = None;
     }
 
+    /// Makes a value the context of an evaluation that is about no request.
+    pub(crate) fn set_base(&mut self, base: NodeId) {
+        self.base = Some(base);
+    }
+
     /// Forgets expanded keys and variables: another rule (but not the same rule's run
     /// over the old object) begins.
     pub(crate) fn begin_rule(&mut self) {
@@ -402,6 +410,7 @@ impl Machine {
         let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
         self.frame.registers[..registers].fill(NodeId::MISSING);
         self.frame.registers[0] = setting.subject.root;
+        self.frame.has_loaded = false;
         self.frame.lifted = false;
         self.execute::<E>(code, first, setting, world)
     }

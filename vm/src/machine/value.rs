@@ -97,14 +97,14 @@ impl Machine {
                 let value = self.variable(c).unwrap_or(NodeId::MISSING);
                 self.set(a, value)
             }
-            Op::EnsureEntry => self.ensure_entry(c, b != 0, setting, world),
+            Op::EnsureEntry => self.ensure_entry(c, b, setting, world),
             Op::RefreshEntry => self.refresh_entry(c, setting, world),
             Op::ResetEntry => self.set_entry(c, EntryState::Pending),
             Op::DropEntry => self.set_entry(c, EntryState::Inactive),
             Op::GetKey => {
                 let view = setting.view(world);
                 let source = self.get(b);
-                if view.kind(source) != Some(Kind::Map) {
+                if !is_object(&view, source) {
                     return self.set(a, NULL);
                 }
                 match view.get(source, SymbolId(c)) {
@@ -115,7 +115,7 @@ impl Machine {
             Op::GetKeyOf => {
                 let view = setting.view(world);
                 let (source, key) = (self.get(b), self.get(e));
-                if view.kind(source) != Some(Kind::Map) {
+                if !is_object(&view, source) {
                     return self.set(a, NULL);
                 }
                 match view.get_text(source, view.text(key)) {
@@ -157,9 +157,7 @@ impl Machine {
             Op::JumpIfNotList => {
                 self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::List))
             }
-            Op::JumpIfNotMap => {
-                self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::Map))
-            }
+            Op::JumpIfNotMap => self.jump_if(!is_object(&setting.view(world), self.get(a))),
             Op::JumpIfShorter => self.jump_if(setting.view(world).len(self.get(a)) < c as usize),
             Op::JumpUnlessDelete => self.jump_if(!setting.is_delete),
             Op::JumpUnlessProvided => {
@@ -599,19 +597,22 @@ impl Machine {
     fn ensure_entry(
         &mut self,
         entry: u32,
-        restricted: bool,
+        how: u8,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
         let Some(record) = setting.tables.entries.get(entry as usize) else {
             return Flow::Next;
         };
-        let waits = restricted && !self.frame.lifted;
+        if how & 2 != 0 {
+            self.frame.lifted |= self.frame.has_loaded;
+        }
+        let waits = how & 1 != 0 && !self.frame.lifted;
         if waits || self.entry_state(entry, record) != EntryState::Pending {
             return Flow::Next;
         }
         let ending = self.run_loader(entry, record, setting, world);
-        self.frame.lifted = true;
+        self.frame.has_loaded = true;
         match ending {
             Ending::Value(value) => {
                 self.set_variable(record.slot.get(), value);
@@ -766,16 +767,12 @@ impl Machine {
         };
         let arguments = std::mem::take(self.list(instruction.b));
         let outcome = self.with_values(setting, world, |values| {
-            match (function, arguments.as_slice()) {
-                // The compiler has run the expression already; its results are the second
-                // argument.
-                (Function::Map, &[list, results]) => require_list(list, values).map(|()| results),
-                (Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys, &[list, _]) => {
-                    require_list(list, values)
-                        .and_then(|()| function::call(function, &arguments, values))
-                }
-                _ => function::call(function, &arguments, values),
+            // What a helper's list has to be is checked here: it has no row of types.
+            match arguments.first() {
+                Some(&list) if function.is_helper() => require_list(list, values)?,
+                _ => {}
             }
+            function::call(function, &arguments, values)
         });
         *self.list(instruction.b) = arguments;
         self.set_or_jump(instruction.a, outcome)
@@ -870,6 +867,7 @@ impl Machine {
     ) -> Flow {
         let tables = setting.tables;
         let start = setting.rule_entries.start.get();
+        let mut first = 2;
         for (offset, entry) in Tables::range(tables.entries, setting.rule_entries)
             .iter()
             .enumerate()
@@ -881,7 +879,9 @@ impl Machine {
                 .map_or(NONE, |slot| slot.name.get());
             if jmespath::mentions(query, tables.symbols.text(SymbolId(slot))) {
                 let restricted = self.frame.loading.is_some_and(|loading| number >= loading);
-                if let Flow::Jump = self.ensure_entry(number, restricted, setting, world) {
+                let how = u8::from(restricted) | first;
+                first = 0;
+                if let Flow::Jump = self.ensure_entry(number, how, setting, world) {
                     return Flow::Jump;
                 }
             }
@@ -1060,8 +1060,13 @@ fn is_truthy(view: &View<'_>, value: NodeId) -> bool {
         None | Some(Kind::Null | Kind::False) => false,
         Some(Kind::True | Kind::Int | Kind::Float) => true,
         Some(Kind::String) => !view.text(value).is_empty(),
-        Some(Kind::List | Kind::Map) => !view.is_empty(value),
+        Some(Kind::List | Kind::Map) => !view.is_empty(value) || view.is_reference(value),
     }
+}
+
+/// Whether there are keys to look up: a reference is a map inside only.
+fn is_object(view: &View<'_>, value: NodeId) -> bool {
+    view.kind(value) == Some(Kind::Map) && !view.is_reference(value)
 }
 
 fn item_at(view: &View<'_>, list: NodeId, index: i32) -> NodeId {
@@ -1133,6 +1138,7 @@ fn push_constant(
                 .copy_text(tables.text(constant.text).as_bytes())?;
             values.buffer.push_text(label, text);
         }
+        Some(ConstantKind::Reference) => values.buffer.push_reference(label),
         Some(kind @ (ConstantKind::List | ConstantKind::Map)) => {
             values.buffer.begin(label);
             for child in children.start.get()..children.start.get() + children.length.get() {
