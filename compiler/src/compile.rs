@@ -94,7 +94,7 @@ pub fn compile_documents(
     options: &Options,
     mut diagnostics: Vec<Diagnostic>,
 ) -> Compilation {
-    let policies = read_policies(documents, options, &mut diagnostics);
+    let policies = read_policies(documents, Some(sources), options, &mut diagnostics);
     let mut compilation = Compilation {
         policies: policies.len(),
         ..Compilation::default()
@@ -123,27 +123,37 @@ pub fn compile_documents(
     compilation
 }
 
-/// Reads and checks policies without compiling them, as Kyverno does when they are loaded.
+/// Reads and checks policies without compiling them, as Kyverno does when they are
+/// loaded: a call that can only fail is no more than a warning.
 pub fn check_documents(documents: &[(SourceId, Tree)], options: &Options) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    read_policies(documents, options, &mut diagnostics);
+    read_policies(documents, None, options, &mut diagnostics);
     diagnostics
 }
 
 fn read_policies(
     documents: &[(SourceId, Tree)],
+    to_compile: Option<&Sources>,
     options: &Options,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Policy> {
+    // Kyverno loads a policy with a call that can only fail; compiled it would be an
+    // error at every evaluation.
+    let failing_calls = match to_compile {
+        Some(_) => Severity::Error,
+        None => Severity::Warning,
+    };
     let mut policies: Vec<Policy> = Vec::new();
     for (source, tree) in documents {
+        let file = to_compile.and_then(|sources| sources.iter().nth(source.0 as usize));
+        let text = file.map_or("", |(_, file)| file.text.as_str());
         for item in expand_list(tree) {
             let before = diagnostics.len();
             let Some(policy) = read::read_policy(item, *source, diagnostics) else {
                 continue;
             };
             if options.check {
-                validate::validate_policy(&policy, &compile_expression, diagnostics);
+                validate::validate_policy(&policy, text, failing_calls, diagnostics);
                 warn_without_rules(&policy, diagnostics);
             }
             let failed = diagnostics[before..]
@@ -187,12 +197,6 @@ fn expand_list(tree: &Tree) -> Vec<&Tree> {
         Some(items) => items.iter().collect(),
         None => vec![tree],
     }
-}
-
-fn compile_expression(text: &str) -> Result<(), String> {
-    crate::frontend::jmespath::parse(text)
-        .map(drop)
-        .map_err(|error| error.message)
 }
 
 fn is_same_policy(left: &Policy, right: &Policy) -> bool {
