@@ -5,6 +5,7 @@
 pub mod codegen;
 pub mod compile;
 pub mod diagnostic;
+pub mod expression;
 pub mod frontend;
 pub mod ir;
 pub mod lower;

@@ -207,7 +207,8 @@ impl Lowerer {
         self.bundle.policies.push(entry);
     }
 
-    fn pools<'b>(&'b mut self, sources: &'b Sources, limits: &'b Limits) -> Pools<'b> {
+    /// The pools of the bundle, for one block after another.
+    pub(crate) fn pools<'b>(&'b mut self, sources: &'b Sources, limits: &'b Limits) -> Pools<'b> {
         Pools {
             bundle: &mut self.bundle,
             limits,

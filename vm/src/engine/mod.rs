@@ -23,10 +23,12 @@
 //! A webhook or proxy that only wants to know whether to admit calls
 //! [`Session::decide`], which stops at the first refusal.
 
+mod expression;
 mod request;
 mod response;
 mod session;
 
+pub use expression::{Answer, ExpressionError, ExpressionSession};
 pub use kpvm_format::Bundle;
 pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 pub use response::{Decision, Evaluation, FailureDetail, RuleResponse, Status};

@@ -193,7 +193,9 @@ impl<'b> Session<'b> {
         self.names.clear();
         self.properties.clear();
         self.machine.begin_evaluation();
-        self.push_well_known()?;
+        self.buffer
+            .push_well_known()
+            .map_err(|_| EvaluateError::TooLarge { role: "object" })?;
         let tables = self.bundle.tables();
         let object = self.read(
             request.object.as_ref(),
@@ -285,18 +287,6 @@ impl<'b> Session<'b> {
             text: &mut self.text,
         };
         evaluator.evaluate_rules(&main_names.subject(names));
-        Ok(())
-    }
-
-    /// The values that every evaluation's buffer begins with.
-    fn push_well_known(&mut self) -> Result<(), EvaluateError> {
-        let too_large = |_: BufferFull| EvaluateError::TooLarge { role: "object" };
-        self.buffer.push_null(Label::ITEM);
-        self.buffer.take().map_err(too_large)?;
-        for value in [false, true] {
-            self.buffer.push_bool(Label::ITEM, value);
-            self.buffer.take().map_err(too_large)?;
-        }
         Ok(())
     }
 

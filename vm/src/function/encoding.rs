@@ -10,7 +10,7 @@ use super::values::Values;
 use crate::document::{NodeId, Numbers};
 use crate::jmespath::parse_json_text;
 use crate::tree::Tree;
-use crate::yaml::{self, DuplicateKeys};
+use crate::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -166,7 +166,28 @@ pub(super) fn parse_yaml(values: &mut Values<'_>, a: NodeId) -> Outcome {
     match read {
         Ok(Some(tree)) => push_tree(values, &tree),
         Ok(None) => values.new_null(),
-        Err(error) => Err(FunctionError::failed(format!("yaml: {error}"))),
+        Err(error) => Err(yaml_error(text, &error)),
+    }
+}
+
+/// Go's words where they are known; otherwise ours, which name the place better.
+fn yaml_error(text: &str, error: &YamlError) -> FunctionError {
+    match error.kind {
+        YamlErrorKind::TooLarge { .. }
+        | YamlErrorKind::TooDeep { .. }
+        | YamlErrorKind::TooManyNodes { .. }
+        | YamlErrorKind::ExcessiveAliases => FunctionError::refused(format!("yaml: {error}")),
+        YamlErrorKind::NotFinite => {
+            let (start, end) = (error.span.start as usize, error.span.end as usize);
+            let number = text.get(start..end).unwrap_or_default();
+            let name = match number.to_ascii_lowercase().as_str() {
+                ".nan" => "NaN",
+                number if number.starts_with('-') => "-Inf",
+                _ => "+Inf",
+            };
+            FunctionError::failed(format!("json: unsupported value: {name}"))
+        }
+        _ => FunctionError::failed(format!("yaml: {error}")),
     }
 }
 
@@ -174,4 +195,42 @@ fn push_tree(values: &mut Values<'_>, tree: &Tree) -> Outcome {
     Ok(values
         .buffer
         .push_tree(tree, &values.symbols, Numbers::Float)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_as_go_reads_it() {
+        // Sheet 04, section 7, "base64_decode".
+        for (text, expected) in [
+            ("", Ok("")),
+            ("YQ==", Ok("a")),
+            ("Y\nQ==\r\n", Ok("a")),
+            ("YR==", Ok("a")),
+            ("w6k=", Ok("é")),
+            ("YQ", Err(0)),
+            ("YQ=", Err(3)),
+            ("YQ==YQ==", Err(4)),
+            ("====", Err(0)),
+            ("Y Q=", Err(1)),
+        ] {
+            let decoded = decode_base64(text.as_bytes());
+            assert_eq!(
+                decoded,
+                expected.map(|text| text.as_bytes().to_vec()),
+                "{text}"
+            );
+        }
+        for bytes in ["", "a", "ab", "abc", "abcd"] {
+            let text = encode_base64(bytes.as_bytes());
+            assert_eq!(decode_base64(text.as_bytes()), Ok(bytes.into()), "{text}");
+        }
+        // "é?" cut inside the letter: one mark for each byte.
+        assert_eq!(
+            go_utf8(&[0xe6, 0x97, b'a', 0xff]),
+            "\u{fffd}\u{fffd}a\u{fffd}"
+        );
+    }
 }

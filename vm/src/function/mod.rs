@@ -8,13 +8,25 @@
 //! through the host), recursion over values, a result beyond the limits, or work that
 //! no fuel was paid for.
 
+mod arithmetic;
 mod collection;
+mod duration;
 mod encoding;
 mod error;
+mod go_regex;
 mod go_text;
+mod image;
+mod layout;
+mod quantity;
+mod random;
+mod regex;
+mod semver;
 mod standard;
 mod string;
+mod time;
+mod url;
 mod values;
+mod x509;
 
 use kpvm_format::function::Function;
 
@@ -22,9 +34,7 @@ use crate::document::{Kind, NodeId};
 use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
 
 pub use error::FunctionError;
-/// Regular expressions compiled before.
-#[derive(Debug, Default)]
-pub struct RegexCache;
+pub use regex::RegexCache;
 pub use values::Values;
 
 /// A function's result.
@@ -175,13 +185,13 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::ToNumber => standard::to_number(values, a),
         F::ToString => standard::to_string(values, a),
         F::Type => standard::type_name(values, a),
-        F::Add => Err(FunctionError::refused("not there yet")),
-        F::Subtract => Err(FunctionError::refused("not there yet")),
-        F::Multiply => Err(FunctionError::refused("not there yet")),
-        F::Divide => Err(FunctionError::refused("not there yet")),
-        F::Modulo => Err(FunctionError::refused("not there yet")),
-        F::Sum => Err(FunctionError::refused("not there yet")),
-        F::Round => Err(FunctionError::refused("not there yet")),
+        F::Add => arithmetic::add(values, a, b),
+        F::Subtract => arithmetic::subtract(values, a, b),
+        F::Multiply => arithmetic::multiply(values, a, b),
+        F::Divide => arithmetic::divide(values, a, b),
+        F::Modulo => arithmetic::modulo(values, a, b),
+        F::Sum => arithmetic::sum(values, a),
+        F::Round => arithmetic::round(values, a, b),
         F::Compare => string::compare(values, a, b),
         F::EqualFold => string::equal_fold(values, a, b),
         F::Replace => string::replace(values, a, b, c, d),
@@ -195,9 +205,9 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::ToBoolean => string::to_boolean(values, a),
         F::PathCanonicalize => string::path_canonicalize(values, a),
         F::PatternMatch => string::pattern_match(values, a, b),
-        F::RegexMatch => Err(FunctionError::refused("not there yet")),
-        F::RegexReplaceAll => Err(FunctionError::refused("not there yet")),
-        F::RegexReplaceAllLiteral => Err(FunctionError::refused("not there yet")),
+        F::RegexMatch => regex::regex_match(values, a, b),
+        F::RegexReplaceAll => regex::replace_all(values, a, b, c),
+        F::RegexReplaceAllLiteral => regex::replace_all_literal(values, a, b, c),
         F::LabelMatch => collection::label_match(values, a, b),
         F::Lookup => collection::lookup(values, a, b),
         F::Items => collection::items(values, a, b, c),
@@ -209,22 +219,22 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::Md5 => encoding::md5(values, a),
         F::Sha1 => encoding::sha1(values, a),
         F::Sha256 => encoding::sha256(values, a),
-        F::X509Decode => Err(FunctionError::refused("not there yet")),
-        F::Random => Err(FunctionError::refused("not there yet")),
-        F::SemverCompare => Err(FunctionError::refused("not there yet")),
-        F::ImageNormalize => Err(FunctionError::refused("not there yet")),
-        F::IsExternalUrl => Err(FunctionError::refused("not there yet")),
-        F::TimeNow => Err(FunctionError::refused("not there yet")),
-        F::TimeNowUtc => Err(FunctionError::refused("not there yet")),
-        F::TimeSince => Err(FunctionError::refused("not there yet")),
-        F::TimeDiff => Err(FunctionError::refused("not there yet")),
-        F::TimeAdd => Err(FunctionError::refused("not there yet")),
-        F::TimeUtc => Err(FunctionError::refused("not there yet")),
-        F::TimeParse => Err(FunctionError::refused("not there yet")),
-        F::TimeToCron => Err(FunctionError::refused("not there yet")),
-        F::TimeBefore => Err(FunctionError::refused("not there yet")),
-        F::TimeAfter => Err(FunctionError::refused("not there yet")),
-        F::TimeBetween => Err(FunctionError::refused("not there yet")),
-        F::TimeTruncate => Err(FunctionError::refused("not there yet")),
+        F::X509Decode => x509::x509_decode(values, a),
+        F::Random => random::random(values, a),
+        F::SemverCompare => semver::semver_compare(values, a, b),
+        F::ImageNormalize => image::image_normalize(values, a),
+        F::IsExternalUrl => url::is_external_url(values, a),
+        F::TimeNow => time::time_now(values),
+        F::TimeNowUtc => time::time_now_utc(values),
+        F::TimeSince => time::time_since(values, a, b, c),
+        F::TimeDiff => time::time_diff(values, a, b),
+        F::TimeAdd => time::time_add(values, a, b),
+        F::TimeUtc => time::time_utc(values, a),
+        F::TimeParse => time::time_parse(values, a, b),
+        F::TimeToCron => time::time_to_cron(values, a),
+        F::TimeBefore => time::time_before(values, a, b),
+        F::TimeAfter => time::time_after(values, a, b),
+        F::TimeBetween => time::time_between(values, a, b, c),
+        F::TimeTruncate => time::time_truncate(values, a, b),
     }
 }

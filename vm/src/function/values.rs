@@ -2,8 +2,8 @@
 
 use kpvm_format::symbol::SymbolTable;
 
-use super::RegexCache;
 use super::error::FunctionError;
+use super::regex::RegexCache;
 use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Texts, View};
 use crate::host::Host;
 use crate::limits::Limits;

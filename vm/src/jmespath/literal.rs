@@ -75,6 +75,12 @@ impl Reader<'_> {
         Ok(byte)
     }
 
+    /// The next byte inside a word, number or escape. Behind the end Go's scanner reads
+    /// a blank and then complains about that.
+    fn next_or_blank(&mut self) -> u8 {
+        self.next().unwrap_or(b' ')
+    }
+
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.position += 1;
@@ -102,7 +108,7 @@ impl Reader<'_> {
 
     fn word(&mut self, word: &str, value: TreeValue) -> Result<TreeValue, String> {
         for expected in word.bytes().skip(1) {
-            let byte = self.next()?;
+            let byte = self.next_or_blank();
             if byte != expected {
                 let expected = char::from(expected);
                 let place = format!("in literal {word} (expecting '{expected}')");
@@ -204,7 +210,7 @@ impl Reader<'_> {
     }
 
     fn digit(&mut self, place: &str) -> Result<u8, String> {
-        match self.next()? {
+        match self.next_or_blank() {
             byte @ b'0'..=b'9' => Ok(byte),
             byte => Err(invalid(byte, place)),
         }
@@ -234,7 +240,7 @@ impl Reader<'_> {
     }
 
     fn escape(&mut self) -> Result<char, String> {
-        Ok(match self.next()? {
+        Ok(match self.next_or_blank() {
             byte @ (b'"' | b'\\' | b'/') => char::from(byte),
             b'b' => '\u{8}',
             b'f' => '\u{c}',

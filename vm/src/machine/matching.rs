@@ -34,8 +34,25 @@ pub(crate) struct Subject<'s> {
     pub(crate) rule_name: &'s str,
 }
 
+impl Subject<'_> {
+    /// A value that is no object of Kubernetes.
+    pub(crate) fn of_value(root: NodeId) -> Self {
+        Self {
+            root,
+            name: "",
+            matched_name: "",
+            namespace: "",
+            kind: "",
+            labels: NodeId::MISSING,
+            annotations: NodeId::MISSING,
+            is_secret: false,
+            rule_name: "",
+        }
+    }
+}
+
 /// The request around the object.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct RequestFacts<'s> {
     /// API group of the request's kind.
     pub(crate) group: &'s str,

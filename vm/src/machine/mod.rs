@@ -329,6 +329,11 @@ impl Machine {
         self.images = None;
     }
 
+    /// Makes a value the context of an evaluation that is about no request.
+    pub(crate) fn set_base(&mut self, base: NodeId) {
+        self.base = Some(base);
+    }
+
     /// Forgets expanded keys and variables: another rule (but not the same rule's run
     /// over the old object) begins.
     pub(crate) fn begin_rule(&mut self) {

@@ -133,19 +133,19 @@ impl Large {
 }
 
 /// The pieces of a quantity text.
-struct Parts<'t> {
-    negative: bool,
+pub(crate) struct Parts<'t> {
+    pub(crate) negative: bool,
     /// Digits before the point, without leading zeros.
-    whole: &'t [u8],
+    pub(crate) whole: &'t [u8],
     /// Digits behind the point.
-    fraction: &'t [u8],
+    pub(crate) fraction: &'t [u8],
     /// Whether any digit was written, zeros included.
     has_digits: bool,
-    suffix: &'t [u8],
+    pub(crate) suffix: &'t [u8],
 }
 
 impl Parts<'_> {
-    fn split(text: &str) -> Option<Parts<'_>> {
+    pub(crate) fn split(text: &str) -> Option<Parts<'_>> {
         let (negative, unsigned) = match text.as_bytes() {
             [] => return None,
             [b'-', rest @ ..] => (true, rest),
@@ -169,14 +169,14 @@ impl Parts<'_> {
 }
 
 /// What a suffix multiplies by.
-enum Suffix {
+pub(crate) enum Suffix {
     /// Ten to this power.
     Decimal(i32),
     /// Two to this power.
     Binary(u32),
 }
 
-fn suffix(text: &[u8]) -> Option<Suffix> {
+pub(crate) fn suffix(text: &[u8]) -> Option<Suffix> {
     Some(match text {
         b"" => Suffix::Decimal(0),
         b"n" => Suffix::Decimal(-9),

@@ -1,0 +1,118 @@
+//! Expressions by themselves, for `kpc jp` and for programs with expressions of their
+//! own: texts in, a bundle without rules out, which
+//! [`kpvm::engine::ExpressionSession`] runs.
+//!
+//! ```
+//! use kpvm::document::Numbers;
+//! use kpvm::engine::{Bundle, ExpressionSession};
+//! use kpvm_compiler::expression::compile_expression;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let bundle = Bundle::load(compile_expression("length(spec.containers)")?)?;
+//! let mut session = ExpressionSession::new(&bundle);
+//! let pod = serde_json::json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}});
+//! session.set_input(&pod, Numbers::Float)?;
+//! assert_eq!(session.evaluate(0)?.to_value()?, 2.0);
+//! # Ok(())
+//! # }
+//! ```
+
+use kpvm::jmespath::SyntaxError;
+use kpvm::limits::Limits;
+use kpvm::tree::Tree;
+use kpvm_format::instruction::Op;
+use zerocopy::little_endian::U32;
+
+use crate::codegen::CodegenError;
+use crate::frontend::context;
+use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::expression::Current;
+use crate::frontend::jmespath;
+use crate::ir::{Block, Instruction, Label, Register};
+use crate::lower::{Lowerer, Pools};
+use crate::source::{SourceId, Sources};
+
+/// Why there is no bundle.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// The text is no expression.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// The expression needs more than the machine has.
+    #[error(transparent)]
+    TooBig(#[from] CodegenError),
+    /// A context entry has no source.
+    #[error("{0}")]
+    Entry(String),
+}
+
+/// Compiles one expression over a value: its names are keys of the value, `@` is the
+/// value itself.
+///
+/// # Errors
+/// An [`ExpressionError`]; the text of a syntax error is Kyverno's.
+pub fn compile_expression(text: &str) -> Result<Vec<u8>, ExpressionError> {
+    let expression = jmespath::parse(text)?;
+    compile(|pools| {
+        let block = value_block(Scope::default(), pools, |emitter, failed| {
+            let over = Current::Value(Register::SUBJECT);
+            emitter.expression(&expression, over, failed, false)
+        });
+        pools.generate(block)?;
+        Ok(())
+    })
+}
+
+/// Compiles documents with `$( )` and `{{ }}` in them, over a context: the value's
+/// members (`request` among them) and these context entries, loaded as a rule's are
+/// (sheet 03, sections 4, 5 and 8). Numbered from 0 in their order.
+///
+/// # Errors
+/// An [`ExpressionError`]. An expression that is none is an error of the evaluation.
+pub fn compile_documents(entries: &[Tree], documents: &[Tree]) -> Result<Vec<u8>, ExpressionError> {
+    compile(|pools| {
+        let mut scope = Scope::default();
+        scope.rewrites_delete = true;
+        let entries = context::lower_entries(entries, SourceId(0), false, &mut scope, pools)
+            .map_err(|error| ExpressionError::Entry(error.message))?;
+        for document in documents {
+            let block = value_block(scope.clone(), pools, |emitter, failed| {
+                emitter.document(document, failed)
+            });
+            pools.generate(block)?;
+        }
+        for (entry, loader) in entries.loaders {
+            let block = pools.generate(loader)?;
+            if let Some(record) = pools.bundle.entries.get_mut(entry as usize) {
+                record.block = U32::new(block);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn compile(
+    lower: impl FnOnce(&mut Pools<'_>) -> Result<(), ExpressionError>,
+) -> Result<Vec<u8>, ExpressionError> {
+    let mut lowerer = Lowerer::new();
+    lower(&mut lowerer.pools(&Sources::new(), &Limits::DEFAULT))?;
+    Ok(lowerer.finish().finish())
+}
+
+/// A block that returns what `compute` computes.
+fn value_block(
+    scope: Scope,
+    pools: &mut Pools<'_>,
+    compute: impl FnOnce(&mut Emitter<'_, '_>, Label) -> Register,
+) -> Block {
+    let mut emitter = Emitter::new(SourceId(0), scope, pools);
+    let failed = emitter.block.label();
+    let value = compute(&mut emitter, failed);
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnValue).a(value.0));
+    emitter.flush_cold();
+    emitter.block.place(failed);
+    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block
+}
