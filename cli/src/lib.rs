@@ -10,6 +10,8 @@ pub mod cluster_scope;
 pub mod command;
 pub mod demands;
 pub mod diagnostics;
+pub mod expression;
+pub mod go_json;
 pub mod host;
 pub mod input;
 pub mod line_index;
