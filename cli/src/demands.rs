@@ -5,7 +5,7 @@
 //! known as far as it is constant. Code that no jump can reach is read as well, so a
 //! rule never asks for more than is said here.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use kpvm::jmespath::functions::{self, Purity};
 use kpvm_format::Tables;
@@ -67,16 +67,15 @@ pub struct RequestField {
 /// may load, and in those of messages.
 pub fn of_rule(tables: &Tables<'_>, rule: &Rule) -> Demands {
     let mut demands = Demands::default();
-    let mut waiting = vec![
+    let mut waiting = VecDeque::from([
         rule.match_block.get(),
         rule.precondition_block.get(),
         rule.body_block.get(),
         rule.message_block.get(),
         rule.properties_block.get(),
-    ];
-    waiting.reverse();
+    ]);
     let mut seen = BTreeSet::new();
-    while let Some(number) = waiting.pop() {
+    while let Some(number) = waiting.pop_front() {
         if let Some(block) = tables.blocks.get(number as usize)
             && seen.insert(number)
         {

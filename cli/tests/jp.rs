@@ -90,7 +90,7 @@ fn errors_point_at_their_place() {
       |
       = help: did you mean `length`?
 
-    error: JMESPath query failed: unknown function: lenght
+    error: unknown function: lenght
     ");
 }
 
@@ -108,7 +108,8 @@ fn functions_are_described() {
     insta::assert_snapshot!(out, @r"
     Name: join
       Signature: join(string, array[string])
-      Result:    the texts of a list in one text
+      Result:    the texts of a list with a separator between
+      Note:      the separator comes first
 
     Name: to_upper
       Signature: to_upper(string)

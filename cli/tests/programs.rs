@@ -452,17 +452,14 @@ fn every_error_of_every_policy_file_is_told() {
 
 #[test]
 fn what_is_not_supported_is_an_error_or_left_out_and_told() {
-    let foreach = POLICY.replace("pattern:", "foreach: []\n        x:");
-    let foreach = foreach.split("        x:").next().unwrap().replace(
-        "foreach: []",
-        "foreach:\n          - list: request.object.spec.containers\n            pattern: {name: '?*'}",
-    );
+    let pod_security = POLICY.split("        pattern:").next().unwrap().to_owned()
+        + "        podSecurity: {level: baseline, version: latest}\n";
     let other =
         "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: new}\n";
     let files = Files::new(
         "unsupported",
         &[
-            ("p/foreach.yaml", &foreach),
+            ("p/pod-security.yaml", &pod_security),
             ("p/vpol.yaml", other),
             ("p/plain.yaml", &POLICY.replace("need-team", "plain")),
             ("r.yaml", BAD),
@@ -733,12 +730,10 @@ fn problems_of_expressions_are_errors_with_their_place() {
     let cases = [
         ("CONTEXT", "a.b..c", "bad-jmespath", "15:27"),
         ("MESSAGE", "lenght(team)", "unknown-function", "19:19"),
-        ("LIST", "request.object.items(@)", "", ""),
         ("LIST", "join(request.object)", "wrong-arity", "21:19"),
         ("KEY", "to_upper(element.a, 'b')", "wrong-arity", "25:30"),
         ("KEY", "to_upper(`1`)", "wrong-argument-type", "25:39"),
         ("KEY", "element.a ||", "bad-variable", "25:42"),
-        ("KEY", "element.a", "", ""),
     ];
     for (place, expression, code, position) in cases {
         let files = Files::new(
@@ -746,9 +741,6 @@ fn problems_of_expressions_are_errors_with_their_place() {
             &[("p.yaml", &with_expression(place, expression))],
         );
         let done = files.run("kpc", &["check", "p.yaml"]);
-        if code.is_empty() {
-            continue;
-        }
         let wanted = (format!("error[{code}]"), format!("--> p.yaml:{position}\n"));
         assert_eq!(done.code, 1, "{expression}: {}", done.err);
         let found = done.err.contains(&wanted.0) && done.err.contains(&wanted.1);
@@ -796,8 +788,10 @@ fn inspect_says_what_rules_ask_for() {
     let rule = &json["policies"][0]["rules"][0];
     assert_eq!(rule["time"], true);
     assert_eq!(rule["hostAddresses"], false);
+    let requests = rule["externalData"].as_array().unwrap();
+    let settings = requests.iter().find(|one| one["kind"] == "configMap");
     assert_eq!(
-        rule["externalData"][0]["fields"][1],
+        settings.unwrap()["fields"][1],
         serde_json::json!({"name": "namespace", "value": "<computed>", "computed": true})
     );
 }
