@@ -20,10 +20,17 @@ pub(super) struct Problem {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) hint: String,
-    /// Which bytes of the text; `None` for the whole.
-    pub(super) place: Option<Range<usize>>,
+    /// Where in the text; `None` for the whole.
+    pub(super) place: Option<Place>,
     /// Kyverno accepts it and fails when it evaluates the expression.
     pub(super) fails_later: bool,
+}
+
+/// A part of an expression within a text, in bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) part: Range<usize>,
+    pub(super) expression: Range<usize>,
 }
 
 impl Problem {
@@ -42,7 +49,7 @@ impl Problem {
     /// the one of the policy.
     pub(super) fn report(&self, whole: Span, written: Option<&str>, report: &mut Report<'_>) {
         let part = written
-            .zip(self.place.clone())
+            .zip(self.place.as_ref())
             .and_then(|(written, place)| locate(report.text, whole, written, place));
         let part = part.unwrap_or(whole);
         let severity = match self.fails_later {
@@ -63,7 +70,12 @@ pub(super) fn check_expression(
     offset: Option<usize>,
     syntax_code: &'static str,
 ) -> Result<Vec<Problem>, Problem> {
-    let behind = |place: Range<usize>| offset.map(|at| at + place.start..at + place.end);
+    let behind = |part: Range<usize>| {
+        offset.map(|at| Place {
+            part: at + part.start..at + part.end,
+            expression: at..at + expression.len(),
+        })
+    };
     match jmespath::parse(expression) {
         Ok(parsed) => Ok(jmespath::check(&parsed)
             .into_iter()
@@ -166,48 +178,89 @@ pub(super) fn check_foreach(rule: &Tree, report: &mut Report<'_>) {
 
 /// Where a part of a text stands in the file that the text was read from.
 ///
-/// `whole` is the place of the text in `file`, quotes and block header included. In a
-/// plain text and in a quoted one without escapes every byte stands where it is
-/// expected; in others the line of the part is looked for. `None` when the place
-/// cannot be known.
-fn locate(file: &str, whole: Span, text: &str, part: Range<usize>) -> Option<Span> {
+/// `whole` is the place of the text in `file`, quotes and block header included. In
+/// other than plain and quoted texts on one line, the expression that the part belongs
+/// to is looked for, or its line. `None` when the place cannot be known.
+fn locate(file: &str, whole: Span, text: &str, place: &Place) -> Option<Span> {
     let start = whole.start as usize;
     let written = file.get(start..whole.end as usize)?;
-    let span = |from: usize| Span {
+    let part = place.part.clone();
+    let span = |from: usize, to: usize| Span {
         start: (start + from) as u32,
-        end: (start + from + part.len()) as u32,
+        end: (start + to) as u32,
     };
     if written == text {
-        return Some(span(part.start));
+        return Some(span(part.start, part.end));
     }
-    let unquoted = written.get(1..written.len().checked_sub(1)?);
-    if unquoted == Some(text) {
-        return Some(span(part.start + 1));
+    if let Some(places) = unquote(written, text) {
+        return Some(span(*places.get(part.start)?, *places.get(part.end)?));
     }
     let line_start = text.get(..part.start)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(line_start..)?.lines().next()?;
-    if line.is_empty() || part.end > line_start + line.len() {
-        return None;
+    for around in [
+        place.expression.clone(),
+        line_start..line_start + line.len(),
+    ] {
+        let wanted = text.get(around.clone())?;
+        let mut found = written.match_indices(wanted);
+        if let (Some((at, _)), None) = (found.next(), found.next())
+            && !wanted.is_empty()
+            && part.end <= around.end
+        {
+            let from = at + part.start - around.start;
+            return Some(span(from, from + part.len()));
+        }
     }
-    let mut found = written.match_indices(line);
-    match (found.next(), found.next()) {
-        (Some((at, _)), None) => Some(span(at + part.start - line_start)),
-        _ => None,
+    None
+}
+
+/// For each byte of a text, and for its end, where it stands in the quoted text that it
+/// was read from; `None` if that is not quoted, on several lines, or has escapes that
+/// are not a single character.
+fn unquote(written: &str, text: &str) -> Option<Vec<usize>> {
+    let quote = written.chars().next().filter(|c| ['"', '\''].contains(c))?;
+    let end = written.strip_suffix(quote)?.len();
+    let mut places = Vec::with_capacity(text.len() + 1);
+    let mut at = 1;
+    for wanted in text.chars() {
+        let rest = written.get(at..end)?;
+        let mut characters = rest.chars();
+        let first = characters.next()?;
+        let escaped = match first {
+            '\\' if quote == '"' => match characters.next()? {
+                'n' => Some('\n'),
+                't' => Some('\t'),
+                other => Some(other).filter(|c| ['"', '\\', '/', ' '].contains(c)),
+            },
+            '\'' if quote == '\'' => characters.next(),
+            other => Some(other),
+        };
+        if escaped != Some(wanted) {
+            return None;
+        }
+        places.extend(std::iter::repeat_n(at, wanted.len_utf8()));
+        at = end - characters.as_str().len();
     }
+    places.push(at);
+    (at == end).then_some(places)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn located<'f>(file: &'f str, written: &str, text: &str, part: &str) -> Option<&'f str> {
-        let start = file.find(written).unwrap();
+    fn located<'f>(file: &'f str, text: &str, expression: &str, part: &str) -> Option<&'f str> {
         let whole = Span {
-            start: start as u32,
-            end: (start + written.len()) as u32,
+            start: 3,
+            end: file.trim_end().len() as u32,
         };
-        let at = text.find(part).unwrap();
-        let span = locate(file, whole, text, at..at + part.len())?;
+        let start = text.find(expression).unwrap();
+        let at = start + expression.find(part).unwrap();
+        let place = Place {
+            part: at..at + part.len(),
+            expression: start..start + expression.len(),
+        };
+        let span = locate(file, whole, text, &place)?;
         Some(&file[span.start as usize - 1..span.end as usize])
     }
 
@@ -216,35 +269,32 @@ mod tests {
     #[test]
     fn parts_of_texts_are_found_in_files() {
         let cases = [
-            ("k: a bb c", "a bb c", "a bb c", "bb", Some(" bb")),
-            ("k: 'a bb c'", "'a bb c'", "a bb c", "a", Some("'a")),
-            ("k: \"é bb c\"", "\"é bb c\"", "é bb c", "bb", Some(" bb")),
-            ("k: 'it''s bb'", "'it''s bb'", "it's bb", "bb", None),
+            ("k: x bb c", "x bb c", "bb c", "bb", Some(" bb")),
+            ("k: 'x bb c'", "x bb c", "x", "x", Some("'x")),
+            ("k: \"é bb c\"", "é bb c", "bb c", "bb", Some(" bb")),
+            ("k: 'it''s bb'", "it's bb", "it's bb", "bb", Some(" bb")),
+            (r#"k: "\t\"a\" bb""#, "\t\"a\" bb", "bb", "bb", Some(" bb")),
+            (r#"k: "\x41 bb c""#, "A bb c", "bb c", "bb", Some(" bb")),
+            (r#"k: "\x41 bb c""#, "A bb c", "A bb c", "bb", None),
+            ("k: |\n  a\n  b bb\n", "a\nb bb\n", "bb", "bb", Some(" bb")),
             (
-                "k: |\n  one\n  two bb\n",
-                "|\n  one\n  two bb\n",
-                "one\ntwo bb\n",
-                "bb",
-                Some(" bb"),
+                "k: |\n  b\n  xb b\n",
+                "b\nxb b\n",
+                "b\nxb b",
+                "xb",
+                Some(" xb"),
             ),
-            (
-                "k: >-\n  one bb\n  two",
-                ">-\n  one bb\n  two",
-                "one bb two",
-                "bb",
-                None,
-            ),
-            (
-                "k: |\n  bb\n  bb\n",
-                "|\n  bb\n  bb\n",
-                "bb\nbb\n",
-                "bb",
-                None,
-            ),
+            ("k: >-\n  a bb\n  c", "a bb c", "bb", "bb", Some(" bb")),
+            ("k: >-\n  a bb\n  c", "a bb c", "bb c", "bb", None),
+            ("k: |\n  bb\n  bb\n", "bb\nbb\n", "bb", "bb", None),
         ];
-        for (file, written, text, part, expected) in cases {
-            assert_eq!(located(file, written, text, part), expected, "{file}");
+        for (file, text, expression, part, expected) in cases {
+            assert_eq!(located(file, text, expression, part), expected, "{file}");
         }
-        assert_eq!(locate("", Span { start: 3, end: 9 }, "abc", 0..1), None);
+        let place = Place {
+            part: 0..1,
+            expression: 0..3,
+        };
+        assert_eq!(locate("", Span { start: 3, end: 9 }, "abc", &place), None);
     }
 }

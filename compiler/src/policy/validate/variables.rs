@@ -2,7 +2,7 @@
 
 use kpvm::tree::{Span, Tree, TreeValue};
 
-use super::expressions::{self, Problem};
+use super::expressions::{self, Place, Problem};
 use super::structure::span_at;
 use super::walk::{Element, Visit, walk};
 use super::{CheckedRule, Report};
@@ -347,7 +347,10 @@ fn check_variable(
         return false;
     }
     if let Err(message) = known.query(name) {
-        let place = offset.map(|offset| offset..offset + name.len());
+        let place = offset.map(|offset| Place {
+            part: offset..offset + name.len(),
+            expression: offset..offset + name.len(),
+        });
         problems.push(Problem {
             place,
             ..Problem::plain("bad-variable", message, VARIABLE_HINT)
