@@ -795,3 +795,43 @@ fn inspect_says_what_rules_ask_for() {
         serde_json::json!({"name": "namespace", "value": "<computed>", "computed": true})
     );
 }
+
+#[test]
+fn rules_get_the_time_and_chance_but_no_data_from_outside() {
+    let denied_if = |key: &str, value: &str| {
+        let body = format!(
+            "deny: {{conditions: {{any: [{{key: \"{{{{ {key} }}}}\", operator: Equals, value: {value}}}]}}}}\n"
+        );
+        POLICY.split("pattern:").next().unwrap().to_owned() + &body
+    };
+    let config_map = denied_if("c.data.a", "x").replace(
+        "      validate:",
+        "      context: [{name: c, configMap: {name: c, namespace: ns}}]\n      validate:",
+    );
+    let files = Files::new(
+        "host",
+        &[
+            (
+                "time.yaml",
+                &denied_if("time_now_utc()", "'2023-11-14T22:13:20Z'"),
+            ),
+            ("random.yaml", &denied_if("length(random('[a-z]{4}'))", "4")),
+            ("config.yaml", &config_map),
+            ("r.yaml", BAD),
+        ],
+    );
+    for (policy, expected) in [
+        ("time.yaml", "pass: 0, fail: 1, warn: 0, error: 0, skip: 0"),
+        (
+            "random.yaml",
+            "pass: 0, fail: 1, warn: 0, error: 0, skip: 0",
+        ),
+        (
+            "config.yaml",
+            "pass: 0, fail: 0, warn: 0, error: 1, skip: 0",
+        ),
+    ] {
+        let done = files.run("kpvm", &["apply", policy, "-r", "r.yaml"]);
+        assert_eq!((done.code, counts(&done)), (1, expected), "{done:?}");
+    }
+}
