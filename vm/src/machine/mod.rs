@@ -25,7 +25,7 @@ use crate::function::RegexCache;
 use crate::host::Host;
 use crate::limits::Limits;
 
-pub(crate) use explain::{Explanation, render_go_value};
+pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
 };
