@@ -81,6 +81,11 @@ pub fn of_rule(tables: &Tables<'_>, rule: &Rule) -> Demands {
         {
             waiting.extend(blocks_behind(tables, block));
             Reader::new(tables, block).read(block, &mut demands);
+            if demands.runtime_expressions {
+                // An expression read at run time may name any entry of the rule.
+                let entries = Tables::range(tables.entries, rule.entries);
+                waiting.extend(entries.iter().map(|entry| entry.block.get()));
+            }
         }
     }
     demands
