@@ -296,7 +296,7 @@ fn expression() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The compiled code and the tree walker are two implementations of one language.
     #[test]

@@ -277,7 +277,7 @@ fn substitution() {
             "40",
             r#""{{ '' }}{{ request.object.spec.names }}""#,
             "Equals",
-            "[x, y]",
+            "[k, l]",
             true,
         ),
         (
