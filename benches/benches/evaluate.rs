@@ -93,10 +93,10 @@ fn print_ratios(name: &str, bundle: &Bundle<'_>, pods: &[Vec<u8>]) {
     let [evaluate, decide, read, tape] = medians(
         pods.len(),
         [
-            &mut || time_evaluate(&mut evaluator, pods),
-            &mut || time_decide(&mut decider, pods),
-            &mut || time_read(bundle, &mut buffer, pods),
-            &mut || time_simd_json(pods),
+            &mut |turn| time_evaluate(&mut evaluator, &pods[turn]),
+            &mut |turn| time_decide(&mut decider, &pods[turn]),
+            &mut |turn| time_read(bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_simd_json(&pods[turn]),
         ],
     );
     println!(
@@ -123,9 +123,10 @@ fn print_further(name: &str, about: About, pods: &[Vec<u8>]) {
     let (mut alone, mut together) = (Session::new(&few), Session::new(&many));
     let [alone, together] = medians(
         pods.len(),
-        [&mut || time_evaluate(&mut alone, pods), &mut || {
-            time_evaluate(&mut together, pods)
-        }],
+        [
+            &mut |turn| time_evaluate(&mut alone, &pods[turn]),
+            &mut |turn| time_evaluate(&mut together, &pods[turn]),
+        ],
     );
     println!(
         "{FURTHER} further policies, {name}: {alone:.2} us without, {together:.2} us with, \

@@ -85,9 +85,9 @@ fn print_ratio(name: &str, texts: &[Vec<u8>], symbols: &SymbolTable<'_>) {
     let [kpvm, tape, kept] = medians(
         texts.len(),
         [
-            &mut || time_kpvm(texts, symbols, &mut buffer),
-            &mut || time_simd_json(texts),
-            &mut || time_simd_json_kept(texts, &mut buffers),
+            &mut |turn| time_kpvm(&texts[turn], symbols, &mut buffer),
+            &mut |turn| time_simd_json(&texts[turn]),
+            &mut |turn| time_simd_json_kept(&texts[turn], &mut buffers),
         ],
     );
     println!(

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
+use kpvm::host::{ExternalQuery, Host, Timestamp};
 use kpvm::limits::Limits;
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
@@ -835,7 +836,7 @@ fn evaluate_one(
         numbers: Numbers::Float,
     };
     let evaluation = session
-        .evaluate(&request)
+        .evaluate_with(&request, &mut Clock)
         .map_err(|error| Stop::Broken(format!("{}: {error}", resource.key())))?;
     let response = |response: kpvm::engine::RuleResponse<'_>| Response {
         policy: response.policy().to_owned(),
@@ -1002,5 +1003,29 @@ impl Run<'_> {
             }
         }
         without
+    }
+}
+
+/// A host that knows the time and nothing else.
+struct Clock;
+
+impl Host for Clock {
+    fn now(&mut self) -> Option<Timestamp> {
+        let elapsed = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .ok()?;
+        Some(Timestamp {
+            seconds: elapsed.as_secs() as i64,
+            nanoseconds: elapsed.subsec_nanos(),
+            offset_seconds: 0,
+        })
+    }
+
+    fn random(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn fetch(&mut self, _query: &ExternalQuery<'_>) -> Result<Option<serde_json::Value>, String> {
+        Ok(None)
     }
 }

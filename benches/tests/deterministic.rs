@@ -1,6 +1,8 @@
 //! Compiling the same policies gives the same bytes. Each run has hash tables with
 //! random seeds of their own, so an order that depends on one shows within a process.
 
+#![allow(clippy::expect_used)]
+
 use std::path::{Path, PathBuf};
 
 use kpvm_bench::workload::{About, bundle, further_policies, twenty_rules};

@@ -8,7 +8,11 @@
 
 pub mod cluster_scope;
 pub mod command;
+pub mod demands;
 pub mod diagnostics;
+pub mod expression;
+pub mod go_json;
+pub mod host;
 pub mod input;
 pub mod line_index;
 pub mod list;

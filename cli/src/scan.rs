@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
+use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_format::Tables;
 use kpvm_format::meta::Meta;
@@ -188,8 +189,14 @@ pub struct Scan {
     pub omitted: Vec<kpvm_format::meta::OmittedRule>,
 }
 
-/// Evaluates all objects. An object that cannot be evaluated becomes a problem.
-pub fn scan(bundle: &Bundle<'_>, resources: &mut Resources, settings: &Settings) -> Scan {
+/// Evaluates all objects; the host answers what rules ask for. An object that cannot
+/// be evaluated becomes a problem.
+pub fn scan(
+    bundle: &Bundle<'_>,
+    resources: &mut Resources,
+    settings: &Settings,
+    host: &mut dyn Host,
+) -> Scan {
     let meta = bundle.meta();
     let tables = bundle.tables();
     let mut scan = Scan {
@@ -220,7 +227,7 @@ pub fn scan(bundle: &Bundle<'_>, resources: &mut Resources, settings: &Settings)
         request.user = user.as_ref().map(|user| user.info());
         request.namespace_labels = &labels;
         request.numbers = Numbers::Float;
-        match session.evaluate(&request) {
+        match session.evaluate_with(&request, host) {
             Ok(evaluation) => {
                 scan.objects.push(object(resource, resources));
                 for response in evaluation.responses() {

@@ -1,5 +1,7 @@
 //! The whole way from policy texts to a bundle.
 
+use std::collections::HashMap;
+
 use kpvm::limits::Limits;
 use kpvm::tree::{Span, Tree};
 use kpvm::yaml;
@@ -95,7 +97,7 @@ pub fn compile_documents(
     options: &Options,
     mut diagnostics: Vec<Diagnostic>,
 ) -> Compilation {
-    let policies = read_policies(documents, options, &mut diagnostics);
+    let policies = read_policies(documents, Some(sources), options, &mut diagnostics);
     let mut compilation = Compilation {
         policies: policies.len(),
         ..Compilation::default()
@@ -124,36 +126,52 @@ pub fn compile_documents(
     compilation
 }
 
-/// Reads and checks policies without compiling them, as Kyverno does when they are loaded.
+/// Reads and checks policies without compiling them, as Kyverno does when they are
+/// loaded: a call that can only fail is no more than a warning.
 pub fn check_documents(documents: &[(SourceId, Tree)], options: &Options) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    read_policies(documents, options, &mut diagnostics);
+    read_policies(documents, None, options, &mut diagnostics);
     diagnostics
 }
 
 fn read_policies(
     documents: &[(SourceId, Tree)],
+    to_compile: Option<&Sources>,
     options: &Options,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Policy> {
+    // Kyverno loads a policy with a call that can only fail; compiled it would be an
+    // error at every evaluation.
+    let failing_calls = match to_compile {
+        Some(_) => Severity::Error,
+        None => Severity::Warning,
+    };
     let mut policies: Vec<Policy> = Vec::new();
+    let mut known = HashMap::new();
     for (source, tree) in documents {
+        let file = to_compile.and_then(|sources| sources.iter().nth(source.0 as usize));
+        let text = file.map_or("", |(_, file)| file.text.as_str());
         for item in expand_list(tree) {
             let before = diagnostics.len();
             let Some(policy) = read::read_policy(item, *source, diagnostics) else {
                 continue;
             };
             if options.check {
-                validate::validate_policy(&policy, &compile_expression, diagnostics);
+                validate::validate_policy(&policy, text, failing_calls, diagnostics);
                 lint::check(&policy, diagnostics);
             }
             let failed = diagnostics[before..]
                 .iter()
                 .any(|diagnostic| diagnostic.severity == Severity::Error);
-            let twin = policies.iter().find(|other| is_same_policy(other, &policy));
-            if let Some(twin) = twin {
-                diagnostics.push(duplicate_policy(&policy, twin));
+            let identity = (
+                policy.kind == PolicyKind::Policy,
+                policy.namespace.clone(),
+                policy.name.value.clone(),
+            );
+            if let Some(&source) = known.get(&identity) {
+                diagnostics.push(duplicate_policy(&policy, source));
             } else if !failed {
+                known.insert(identity, policy.source);
                 policies.push(policy);
             }
         }
@@ -174,24 +192,12 @@ fn expand_list(tree: &Tree) -> Vec<&Tree> {
     }
 }
 
-fn compile_expression(text: &str) -> Result<(), String> {
-    crate::frontend::jmespath::parse(text)
-        .map(drop)
-        .map_err(|error| error.message)
-}
-
-fn is_same_policy(left: &Policy, right: &Policy) -> bool {
-    left.kind == right.kind
-        && left.name.value == right.name.value
-        && left.namespace == right.namespace
-}
-
-fn duplicate_policy(policy: &Policy, twin: &Policy) -> Diagnostic {
+fn duplicate_policy(policy: &Policy, twin: SourceId) -> Diagnostic {
     let location = Location {
         source: policy.source,
         span: policy.name.span,
     };
-    let same_file = if policy.source == twin.source {
+    let same_file = if policy.source == twin {
         "above in this file"
     } else {
         "in another file"

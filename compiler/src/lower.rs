@@ -122,7 +122,7 @@ pub enum LowerError {
     /// The rule uses something that is not compiled yet.
     Unsupported(Unsupported),
     /// The rule can never be compiled.
-    Invalid(Diagnostic),
+    Invalid(Box<Diagnostic>),
 }
 
 /// Something that is not compiled yet.
@@ -573,10 +573,14 @@ fn lower_blocks(
     };
     let too_big = |error: CodegenError| {
         let diagnostic = Diagnostic::error("rule-too-big", error.to_string(), at(rule.tree.span));
-        LowerError::Invalid(diagnostic.hint("split the rule into several"))
+        LowerError::Invalid(Box::new(diagnostic.hint("split the rule into several")))
     };
     let invalid = |message: String, span: Span| {
-        LowerError::Invalid(Diagnostic::error("invalid-rule", message, at(span)))
+        LowerError::Invalid(Box::new(Diagnostic::error(
+            "invalid-rule",
+            message,
+            at(span),
+        )))
     };
     let matching = matching::lower_matching(rule, pools);
     let matching = pools.generate(matching).map_err(too_big)?;
@@ -664,11 +668,11 @@ fn lower_body(
             source: policy.source,
             span: error.span,
         };
-        LowerError::Invalid(Diagnostic::error(
+        LowerError::Invalid(Box::new(Diagnostic::error(
             "pattern-too-deep",
             error.message,
             location,
-        ))
+        )))
     };
     let mut emitter = Emitter::new(policy.source, scope, pools);
     if let Some(deny) = &validate.deny {
@@ -690,11 +694,11 @@ fn lower_body(
                     source: policy.source,
                     span: error.span,
                 };
-                LowerError::Invalid(Diagnostic::error(
+                LowerError::Invalid(Box::new(Diagnostic::error(
                     "invalid-foreach",
                     error.message,
                     location,
-                ))
+                )))
             })?;
             BodyKind::Foreach
         }
@@ -835,11 +839,11 @@ fn lower_deny(
                 source: policy.source,
                 span: error.span,
             };
-            LowerError::Invalid(Diagnostic::error(
+            LowerError::Invalid(Box::new(Diagnostic::error(
                 "invalid-conditions",
                 error.to_string(),
                 location,
-            ))
+            )))
         })?,
     };
     let (passes, failed) = (emitter.block.label(), emitter.block.label());

@@ -49,25 +49,39 @@ fn disassemble_rule(
         kinds.join(", ")
     )?;
     for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
-        let Some(block) = tables.blocks.get(block.get() as usize) else {
-            continue;
-        };
-        writeln!(
-            out,
-            "  {title}: {} registers, {} loops, {} folds",
-            block.registers, block.loops, block.folds
-        )?;
-        for (position, instruction) in tables.block_code(block).iter().enumerate() {
-            write!(out, "    {position:4}  ")?;
-            disassemble_instruction(tables, instruction, out)?;
-            let site = tables.site(block.start.get() + position as u32);
-            if let Some(site) = site {
-                write!(out, "  ; {}:{}", site.line, site.column)?;
-            }
-            writeln!(out)?;
-        }
+        disassemble_block(tables, title, block.get(), out)?;
     }
     writeln!(out)
+}
+
+/// Writes the block with that number, if there is one.
+///
+/// # Errors
+/// Those of the writer.
+pub fn disassemble_block(
+    tables: &Tables<'_>,
+    title: &str,
+    number: u32,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let Some(block) = tables.blocks.get(number as usize) else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "  {title}: {} registers, {} loops, {} folds",
+        block.registers, block.loops, block.folds
+    )?;
+    for (position, instruction) in tables.block_code(block).iter().enumerate() {
+        write!(out, "    {position:4}  ")?;
+        disassemble_instruction(tables, instruction, out)?;
+        let site = tables.site(block.start.get() + position as u32);
+        if let Some(site) = site {
+            write!(out, "  ; {}:{}", site.line, site.column)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 fn disassemble_instruction(

@@ -380,6 +380,8 @@ instruction_set! {
     ToElement(dst: A Destination, src: B Source);
     /// The value as it is stored in the context: every number a float64.
     ToFloats(dst: A Destination, src: B Source);
+    /// Jumps unless the host has outside data of a kind, numbered as in `Fetch`.
+    JumpUnlessProvided(kind: E Immediate, target: D Forward);
     /// Asks the host for outside data: 0 configMap, 1 apiCall, 2 globalReference, 3 imageRegistry; missing when the host has none of that kind.
     Fetch(dst: A Destination, request: B Source, kind: E Immediate, target: D Forward);
     /// Jumps unless a register holds something.

@@ -61,6 +61,30 @@ pub enum ExternalQuery<'q> {
     },
 }
 
+/// The kinds of data that context entries ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ExternalKind {
+    /// [`ExternalQuery::ConfigMap`]
+    ConfigMap,
+    /// [`ExternalQuery::ApiCall`]
+    ApiCall,
+    /// [`ExternalQuery::GlobalReference`]
+    GlobalReference,
+    /// [`ExternalQuery::ImageRegistry`]
+    ImageRegistry,
+}
+
+impl ExternalKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [ExternalKind; 4] = [
+        ExternalKind::ConfigMap,
+        ExternalKind::ApiCall,
+        ExternalKind::GlobalReference,
+        ExternalKind::ImageRegistry,
+    ];
+}
+
 /// Answers what a rule wants to know from outside.
 pub trait Host {
     /// The current time; `None` if rules shall not know it.
@@ -68,6 +92,14 @@ pub trait Host {
 
     /// 64 random bits; `None` if rules shall not have any.
     fn random(&mut self) -> Option<u64>;
+
+    /// Whether this host has such data at all. Where it has not, a context entry that
+    /// asks for it is as if it were not written (sheet 03, section 8.1), so that a value
+    /// given under its name holds.
+    fn provides(&self, kind: ExternalKind) -> bool {
+        let _ = kind;
+        false
+    }
 
     /// An answer; `None` if this host does not have such data at all.
     ///

@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use kpvm_bench::golden::{Case, Verdict, run};
-
-const EXPLAINED: &str = include_str!("../../explained.txt");
+use kpvm_bench::golden::{Case, Verdict, is_explained, run};
 
 /// Differences shown for each area.
 const SHOWN: usize = 3;
@@ -120,7 +118,7 @@ fn run_file(file: &std::path::Path, wanted: Option<&str>) -> Result<Area, String
         area.status += usize::from(status);
         area.message += usize::from(message);
         if let Some(difference) = difference {
-            if case.brings_variables() || is_explained(&case.id) {
+            if is_explained(&case) {
                 area.explained += 1;
             } else {
                 area.differences.push((case.id, difference));
@@ -128,11 +126,4 @@ fn run_file(file: &std::path::Path, wanted: Option<&str>) -> Result<Area, String
         }
     }
     Ok(area)
-}
-
-/// Whether `benches/explained.txt` lists the case: `ID: reason`, one a line.
-fn is_explained(id: &str) -> bool {
-    EXPLAINED
-        .lines()
-        .any(|line| line.split_once(':').is_some_and(|(listed, _)| listed == id))
 }

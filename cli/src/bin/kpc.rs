@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use kpvm_cli::command::{check, compile, disassemble, inspect};
+use kpvm_cli::command::{check, compile, disassemble, inspect, jp};
 use kpvm_cli::stream;
 
 /// Compile Kyverno policies into bundles for kpvm.
@@ -19,10 +19,11 @@ Examples:
   kpc compile policies/ -o policies.kpb     compile a directory
   kpc check policies/                       only look for errors
   kpc inspect policies.kpb                  what is inside?
+  kpc jp query -i pod.yaml 'metadata.name'  try an expression
 
 Exit codes:
   0  done
-  1  a policy has errors, or uses what is not supported yet
+  1  a policy or an expression has errors, or uses what is not supported yet
   2  wrong usage, an input that cannot be read, or output that cannot be written";
 
 const COMPILE_HELP: &str = "\
@@ -52,6 +53,11 @@ enum Command {
         after_help = "Examples:\n  kpc inspect policies.kpb\n  kpc inspect policies.kpb -o json"
     )]
     Inspect(inspect::Arguments),
+    /// Try out JMESPath expressions of Kyverno's dialect
+    #[command(
+        after_help = "Examples:\n  kpc jp query -i pod.yaml 'spec.containers[].image'\n  kpc jp parse \"to_upper(a || 'b')\"\n  kpc jp function regex_match"
+    )]
+    Jp(jp::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -61,5 +67,6 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments, streams),
         Command::Disasm(arguments) => disassemble::run(arguments, streams),
         Command::Inspect(arguments) => inspect::run(arguments, streams),
+        Command::Jp(arguments) => jp::run(arguments, streams),
     })
 }

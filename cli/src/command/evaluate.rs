@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use kpvm::engine::{Bundle, Operation};
 use kpvm_compiler::compile::Options;
 
 use crate::command::load_bundle;
 use crate::diagnostics::{show_error, show_note, show_warning};
+use crate::host::{ProcessHost, since_epoch};
 use crate::omitted;
 use crate::policies::{self, Policies};
 use crate::report::{self, Format};
@@ -229,12 +229,18 @@ fn evaluate(
         }
     }
     let mut resources = read_resources(paths, &mut io::stdin());
-    let scan = scan(bundle, &mut resources, &settings);
+    let scan = scan(bundle, &mut resources, &settings, &mut ProcessHost);
     for problem in &resources.problems {
         problem.show(&resources.sources, streams)?;
     }
     streams.err.flush()?;
-    report::write(arguments.output, &scan, &resources, now(), streams)?;
+    report::write(
+        arguments.output,
+        &scan,
+        &resources,
+        since_epoch().as_secs(),
+        streams,
+    )?;
     streams.out.flush()?;
     say_what_is_missing(&scan, &resources, streams)?;
     Ok(exit_code(&scan, &resources, arguments))
@@ -310,19 +316,6 @@ fn exit_code(scan: &Scan, resources: &Resources, arguments: &CommonArguments) ->
     } else {
         EXIT_OK
     }
-}
-
-/// Seconds since 1970: of the clock, or for reports that come out the same each time
-/// of the customary variable `SOURCE_DATE_EPOCH`.
-fn now() -> u64 {
-    let fixed = std::env::var("SOURCE_DATE_EPOCH")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    fixed.unwrap_or_else(|| {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_secs())
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `kpc inspect`: what is in a bundle, and what its rules look at.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -12,9 +12,10 @@ use kpvm_format::{Bundle, FORMAT_VERSION, Tables};
 use serde::Serialize;
 
 use crate::command::load_bundle;
+use crate::demands::{self, Demands, Request};
 use crate::report::structured::{Omitted, omitted};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_OK, Streams};
-use crate::text::clean;
+use crate::text::{clean, count};
 
 /// Arguments of `kpc inspect`.
 #[derive(Debug, clap::Args)]
@@ -48,9 +49,6 @@ struct Facts<'b> {
     policies: Vec<PolicyEntry<'b>>,
     /// Kind by kind, the rules that are tried for it; `*` for every kind.
     index: Vec<IndexEntry<'b>>,
-    /// Data from outside of the object that rules ask for. The rules that this version
-    /// compiles need none.
-    external_data: [&'static str; 0],
     omitted_rules: Vec<Omitted<'b>>,
     sections: Vec<Section>,
 }
@@ -67,6 +65,7 @@ struct PolicyEntry<'b> {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct RuleEntry<'b> {
     name: &'b str,
     generated: bool,
@@ -74,6 +73,8 @@ struct RuleEntry<'b> {
     instructions: usize,
     /// Where in objects the rule looks; `*` is each item of a list or map.
     reads: BTreeSet<String>,
+    #[serde(flatten)]
+    demands: Demands,
 }
 
 #[derive(Debug, Serialize)]
@@ -118,7 +119,6 @@ fn facts<'b>(bundle: &'b Bundle<'_>, meta: &'b Meta) -> Facts<'b> {
         bytes: bundle.as_bytes().len(),
         policies: policies(tables, meta),
         index: index(tables),
-        external_data: [],
         omitted_rules: omitted(&meta.omitted),
         sections: sections
             .map(|(name, bytes)| Section { name, bytes })
@@ -176,6 +176,7 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
             .collect(),
         instructions,
         reads: without_prefixes(reads),
+        demands: demands::of_rule(&tables, rule),
     }
 }
 
@@ -258,13 +259,14 @@ fn write_text(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
             for path in &rule.reads {
                 writeln!(out, "      reads {}", clean(path))?;
             }
+            write_demands(&rule.demands, out)?;
         }
     }
     writeln!(out, "\nindex (rules tried for each kind)")?;
     for entry in &facts.index {
         writeln!(out, "  {:<28} {:>5}", clean(entry.kind), entry.rules)?;
     }
-    writeln!(out, "\nexternal data: none")?;
+    write_external_data(facts, out)?;
     if facts.omitted_rules.is_empty() {
         writeln!(out, "omitted rules: none")?;
     } else {
@@ -282,6 +284,56 @@ fn write_text(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nsections (bytes)")?;
     for section in facts.sections.iter().filter(|section| section.bytes > 0) {
         writeln!(out, "  {:<28} {:>7}", section.name, section.bytes)?;
+    }
+    Ok(())
+}
+
+fn write_demands(demands: &Demands, out: &mut dyn Write) -> io::Result<()> {
+    for request in &demands.external_data {
+        writeln!(out, "      asks for {}", shown(request))?;
+    }
+    for (asks, what) in [
+        (demands.time, "the time"),
+        (demands.randomness, "random numbers"),
+        (demands.host_addresses, "the addresses of hosts"),
+    ] {
+        if asks {
+            writeln!(out, "      asks for {what}")?;
+        }
+    }
+    if demands.runtime_expressions {
+        writeln!(out, "      reads expressions at run time")?;
+    }
+    Ok(())
+}
+
+/// `configMap name=a, namespace=<computed>`
+fn shown(request: &Request) -> String {
+    let fields = request.fields.iter().map(|field| {
+        let value = match field.value.as_str() {
+            Some(text) => clean(text).into_owned(),
+            None => clean(&field.value.to_string()).into_owned(),
+        };
+        format!("{}={value}", clean(&field.name))
+    });
+    let fields: Vec<String> = fields.collect();
+    format!("{} {}", request.kind, fields.join(", "))
+}
+
+/// Every request of the bundle once, with the number of rules that make it.
+fn write_external_data(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut rules: BTreeMap<String, usize> = BTreeMap::new();
+    for rule in facts.policies.iter().flat_map(|policy| &policy.rules) {
+        for request in &rule.demands.external_data {
+            *rules.entry(shown(request)).or_default() += 1;
+        }
+    }
+    if rules.is_empty() {
+        return writeln!(out, "\nexternal data: none");
+    }
+    writeln!(out, "\nexternal data")?;
+    for (request, rules) in rules {
+        writeln!(out, "  {request} ({})", count(rules, "rule"))?;
     }
     Ok(())
 }

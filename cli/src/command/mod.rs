@@ -6,6 +6,7 @@ pub mod compile;
 pub mod disassemble;
 pub mod evaluate;
 pub mod inspect;
+pub mod jp;
 pub mod limits;
 
 use std::io;

@@ -138,6 +138,26 @@ impl Emitter<'_, '_> {
                 span: entry.span,
             });
         };
+        let external = match kind {
+            "configMap" => Some(0),
+            "apiCall" => Some(1),
+            "globalReference" => Some(2),
+            "imageRegistry" => Some(3),
+            _ => None,
+        };
+        if let Some(kind) = external {
+            // Without such data the entry is as if it were not written.
+            let (provided, absent) = (self.block.label(), self.block.label());
+            self.block.push(
+                Instruction::new(Op::JumpUnlessProvided)
+                    .e(kind)
+                    .target(absent),
+            );
+            self.block.jump(provided);
+            self.block.place(absent);
+            self.block.push(Instruction::new(Op::ReturnNothing));
+            self.block.place(provided);
+        }
         match kind {
             "variable" => self.variable_loader(name, source, failed),
             "configMap" => self.config_map_loader(name, source, failed),

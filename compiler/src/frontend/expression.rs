@@ -45,7 +45,7 @@ fn is_null_on_null(expression: &Expression) -> bool {
     }
 }
 
-fn field<'e>(expression: &'e Expression, name: &str) -> bool {
+fn field(expression: &Expression, name: &str) -> bool {
     matches!(&expression.node, Node::Field(field) if &**field == name)
 }
 

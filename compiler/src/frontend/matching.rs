@@ -363,9 +363,9 @@ fn requirement_operator(text: &str) -> Option<RequirementOperator> {
 /// become other pairs first, so they are judged at run time.
 fn is_malformed(selector: &LabelSelector) -> bool {
     let bad_pair = |(key, value): &(String, String)| {
-        !contains_wildcard(key)
-            && !contains_wildcard(value)
-            && !(labels::is_valid_key(key) && labels::is_valid_value(value))
+        let expanded = contains_wildcard(key) || contains_wildcard(value);
+        let valid = labels::is_valid_key(key) && labels::is_valid_value(value);
+        !expanded && !valid
     };
     selector.match_labels.iter().any(bad_pair)
         || selector.match_expressions.iter().any(|requirement| {

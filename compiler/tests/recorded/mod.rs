@@ -1,6 +1,7 @@
 //! What tests of expressions share: recorded outcomes, read from beside the repository,
 //! and a run of one expression or document as bytecode.
 
+#![allow(clippy::print_stdout)] // tests tell what they count
 #![allow(dead_code, clippy::unwrap_used)] // Each test uses a part.
 
 use std::path::PathBuf;

@@ -17,8 +17,8 @@ use crate::document::{
 use crate::host::{Host, NoHost};
 use crate::limits::Limits;
 use crate::machine::{
-    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, render_go_value,
-    selector_matches, wildcard_list_matches,
+    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, is_secret_path,
+    render_go_value, selector_matches, wildcard_list_matches,
 };
 use crate::text::append_substituted;
 use kpvm_format::Bundle;
@@ -1060,8 +1060,7 @@ impl<'e> Evaluator<'e, '_> {
     ) -> Judgement {
         judgement.instruction = instruction;
         judgement.path = self.render(|out| out.push_str(path));
-        let secret = setting.subject.is_secret
-            && (path.starts_with("/data/") || path.starts_with("/stringData/"));
+        let secret = setting.subject.is_secret && is_secret_path(path);
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
         let mut found = String::new();
         match view.kind(value) {

@@ -48,6 +48,8 @@ pub(super) struct Matcher<'v> {
     pub(super) view: View<'v>,
     /// Whether the pattern's numbers count as float64 (anyPattern).
     pub(super) floats: bool,
+    /// Whether values under `data` and `stringData` are secret.
+    pub(super) is_secret: bool,
 }
 
 type Outcome = Result<(), Mismatch>;
@@ -97,7 +99,13 @@ impl Matcher<'_> {
         if holds {
             return Ok(());
         }
-        let (value, pattern) = (self.shown(value), self.shown(pattern));
+        let hidden = self.is_secret && super::explain::is_secret_path(path);
+        let value = if hidden {
+            "***".to_owned()
+        } else {
+            self.shown(value)
+        };
+        let pattern = self.shown(pattern);
         Err(Mismatch::plain(
             format!("resource value '{value}' does not match '{pattern}' at path {path}"),
             path,

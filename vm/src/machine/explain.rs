@@ -220,6 +220,7 @@ impl Machine {
         let matcher = super::dynamic::Matcher {
             view: scene.view,
             floats,
+            is_secret: scene.subject.is_secret,
         };
         let mismatch = matcher.matches(value, pattern, &path, 0).err()?;
         if E::ON {
@@ -321,6 +322,11 @@ pub(super) struct TagText {
     pub(super) computed: Option<NodeId>,
 }
 
+/// Whether a path leads into the data of a Secret.
+pub(crate) fn is_secret_path(path: &str) -> bool {
+    path.starts_with("/data/") || path.starts_with("/stringData/")
+}
+
 fn mismatch(leaf: u32, value: NodeId, path: &str, scene: Scene<'_>) -> String {
     let pattern = scene
         .tables
@@ -332,7 +338,7 @@ fn mismatch(leaf: u32, value: NodeId, path: &str, scene: Scene<'_>) -> String {
 
 fn mismatch_with(pattern: &str, value: NodeId, path: &str, scene: Scene<'_>) -> String {
     let mut text = String::from("resource value '");
-    if scene.subject.is_secret && (path.starts_with("/data/") || path.starts_with("/stringData/")) {
+    if scene.subject.is_secret && is_secret_path(path) {
         text.push_str("***");
     } else {
         render_go_value(&scene.view, value, &mut text);

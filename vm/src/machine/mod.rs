@@ -25,7 +25,7 @@ use crate::function::RegexCache;
 use crate::host::Host;
 use crate::limits::Limits;
 
-pub(crate) use explain::{Explanation, render_go_value};
+pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
 };
@@ -160,7 +160,15 @@ impl Default for Frame {
 pub(crate) struct Machine {
     frame: Box<Frame>,
     /// Frames of blocks that wait for a loader.
+    #[expect(
+        clippy::vec_box,
+        reason = "frames are swapped: two kilobytes stay where they are"
+    )]
     suspended: Vec<Box<Frame>>,
+    #[expect(
+        clippy::vec_box,
+        reason = "frames are swapped: two kilobytes stay where they are"
+    )]
     spare_frames: Vec<Box<Frame>>,
     paths: Vec<CachedPath>,
     stamp: u32,

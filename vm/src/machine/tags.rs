@@ -207,6 +207,7 @@ fn test_entry(entry: &Entry<'_>, value: NodeId, scene: &Scene<'_>) -> Outcome {
             let matcher = super::dynamic::Matcher {
                 view: scene.view,
                 floats: false,
+                is_secret: false,
             };
             matcher.matches(value, pattern, "", 0).is_ok()
         }

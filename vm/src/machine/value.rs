@@ -14,6 +14,7 @@ use super::{Ending, FALSE, Machine, NULL, Setting, TRUE, World};
 use crate::condition;
 use crate::document::{Kind, Label, NodeId, Numbers, View};
 use crate::function::{self, FunctionError, Values};
+use crate::host::ExternalKind;
 use crate::jmespath;
 use crate::text;
 
@@ -159,6 +160,10 @@ impl Machine {
             Op::JumpIfNotMap => self.jump_if(!is_object(&setting.view(world), self.get(a))),
             Op::JumpIfShorter => self.jump_if(setting.view(world).len(self.get(a)) < c as usize),
             Op::JumpUnlessDelete => self.jump_if(!setting.is_delete),
+            Op::JumpUnlessProvided => {
+                let kind = ExternalKind::ALL.get(usize::from(e));
+                self.jump_if(!kind.is_some_and(|&kind| world.host.provides(kind)))
+            }
             Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
             Op::CatchMissing => {
                 if self.failure.is_key {
@@ -320,7 +325,7 @@ impl Machine {
                     other => Flow::End(other),
                 }
             }
-            Op::ToElements => self.to_elements(a, b, setting, world),
+            Op::ToElements => self.make_elements(a, b, setting, world),
             Op::ToElement => {
                 let value = self.get(b);
                 match setting.view(world).int(value) {
@@ -332,7 +337,7 @@ impl Machine {
                     }
                 }
             }
-            Op::ToFloats => self.to_floats(a, b, setting, world),
+            Op::ToFloats => self.make_stored(a, b, setting, world),
             Op::Fetch => self.fetch(instruction, setting, world),
             Op::ReturnTrue => Flow::End(Ending::True),
             Op::ReturnFalse => Flow::End(Ending::False),
@@ -974,7 +979,7 @@ impl Machine {
         }
     }
 
-    fn to_elements(
+    fn make_elements(
         &mut self,
         register: u8,
         source: u8,
@@ -995,7 +1000,7 @@ impl Machine {
         }
     }
 
-    fn to_floats(
+    fn make_stored(
         &mut self,
         register: u8,
         source: u8,

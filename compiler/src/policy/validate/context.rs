@@ -1,9 +1,9 @@
 //! Context entries of a rule (sheet 01, section 2.7). Those of foreach blocks are not
 //! checked, as in Kyverno.
 
-use kpvm::tree::{Span, Tree};
+use kpvm::tree::Tree;
 
-use super::{CompileExpression, Report};
+use super::{Report, expressions};
 use crate::policy::model::Rule;
 use crate::policy::read::{field, text_of};
 use crate::policy::text;
@@ -24,7 +24,7 @@ const RESERVED: [&str; 6] = [
     "elementIndex",
 ];
 
-pub(super) fn check(rule: &Rule, compile: CompileExpression<'_>, report: &mut Report<'_>) {
+pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     let is_cel = rule
         .validate
         .as_ref()
@@ -41,7 +41,7 @@ pub(super) fn check(rule: &Rule, compile: CompileExpression<'_>, report: &mut Re
             .filter_map(|key| Some((*key, field(entry, key)?)))
             .collect();
         match present[..] {
-            [(key, source)] => check_source(key, source, compile, report),
+            [(key, source)] => check_source(key, source, report),
             _ => {
                 let message = format!(
                     "a context entry has one source, this one has {}",
@@ -75,7 +75,7 @@ fn check_name(entry: &Tree, report: &mut Report<'_>) {
     }
 }
 
-fn check_source(key: &str, source: &Tree, compile: CompileExpression<'_>, report: &mut Report<'_>) {
+fn check_source(key: &str, source: &Tree, report: &mut Report<'_>) {
     let has =
         |field_name: &str| field(source, field_name).is_some_and(|tree| tree.as_str() != Some(""));
     let mut wrong = |message: &str, hint: &str| {
@@ -131,26 +131,7 @@ fn check_source(key: &str, source: &Tree, compile: CompileExpression<'_>, report
             }
         }
     }
-    check_expression(source, compile, report);
-}
-
-/// An expression with variables in it cannot be judged before they are known.
-fn check_expression(source: &Tree, compile: CompileExpression<'_>, report: &mut Report<'_>) {
-    let Some(tree) = field(source, "jmesPath") else {
-        return;
-    };
-    let expression = tree.as_str().unwrap_or_default();
-    if expression.is_empty() || !text::variables(expression).is_empty() {
-        return;
-    }
-    if let Err(error) = compile(expression) {
-        expression_error(expression, &error, tree.span, report);
-    }
-}
-
-fn expression_error(expression: &str, error: &str, span: Span, report: &mut Report<'_>) {
-    let message = format!("{expression:?} is not valid JMESPath: {error}");
-    report.error("bad-jmespath", span, message, "correct the expression");
+    expressions::check_path(source, report);
 }
 
 /// `[host[:port]/]path[:tag][@digest]`, as registries spell it.

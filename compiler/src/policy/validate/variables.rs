@@ -2,20 +2,16 @@
 
 use kpvm::tree::{Span, Tree, TreeValue};
 
+use super::expressions::{self, Place, Problem};
 use super::structure::span_at;
 use super::walk::{Element, Visit, walk};
-use super::{CheckedRule, CompileExpression, Report};
+use super::{CheckedRule, Report};
 use crate::policy::model::{Filter, MatchBlock, Policy};
 use crate::policy::read::{field, items, text_of};
 use crate::policy::text;
 use kpvm::scalar::wildcard::matches;
 
-pub(super) fn check(
-    policy: &Policy,
-    computed: &[CheckedRule],
-    compile: CompileExpression<'_>,
-    report: &mut Report<'_>,
-) {
+pub(super) fn check(policy: &Policy, computed: &[CheckedRule], report: &mut Report<'_>) {
     if policy.background {
         check_background(policy, computed, report);
     }
@@ -25,7 +21,7 @@ pub(super) fn check(
             check_section_without_variables(rule, section, report);
         }
         check_image_references(&rule.encoded, report);
-        let known = Known::new(&rule.encoded, policy.background, compile);
+        let known = Known::new(&rule.encoded, policy.background);
         dry_run(&rule.encoded, &known, report);
         check_elements(&rule.encoded, report);
     }
@@ -173,15 +169,14 @@ fn check_image_references(rule: &Tree, report: &mut Report<'_>) {
 }
 
 /// What a rule's variables may refer to.
-struct Known<'a> {
+struct Known {
     background: bool,
     mutates_target: bool,
     patterns: Vec<String>,
-    compile: CompileExpression<'a>,
 }
 
-impl<'a> Known<'a> {
-    fn new(rule: &Tree, background: bool, compile: CompileExpression<'a>) -> Self {
+impl Known {
+    fn new(rule: &Tree, background: bool) -> Self {
         let mut entries: Vec<&Tree> = items(rule, "context").iter().collect();
         for (body, key) in [
             ("validate", "foreach"),
@@ -203,19 +198,12 @@ impl<'a> Known<'a> {
             background,
             mutates_target: mutate.is_some_and(|mutate| !items(mutate, "targets").is_empty()),
             patterns,
-            compile,
         }
     }
 
-    /// Whether a query is well-formed and about something known (item 4). The names
-    /// are looked for anywhere in the text, as Kyverno does.
+    /// Whether a query is about something known (item 4). The names are looked for
+    /// anywhere in the text, as Kyverno does.
     fn query(&self, query: &str) -> Result<(), String> {
-        let query = query.trim();
-        if query.is_empty() {
-            return Err("the variable is empty".to_owned());
-        }
-        (self.compile)(query)
-            .map_err(|error| format!("{query:?} is not valid JMESPath: {error}"))?;
         let query = query.replace('"', "");
         let names: &[&str] = match (self.background, self.mutates_target) {
             (true, false) => &["request."],
@@ -271,7 +259,7 @@ fn calls_function(query: &str) -> bool {
 
 /// Substitutes every reference and variable of the rule with values that are not
 /// known yet, and reports what can never be resolved (item 4).
-fn dry_run(rule: &Tree, known: &Known<'_>, report: &mut Report<'_>) {
+fn dry_run(rule: &Tree, known: &Known, report: &mut Report<'_>) {
     walk(rule, &mut |visit| {
         let Element::Text(text) = visit.element else {
             return;
@@ -280,13 +268,15 @@ fn dry_run(rule: &Tree, known: &Known<'_>, report: &mut Report<'_>) {
         if visit.path.starts_with("/verifyImages/") && visit.path.contains("/conditions/") {
             return;
         }
-        let outcome = match resolve_references(rule, &visit, text) {
-            Ok(resolved) => substitute(&resolved, known)
-                .map_err(|problem| ("bad-variable", problem, VARIABLE_HINT)),
-            Err(problem) => Err(("bad-reference", problem, REFERENCE_HINT)),
-        };
-        if let Err((code, problem, hint)) = outcome {
-            report.error(code, visit.span, problem, hint);
+        match resolve_references(rule, &visit, text) {
+            Ok(resolved) => {
+                // Places are known only in a text that stands in the policy.
+                let written = (resolved == text).then_some(text);
+                for problem in substitute(&resolved, known) {
+                    problem.report(visit.span, written, report);
+                }
+            }
+            Err(problem) => report.error("bad-reference", visit.span, problem, REFERENCE_HINT),
         }
     });
 }
@@ -298,40 +288,80 @@ const REFERENCE_HINT: &str = "write the path of a text in the rule, or escape it
 const NESTING: usize = 64;
 
 /// Replaces every variable of the text by null, pass after pass, innermost first
-/// (sheet 03, section 4.3).
-fn substitute(text: &str, known: &Known<'_>) -> Result<(), String> {
+/// (sheet 03, section 4.3), and says what is wrong with them. Kyverno stops at the
+/// first variable that cannot be resolved, and so does this.
+fn substitute(text: &str, known: &Known) -> Vec<Problem> {
+    let mut problems = Vec::new();
     let mut value = text.to_owned();
-    for _ in 0..NESTING {
+    for pass in 0..NESTING {
         let found = text::variables(&value);
-        if found.is_empty() {
-            return Ok(());
-        }
         let mut next = String::new();
         let mut copied = 0;
         let mut shallow = false;
-        for one in found {
+        for one in &found {
             let variable = value.get(one.inner.clone()).unwrap_or_default();
             let name = variable.replace("{{", "").replace("}}", "");
             let name = name.trim();
             shallow = name.starts_with('-');
             let name = name.strip_prefix('-').unwrap_or(name).trim();
-            if name != "@" {
-                known.query(name)?;
+            // In later passes there are nulls where other variables stood.
+            let offset = variable.find(name).map(|at| one.inner.start + at);
+            let offset = offset.filter(|_| pass == 0);
+            if name != "@" && !check_variable(name, offset, known, &mut problems) {
+                return problems;
             }
             if value == variable {
-                return Ok(());
+                return problems;
             }
             next.push_str(value.get(copied..one.inner.start).unwrap_or_default());
             next.push_str("null");
             copied = one.inner.end;
         }
-        if shallow {
-            return Ok(());
+        if found.is_empty() || shallow {
+            return problems;
         }
         next.push_str(value.get(copied..).unwrap_or_default());
         value = next;
     }
-    Err(format!("variables are nested more than {NESTING} deep"))
+    let message = format!("variables are nested more than {NESTING} deep");
+    problems.push(Problem::plain("bad-variable", message, VARIABLE_HINT));
+    problems
+}
+
+/// Whether Kyverno goes on behind this variable. `offset` is where its name begins in
+/// a text that stands in the policy.
+fn check_variable(
+    name: &str,
+    offset: Option<usize>,
+    known: &Known,
+    problems: &mut Vec<Problem>,
+) -> bool {
+    if name.is_empty() {
+        let message = "the variable is empty".to_owned();
+        problems.push(Problem::plain("bad-variable", message, VARIABLE_HINT));
+        return false;
+    }
+    let found = expressions::check_expression(name, offset, "bad-variable");
+    if let Err(problem) = found {
+        problems.push(problem);
+        return false;
+    }
+    if let Err(message) = known.query(name) {
+        let place = offset.map(|offset| Place {
+            part: offset..offset + name.len(),
+            expression: offset..offset + name.len(),
+        });
+        problems.push(Problem {
+            place,
+            ..Problem::plain("bad-variable", message, VARIABLE_HINT)
+        });
+        return false;
+    }
+    // What an inner variable brings may change the calls around it.
+    if offset.is_some() {
+        problems.extend(found.unwrap_or_default());
+    }
+    true
 }
 
 /// The text with every `$(...)` replaced by what it refers to (sheet 03, section 5).
@@ -475,9 +505,9 @@ mod tests {
             {"name": "c", "configMap": {"name": "n"}},
         ]}));
         let known = |background, query: &str| {
-            Known::new(&rule, background, &|_| Ok(()))
-                .query(query)
-                .is_ok()
+            let mut problems = Vec::new();
+            let known = Known::new(&rule, background);
+            check_variable(query, None, &known, &mut problems)
         };
         let cases = [
             ("foo.request.x", true, true),
