@@ -7,7 +7,8 @@
 
 mod recorded;
 
-use recorded::{read, run_expression};
+use proptest::prelude::*;
+use recorded::{read, run_expression, walk_expression};
 use serde_json::{Value, json};
 
 /// Whether our outcome is the recorded one. Where Kyverno crashes, any error is.
@@ -199,4 +200,114 @@ fn the_public_suite_agrees_but_where_kyverno_does_not() {
     }
     println!("public suite: {cases} cases, {differing} with Kyverno's own answer, {wrong} wrong");
     assert_eq!(wrong, 0);
+}
+
+/// Values with few keys, so that expressions find something.
+fn value() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3i64..4).prop_map(Value::from),
+        (-3i64..4).prop_map(|number| json!(number as f64)),
+        "[ab]{0,2}".prop_map(Value::from),
+    ];
+    scalar.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[abc]", inner, 0..4).prop_map(|members| members
+                .into_iter()
+                .collect::<serde_json::Map<_, _>>()
+                .into()),
+        ]
+    })
+}
+
+/// Expressions of every kind of node.
+fn expression() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        4 => "[abc]",
+        1 => Just("@".to_owned()),
+        1 => Just("`1`".to_owned()),
+        1 => Just("`null`".to_owned()),
+        1 => Just("`[1, [2], {\"a\": 3}]`".to_owned()),
+        1 => Just("'ab'".to_owned()),
+        1 => Just("bad(@)".to_owned()),
+        1 => Just("items(@, 'a', 'b')".to_owned()),
+    ];
+    leaf.prop_recursive(5, 24, 3, |inner| {
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            (
+                two.clone(),
+                prop::sample::select(vec![" || ", " && ", " | ", " == ", " != ", " < "])
+            )
+                .prop_map(|((left, right), operator)| format!("({left}){operator}({right})")),
+            (inner.clone(), "[abc]").prop_map(|(left, key)| format!("({left}).{key}")),
+            (
+                inner.clone(),
+                prop::sample::select(vec![
+                    "[0]",
+                    "[-1]",
+                    "[*]",
+                    "[]",
+                    "[1:]",
+                    "[::-1]",
+                    "[::0]",
+                    ".*",
+                    "[*].a",
+                    "[].b",
+                    ".*.type(@)",
+                    "[*].[a, b]",
+                    ".{a: a, b: @}",
+                ])
+            )
+                .prop_map(|(left, step)| format!("({left}){step}")),
+            (two.clone(), "[abc]")
+                .prop_map(|((left, condition), key)| format!("({left})[?{condition}].{key}")),
+            two.clone()
+                .prop_map(|(left, right)| format!("[{left}, {right}]")),
+            two.clone()
+                .prop_map(|(left, right)| format!("{{a: {left}, b: {right}}}")),
+            inner.clone().prop_map(|operand| format!("!({operand})")),
+            (
+                inner.clone(),
+                prop::sample::select(vec![
+                    "length",
+                    "keys",
+                    "type",
+                    "to_string",
+                    "sort",
+                    "reverse",
+                    "max",
+                    "not_null",
+                    "to_array",
+                    "sum",
+                    "abs",
+                ])
+            )
+                .prop_map(|(argument, name)| format!("{name}({argument})")),
+            (
+                two.clone(),
+                prop::sample::select(vec!["sort_by", "max_by", "min_by"])
+            )
+                .prop_map(|((list, key), name)| format!("{name}({list}, &{key})")),
+            two.prop_map(|(function, list)| format!("map(&{function}, {list})")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The compiled code and the tree walker are two implementations of one language.
+    #[test]
+    fn bytecode_and_tree_walker_agree(text in expression(), input in value()) {
+        let (compiled, walked) = (run_expression(&text, &input), walk_expression(&text, &input));
+        let crash = Err("Kyverno crashes on this call".to_owned());
+        if walked == crash && compiled.is_err() {
+            // Which of two errors comes first is open where Kyverno itself crashes.
+            return Ok(());
+        }
+        prop_assert_eq!(compiled, walked, "{} over {}", text, input);
+    }
 }

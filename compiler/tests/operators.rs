@@ -18,6 +18,15 @@ const DATA: &str = "what a variable gives is data: it is never searched for vari
 /// Why `{{@}}` differs.
 const TARGET: &str = "only rules that mutate existing resources have a target";
 
+/// Whether a case goes through levels of contexts: those are of foreach, which only a
+/// whole policy has; they are not run here.
+fn has_levels(case: &Value) -> bool {
+    let steps = case["queries"].as_array().into_iter().flatten();
+    steps
+        .filter_map(Value::as_str)
+        .any(|step| step.starts_with('$'))
+}
+
 /// Counts the cases of a file; each in `differences` has to differ.
 fn check(
     file: &str,
@@ -28,9 +37,11 @@ fn check(
     let Some(cases) = read(&format!("operators/{file}.json")) else {
         return;
     };
-    let cases = cases.as_array().unwrap();
+    let all = cases.as_array().unwrap();
+    let cases: Vec<&Value> = all.iter().filter(|case| !has_levels(case)).collect();
+    println!("{file}: {} not run", all.len() - cases.len());
     let (mut passed, mut wrong) = (0, 0);
-    for case in cases {
+    for &case in &cases {
         let outcome = agrees(case);
         passed += usize::from(outcome.is_ok());
         let name = name(case);
@@ -112,10 +123,6 @@ fn context_variables() {
         let steps = case["queries"].as_array().unwrap();
         let marked = |step: &Value| step.as_str().is_some_and(|step| step.starts_with('$'));
         let entries = case["entries"].as_array().unwrap();
-        if steps.iter().any(marked) {
-            // Levels of contexts are those of foreach, which other tests run.
-            return Ok(());
-        }
         let entries: Vec<Value> = entries
             .iter()
             .filter(|entry| !marked(&entry["name"]))

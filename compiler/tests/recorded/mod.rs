@@ -8,7 +8,10 @@ use std::path::PathBuf;
 
 use kpvm::document::{DocumentBuffer, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts, View};
 use kpvm::engine::{Answer, Bundle, ExpressionSession};
+use kpvm::function::{RegexCache, Values};
 use kpvm::host::{ExternalQuery, Host, Timestamp};
+use kpvm::jmespath::{evaluate, parse};
+use kpvm::limits::Limits;
 use kpvm_compiler::expression::{compile_documents, compile_expression};
 use kpvm_format::symbol::SymbolTable;
 use serde_json::{Value, json};
@@ -147,4 +150,24 @@ pub(crate) fn tree(value: &Value) -> kpvm::tree::Tree {
         ),
     };
     Tree::new(value, span)
+}
+
+/// Runs an expression with the evaluator that walks the tree.
+pub(crate) fn walk_expression(text: &str, input: &Value) -> Result<Value, String> {
+    let expression = parse(text).map_err(|error| format!("compile: {error}"))?;
+    let mut buffer = DocumentBuffer::new();
+    let symbols = SymbolTable::EMPTY;
+    let root = buffer.push_value(input, &symbols, Numbers::Exact).unwrap();
+    let (mut fuel, mut regexes) = (Limits::DEFAULT.rule_fuel, RegexCache::default());
+    let mut values = Values {
+        buffer: &mut buffer,
+        texts: Texts::NONE,
+        symbols,
+        host: &mut TestHost,
+        limits: Limits::DEFAULT,
+        fuel: &mut fuel,
+        regexes: &mut regexes,
+    };
+    let node = evaluate(&expression, root, &mut values).map_err(|error| error.to_string())?;
+    Ok(recorded(&values.view(), node))
 }
