@@ -5,7 +5,7 @@ use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session,
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
-use kpvm_compiler::policy::{autogen, read};
+use kpvm_compiler::policy::{autogen, read, validate};
 use kpvm_compiler::source::{SourceId, Sources};
 use serde::Deserialize;
 use serde_json::Value;
@@ -339,11 +339,14 @@ fn run_load(case: &Case<'_>) -> Verdict {
         .get("kind")
         .and_then(Value::as_str)
         .unwrap_or("");
-    if kind == "PolicyException" {
-        return Verdict::Unsupported("PolicyException".into());
-    }
-    let documents = [(SourceId(0), tree_of(&case.policy))];
-    let diagnostics = compile::check_documents(&documents, &Options::default());
+    let tree = tree_of(&case.policy);
+    let diagnostics = if kind == "PolicyException" {
+        let mut diagnostics = Vec::new();
+        validate::validate_exception(&tree, SourceId(0), &mut diagnostics);
+        diagnostics
+    } else {
+        compile::check_documents(&[(SourceId(0), tree)], &Options::default())
+    };
     let error = diagnostics
         .iter()
         .find(|diagnostic| diagnostic.severity == Severity::Error);

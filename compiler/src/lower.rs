@@ -685,7 +685,7 @@ fn lower_body(
             BodyKind::Pattern
         }
         (None, Some(patterns), _) => {
-            lower_any_pattern(patterns, validate, &mut emitter)?.map_err(too_deep)?;
+            lower_any_pattern(patterns, validate, &mut emitter).map_err(too_deep)?;
             BodyKind::AnyPattern
         }
         (None, None, Some(foreach)) => {
@@ -739,12 +739,12 @@ fn lower_any_pattern(
     patterns: &Tree,
     validate: &Validate,
     emitter: &mut Emitter<'_, '_>,
-) -> Result<Lowered, LowerError> {
+) -> Lowered {
     let resolved = match reference::resolve(patterns) {
         Ok(resolved) => floats_only(&unescape_keys(&resolved)),
         Err(error) => {
             substitution_error(&error, emitter);
-            return Ok(Ok(()));
+            return Ok(());
         }
     };
     let go_kind = match &resolved.value {
@@ -755,11 +755,16 @@ fn lower_any_pattern(
                 .as_ref()
                 .map_or("", |message| &message.value);
             fixed_text(0, message, emitter);
-            return Ok(Ok(()));
+            return Ok(());
         }
-        TreeValue::List(items) => return Ok(lower_alternatives(items, emitter)),
+        TreeValue::List(items) => return lower_alternatives(items, emitter),
         TreeValue::String(text) if has_variable(text) => {
-            return unsupported("an anyPattern that is a variable as a whole", patterns.span);
+            let message = validate
+                .message
+                .as_ref()
+                .map_or("", |message| &message.value);
+            pattern::lower_computed_alternatives(text, patterns.span, message, emitter);
+            return Ok(());
         }
         TreeValue::Map(_) => "object",
         TreeValue::String(_) => "string",
@@ -770,7 +775,7 @@ fn lower_any_pattern(
         "failed to deserialize anyPattern, expected type array: json: cannot unmarshal {go_kind} into Go value of type []interface {{}}"
     );
     fixed_text(1, &error, emitter);
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_, '_>) -> Lowered {

@@ -224,6 +224,12 @@ instruction_set! {
 
     /// Notes the error of an anyPattern alternative and falls through.
     AlternativeFailed(index: C Immediate);
+    /// As `AlternativeFailed`, for the alternative that a loop is at.
+    AlternativeFailedAt(loop_slot: A Loop);
+    /// Ends: the rule passes by the alternative that a loop is at.
+    ReturnAlternativeAt(loop_slot: A Loop) ends;
+    /// Fails: an anyPattern that a variable gave is no list.
+    RequireAlternatives(src: A Source, target: D Forward);
     /// Ends: the rule passes.
     ReturnPass() ends;
     /// Ends: the rule passes by an anyPattern alternative.
@@ -384,6 +390,8 @@ instruction_set! {
     JumpUnlessProvided(kind: E Immediate, target: D Forward);
     /// Asks the host for outside data: 0 configMap, 1 apiCall, 2 globalReference, 3 imageRegistry; missing when the host has none of that kind.
     Fetch(dst: A Destination, request: B Source, kind: E Immediate, target: D Forward);
+    /// Jumps unless a text can stand in an expression as it is: as a name (0), or between quotes (1).
+    JumpUnlessPlain(src: A Source, quoted: B Immediate, target: D Forward);
     /// Jumps unless a register holds something.
     JumpUnlessSet(src: A Source, target: D Forward);
 

@@ -24,6 +24,8 @@ pub struct Emitter<'p, 'b> {
     pub scope: Scope,
     /// The policy's file.
     pub source: SourceId,
+    /// Texts of inner variables, by the names that stand for them in the expression.
+    pub(super) inner: BTreeMap<String, Register>,
     /// Code that runs rarely, kept out of the way until [`Emitter::flush_cold`].
     cold: Vec<(Label, Instruction)>,
 }
@@ -158,6 +160,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
             pools,
             scope,
             source,
+            inner: BTreeMap::new(),
             cold: Vec::new(),
         }
     }

@@ -65,7 +65,12 @@ impl Emitter<'_, '_> {
                 Current::Context => self.load(Instruction::new(Op::LoadContext)),
             },
             Node::Field(name) => self.field(name, current, on_error, or_null),
-            Node::Literal(value) => self.constant(value),
+            Node::Literal(value) => match value {
+                TreeValue::String(text) if !self.inner.is_empty() => self
+                    .inner_text(text, on_error)
+                    .unwrap_or_else(|| self.constant(value)),
+                value => self.constant(value),
+            },
             Node::Subexpression { left, right } => {
                 self.subexpression(left, right, current, on_error, or_null)
             }
@@ -138,6 +143,11 @@ impl Emitter<'_, '_> {
 
     fn field(&mut self, name: &str, current: Current, on_error: Label, or_null: bool) -> Register {
         match current {
+            Current::Value(source) if self.inner.contains_key(name) => {
+                let key = self.inner[name];
+                let load = Instruction::new(Op::GetKeyOf).b(source.0).e(key.0);
+                self.load_or_null(load, on_error, or_null)
+            }
             Current::Value(source) => {
                 let symbol = self.pools.bundle.symbols.intern(name);
                 self.load_or_null(

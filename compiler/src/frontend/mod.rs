@@ -10,6 +10,7 @@ pub mod foreach;
 pub mod jmespath;
 pub mod leaf;
 pub mod matching;
+mod nested;
 pub mod pattern;
 pub mod reference;
 pub mod template;

@@ -112,6 +112,85 @@ pub fn lower_any_pattern(
     lowering.alternatives(patterns, subject, &mut ends)
 }
 
+/// Lowers an `anyPattern` that is one variable as a whole: its value is the list.
+///
+/// An empty list passes with the raw `message`.
+pub fn lower_computed_alternatives(
+    text: &str,
+    span: Span,
+    message: &str,
+    emitter: &mut Emitter<'_, '_>,
+) {
+    let failed = emitter.block.label();
+    let unresolved = emitter.wrapping("variable substitution failed: ", false, failed);
+    let list = emitter.text_template(text, "", unresolved);
+    let (empty, body, done) = (
+        emitter.block.label(),
+        emitter.block.label(),
+        emitter.block.label(),
+    );
+    emitter.block.push(
+        Instruction::new(Op::RequireAlternatives)
+            .a(list.0)
+            .target(failed),
+    );
+    emitter.block.push(
+        Instruction::new(Op::JumpIfShorter)
+            .a(list.0)
+            .c(1)
+            .target(empty),
+    );
+    let slot = emitter.block.enter_loop();
+    let item = emitter.block.register();
+    let next = emitter.block.label();
+    emitter.block.push(
+        Instruction::new(Op::LoopBegin)
+            .a(slot)
+            .b(list.0)
+            .e(item.0)
+            .target(done),
+    );
+    emitter.block.place(body);
+    let site = Site {
+        path: vec![Segment::Text("/".into())],
+        location: Location {
+            source: emitter.source,
+            span,
+        },
+    };
+    let test = Instruction::new(Op::TestValue)
+        .a(Register::SUBJECT.0)
+        .b(item.0)
+        .c(1);
+    emitter.block.push(test.target(next).site(site));
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnAlternativeAt).a(slot));
+    emitter.block.place(next);
+    emitter
+        .block
+        .push(Instruction::new(Op::AlternativeFailedAt).a(slot));
+    emitter.block.push(
+        Instruction::new(Op::LoopNext)
+            .a(slot)
+            .e(item.0)
+            .target(body),
+    );
+    emitter.block.place(done);
+    emitter.block.leave_loop();
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnAlternativesFailed));
+    emitter.block.place(empty);
+    let message = emitter.pools.text(message);
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnText).c(message));
+    emitter.flush_cold();
+    emitter.block.place(failed);
+    emitter.block.push(Instruction::new(Op::ReturnFailed));
+}
+
 /// Where a value is found.
 #[derive(Debug, Clone, Copy)]
 enum Place {

@@ -244,7 +244,12 @@ impl Emitter<'_, '_> {
         self.wrapping(&format!(" at path {path}: "), false, name)
     }
 
-    fn variable(&mut self, name: &VariableText, path: &str, on_error: Label) -> Register {
+    pub(super) fn variable(
+        &mut self,
+        name: &VariableText,
+        path: &str,
+        on_error: Label,
+    ) -> Register {
         match name {
             VariableText::Plain(expression) => {
                 let own_path = (expression == "@").then(|| own_path(path));
@@ -252,33 +257,19 @@ impl Emitter<'_, '_> {
                 let failed = self.unresolved(expression, path, on_error);
                 self.query(expression, failed)
             }
-            VariableText::Nested(text) => {
-                // FALLBACK: what the inner variables give becomes part of an expression,
-                // so the expression is known only at run time.
-                let inner = self.text_template(text, path, on_error);
-                let path_text = self.pools.text(path);
-                let result = self.block.register();
-                self.block.push(
-                    Instruction::new(Op::EvaluateText)
-                        .a(result.0)
-                        .b(inner.0)
-                        .c(path_text)
-                        .target(on_error),
-                );
-                result
-            }
+            VariableText::Nested(text) => self.nested_variable(text, path, on_error),
         }
     }
 }
 
 /// A piece of a text with variables.
-enum Piece {
+pub(super) enum Piece {
     Text(String),
     Variable { name: VariableText },
 }
 
 /// What a variable asks for.
-enum VariableText {
+pub(super) enum VariableText {
     /// The text of an expression.
     Plain(String),
     /// A text with variables that becomes an expression.
@@ -297,7 +288,7 @@ impl VariableText {
 ///
 /// The variables that the first pass of the substitution finds are those of `scan`; what
 /// stands between two of them is searched again, as the next pass does.
-fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut behind = 0;
     for span in variable::scan(text) {

@@ -577,14 +577,23 @@ impl Machine {
                     }
                     continue;
                 }
-                Op::AlternativeFailed => {
+                Op::AlternativeFailed | Op::AlternativeFailedAt => {
                     self.any_alternative_failed |= !self.error.is_skip();
                     if E::ON {
-                        self.explanation
-                            .alternative_failed(c, self.error, scene.subject.rule_name);
+                        let index = if op == Op::AlternativeFailed {
+                            c
+                        } else {
+                            self.loop_index(a)
+                        };
+                        self.explanation.alternative_failed(
+                            index,
+                            self.error,
+                            scene.subject.rule_name,
+                        );
                     }
                     continue;
                 }
+                Op::ReturnAlternativeAt => return Ending::Alternative(self.loop_index(a)),
                 Op::ReturnPass => return Ending::Pass,
                 Op::ReturnAlternative => return Ending::Alternative(c),
                 Op::ReturnError => {
@@ -674,6 +683,13 @@ impl Machine {
             }
         }
         Ending::OutOfFuel
+    }
+
+    fn loop_index(&self, slot: u8) -> u32 {
+        self.frame
+            .loops
+            .get(usize::from(slot))
+            .map_or(0, |state| state.index)
     }
 
     /// The value at a static path, found once for each subject.

@@ -164,6 +164,10 @@ impl Machine {
                 let kind = ExternalKind::ALL.get(usize::from(e));
                 self.jump_if(!kind.is_some_and(|&kind| world.host.provides(kind)))
             }
+            Op::JumpUnlessPlain => {
+                let plain = is_plain(setting.view(world).str(self.get(a)), b != 0);
+                self.jump_if(!plain)
+            }
             Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
             Op::CatchMissing => {
                 if self.failure.is_key {
@@ -199,11 +203,7 @@ impl Machine {
             Op::MapEndPairs => self.map_end(a, b, None, setting, world),
             Op::Call => self.call(instruction, setting, world),
             Op::LoopIndex => {
-                let index = self
-                    .frame
-                    .loops
-                    .get(usize::from(b))
-                    .map_or(0, |state| state.index);
+                let index = self.loop_index(b);
                 let outcome =
                     self.with_values(setting, world, |values| values.new_int(i64::from(index)));
                 self.set_or_end(a, outcome)
@@ -257,6 +257,19 @@ impl Machine {
                 let path = setting.view(world).str(self.get(a));
                 let prefix = format!("failed to apply jmespath {path} to variable <nil>: ");
                 self.failure_text.insert_str(0, &prefix);
+                Flow::Jump
+            }
+            Op::RequireAlternatives => {
+                let kind = match setting.view(world).kind(self.get(a)) {
+                    Some(Kind::List) => return Flow::Next,
+                    Some(Kind::Map) => "object",
+                    Some(Kind::String) => "string",
+                    Some(Kind::False | Kind::True) => "bool",
+                    None | Some(Kind::Null | Kind::Int | Kind::Float) => "number",
+                };
+                self.fail_with(&format!(
+                    "failed to deserialize anyPattern, expected type array: json: cannot unmarshal {kind} into Go value of type []interface {{}}"
+                ));
                 Flow::Jump
             }
             Op::RequireKeyText => {
@@ -1048,6 +1061,20 @@ fn text_of<'t>(tables: &Tables<'t>, number: u32) -> &'t str {
         .texts
         .get(number as usize)
         .map_or("", |&text| tables.text(text))
+}
+
+/// Whether a text is a name, or between quotes nothing but data.
+fn is_plain(text: &str, quoted: bool) -> bool {
+    if quoted {
+        return !text.contains(|found: char| {
+            found.is_control() || matches!(found, '"' | '\'' | '\\' | '`')
+        });
+    }
+    let starts = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    starts
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn boolean(value: bool) -> NodeId {

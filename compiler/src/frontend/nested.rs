@@ -1,0 +1,176 @@
+//! Variables inside variables: `{{ a.{{ b }} }}`.
+//!
+//! Kyverno puts the inner value's text into the outer expression and reads the result.
+//! Where the inner variable stands for a whole key (`a.{{b}}`, `a."{{b}}"`) or inside of
+//! a raw string (`'…{{b}}…'`), the expression is the same whatever the text is, and it is
+//! compiled with dynamic access. Anything else goes through the run-time fallback
+//! (`EvaluateText`), and so does an error, which the fallback words.
+
+use kpvm_format::instruction::Op;
+
+use super::emitter::Emitter;
+use super::expression::Current;
+use super::jmespath::{self, Expression};
+use super::template::{Piece, pieces};
+use crate::ir::{Instruction, Label, Register};
+
+/// How an inner variable stands in the outer expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Behind a dot: a name, if its text is one.
+    Bare,
+    /// Between quotes: data, if its text has nothing that ends the quotes.
+    Quoted,
+}
+
+impl Emitter<'_, '_> {
+    /// Lowers a variable whose text has variables in it.
+    pub(super) fn nested_variable(&mut self, text: &str, path: &str, on_error: Label) -> Register {
+        let mut outer = String::new();
+        let mut inner: Vec<(String, Register)> = Vec::new();
+        let mut parts = Vec::new();
+        for piece in pieces(text) {
+            match piece {
+                Piece::Text(text) => {
+                    outer.push_str(&text);
+                    parts.push(Err(text));
+                }
+                Piece::Variable { name } => {
+                    let value = self.variable(&name, path, on_error);
+                    let register = self.text_of(&[Ok(value)], on_error);
+                    let placeholder = format!("kpvm_inner_{}", inner.len());
+                    outer.push_str(&placeholder);
+                    inner.push((placeholder, register));
+                    parts.push(Ok(register));
+                }
+            }
+        }
+        let query = self.text_of(&parts, on_error);
+        let result = self.block.register();
+        let (fallback, end) = (self.block.label(), self.block.label());
+        if let Some((expression, places)) = static_shape(&outer, &inner) {
+            if self.scope.rewrites_delete && outer.contains("request.object") {
+                let keeps = self.block.label();
+                self.block
+                    .push(Instruction::new(Op::JumpUnlessDelete).target(keeps));
+                self.block.jump(fallback);
+                self.block.place(keeps);
+            }
+            let refused = self.block.label();
+            for ((_, register), place) in inner.iter().zip(&places) {
+                let (quoted, target) = match place {
+                    Place::Bare => (0, fallback),
+                    Place::Quoted => (1, refused),
+                };
+                let guard = Instruction::new(Op::JumpUnlessPlain)
+                    .a(register.0)
+                    .b(quoted);
+                self.block.push(guard.target(target));
+            }
+            self.ensure_entries(&outer, fallback);
+            let saved = std::mem::replace(&mut self.inner, inner.into_iter().collect());
+            let value = self.expression(&expression, Current::Context, fallback, false);
+            self.inner = saved;
+            self.assign(result, value);
+            self.block.jump(end);
+            self.block.place(refused);
+            self.fail(
+                "the value of a variable inside a variable ends the quotes around it: it is data, no part of an expression",
+                on_error,
+            );
+        }
+        self.block.place(fallback);
+        let path = self.pools.text(path);
+        let evaluate = Instruction::new(Op::EvaluateText)
+            .a(result.0)
+            .b(query.0)
+            .c(path);
+        self.block.push(evaluate.target(on_error));
+        self.block.place(end);
+        result
+    }
+
+    /// The text of values and texts put together.
+    pub(super) fn text_of(
+        &mut self,
+        parts: &[Result<Register, String>],
+        on_error: Label,
+    ) -> Register {
+        let accumulator = self.block.enter_accumulator();
+        self.block
+            .push(Instruction::new(Op::TextBegin).a(accumulator));
+        for part in parts {
+            match part {
+                Ok(value) => {
+                    let append = Instruction::new(Op::TextValue).a(accumulator).b(value.0);
+                    self.block.push(append.target(on_error));
+                }
+                Err(text) => {
+                    let text = self.pools.text(text);
+                    self.block
+                        .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
+                }
+            }
+        }
+        let text = self.load(Instruction::new(Op::TextEnd).b(accumulator));
+        self.block.leave_accumulator();
+        text
+    }
+
+    /// A raw string with inner variables in it; `None` for one without.
+    pub(super) fn inner_text(&mut self, text: &str, on_error: Label) -> Option<Register> {
+        let mut parts: Vec<Result<Register, String>> = Vec::new();
+        let mut rest = text;
+        while let Some((at, name, register)) = self
+            .inner
+            .iter()
+            .filter_map(|(name, &register)| {
+                Some((rest.find(name.as_str())?, name.clone(), register))
+            })
+            .min_by_key(|&(at, ref name, _)| (at, std::cmp::Reverse(name.len())))
+        {
+            parts.push(Err(rest[..at].to_owned()));
+            parts.push(Ok(register));
+            rest = &rest[at + name.len()..];
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        parts.push(Err(rest.to_owned()));
+        Some(self.text_of(&parts, on_error))
+    }
+}
+
+/// The outer expression with names in the inner variables' places, and how each stands;
+/// `None` where one of them is more than a key or a part of a raw string.
+fn static_shape(outer: &str, inner: &[(String, Register)]) -> Option<(Expression, Vec<Place>)> {
+    let places = inner.iter().map(|(name, _)| {
+        let at = outer.find(name.as_str())?;
+        let (before, after) = (&outer[..at], &outer[at + name.len()..]);
+        let is_key = !after
+            .starts_with(|next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '('));
+        if before.ends_with(".\"") && after.starts_with('"') {
+            Some(Place::Quoted)
+        } else if before.ends_with('.') && is_key && !in_raw_string(before) {
+            Some(Place::Bare)
+        } else {
+            in_raw_string(before).then_some(Place::Quoted)
+        }
+    });
+    let places = places.collect::<Option<Vec<Place>>>()?;
+    Some((jmespath::parse(outer.trim()).ok()?, places))
+}
+
+/// Whether a text ends inside of a raw string. Texts in which quotes of several kinds
+/// meet are left to the fallback.
+fn in_raw_string(before: &str) -> bool {
+    !before.contains(['`', '\\'])
+        && before.matches('"').count() % 2 == 0
+        && before
+            .split('"')
+            .step_by(2)
+            .map(|part| part.matches('\'').count())
+            .sum::<usize>()
+            % 2
+            == 1
+}
