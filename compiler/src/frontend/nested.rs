@@ -165,7 +165,7 @@ fn static_shape(outer: &str, inner: &[(String, Register)]) -> Option<(Expression
 /// meet are left to the fallback.
 fn in_raw_string(before: &str) -> bool {
     !before.contains(['`', '\\'])
-        && before.matches('"').count() % 2 == 0
+        && before.matches('"').count().is_multiple_of(2)
         && before
             .split('"')
             .step_by(2)
