@@ -4,5 +4,6 @@
 
 pub mod golden;
 pub mod interleave;
+mod mock_host;
 pub mod suites;
 pub mod workload;

@@ -4,13 +4,13 @@
 //! test` reads them (sheet 08, sections 2, 3, 4 and 7), as far as rules of
 //! bundles need it; a suite that needs more is unsupported, with the reason, and never agrees.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
-use kpvm::host::{ExternalQuery, Host, Timestamp};
 use kpvm::limits::Limits;
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
@@ -19,7 +19,8 @@ use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::Sources;
 use serde_json::{Map, Value};
 
-use crate::golden::value_of;
+use crate::golden::{tree_of, value_of};
+use crate::mock_host::MockHost;
 
 /// The name of the files that hold suites.
 pub const SUITE_FILE: &str = "kyverno-test.yaml";
@@ -49,12 +50,15 @@ pub enum Reading {
 }
 
 /// Why a suite stops early.
-enum Stop {
+pub(crate) enum Stop {
+    /// It needs something that is not supported.
     Unsupported(String),
+    /// It cannot be run as it stands.
     Broken(String),
 }
 
-type Step<T> = Result<T, Stop>;
+/// What a step of a run gives, or why the suite stops there.
+pub(crate) type Step<T> = Result<T, Stop>;
 
 /// All suite files below a directory, hidden directories included, in order.
 ///
@@ -103,13 +107,23 @@ fn run_suite(test: &Tree, directory: &Path, reading: Reading) -> Step<Outcome> {
     let rows = read_rows(test);
     let values = Values::read(test, directory)?;
     let user = User::read(test, directory)?;
-    let bytes = compile_policies(test, directory)?;
+    let bytes = compile_policies(test, directory, &values)?;
     let bundle = Bundle::load(bytes)
         .map_err(|error| Stop::Broken(format!("the compiled bundle does not load: {error}")))?;
     let resources = read_resources(test, directory)?;
+    let trees = resources.iter().map(|resource| &resource.tree);
+    let mut host = MockHost::read(test, directory, trees)?;
+    let responses = evaluate(
+        &bundle,
+        &resources,
+        &rows,
+        &values,
+        user.as_ref(),
+        &mut host,
+    )?;
     let run = Run {
         policies: policy_names(&bundle),
-        responses: evaluate(&bundle, &resources, &rows, &values, user.as_ref())?,
+        responses,
         resources: &resources,
         reading,
     };
@@ -132,13 +146,10 @@ fn refuse_unsupported_fields(test: &Tree) -> Step<()> {
         "paramResources",
         "exceptions",
         "context",
-        "clusterResources",
         "jsonPayload",
         "jsonPayloads",
         "httpPayloads",
         "envoyPayloads",
-        "apiCallResponses",
-        "globalContextEntries",
     ];
     match beyond.iter().find(|key| test.get(key).is_some()) {
         Some(key) => Err(Stop::Unsupported(format!("`{key}` of a test"))),
@@ -149,7 +160,7 @@ fn refuse_unsupported_fields(test: &Tree) -> Step<()> {
 // ---- small readers ----
 
 /// The text under a key; empty if there is none.
-fn text(tree: &Tree, key: &str) -> String {
+pub(crate) fn text(tree: &Tree, key: &str) -> String {
     match tree.get(key).map(|value| &value.value) {
         Some(TreeValue::String(text)) => text.to_string(),
         Some(TreeValue::Int(number)) => number.to_string(),
@@ -158,11 +169,13 @@ fn text(tree: &Tree, key: &str) -> String {
     }
 }
 
-fn list<'t>(tree: &'t Tree, key: &str) -> &'t [Tree] {
+/// The items under a key; none if there is no list.
+pub(crate) fn list<'t>(tree: &'t Tree, key: &str) -> &'t [Tree] {
     tree.get(key).and_then(Tree::as_list).unwrap_or(&[])
 }
 
-fn texts(tree: &Tree, key: &str) -> Vec<String> {
+/// The texts of the list under a key.
+pub(crate) fn texts(tree: &Tree, key: &str) -> Vec<String> {
     list(tree, key)
         .iter()
         .filter_map(|item| item.as_str().map(str::to_owned))
@@ -181,7 +194,8 @@ fn read_text(file: &Path) -> Step<String> {
     fs::read_to_string(file).map_err(|error| Stop::Broken(format!("{}: {error}", file.display())))
 }
 
-fn read_documents(file: &Path, duplicate_keys: DuplicateKeys) -> Step<Vec<Tree>> {
+/// The YAML documents of a file.
+pub(crate) fn read_documents(file: &Path, duplicate_keys: DuplicateKeys) -> Step<Vec<Tree>> {
     let options = yaml::Options {
         duplicate_keys,
         limits: &Limits::DEFAULT,
@@ -220,7 +234,7 @@ fn expand(path: PathBuf, recursive: bool) -> Vec<PathBuf> {
 
 // ---- policies ----
 
-fn compile_policies(test: &Tree, directory: &Path) -> Step<Vec<u8>> {
+fn compile_policies(test: &Tree, directory: &Path, values: &Values) -> Step<Vec<u8>> {
     let mut sources = Sources::new();
     for path in texts(test, "policies") {
         if path.contains("://") {
@@ -229,6 +243,7 @@ fn compile_policies(test: &Tree, directory: &Path) -> Step<Vec<u8>> {
         for file in expand(directory.join(path), true) {
             for document in read_documents(&file, DuplicateKeys::LastWins)? {
                 refuse_other_kind(&document)?;
+                values.refuse_seen_rewrites(&document)?;
             }
             sources.add(file.display().to_string(), read_text(&file)?);
         }
@@ -322,21 +337,20 @@ struct Subresource {
 impl Values {
     fn read(test: &Tree, directory: &Path) -> Step<Self> {
         if let Some(values) = test.get("values") {
-            return Self::from_tree(values);
+            return Ok(Self::from_tree(values));
         }
         let file = text(test, "variables");
         if file.is_empty() {
             return Ok(Self::default());
         }
         let documents = read_documents(&directory.join(file), DuplicateKeys::Refuse)?;
-        documents
-            .first()
-            .map_or_else(|| Ok(Self::default()), Self::from_tree)
+        let values = documents.first();
+        Ok(values.map_or_else(Self::default, Self::from_tree))
     }
 
-    fn from_tree(tree: &Tree) -> Step<Self> {
+    fn from_tree(tree: &Tree) -> Self {
         let mut values = Self {
-            global_operation: operation_of(tree.get("globalValues"))?,
+            global_operation: operation_of(tree.get("globalValues")),
             ..Self::default()
         };
         if let Some(globals) = tree.get("globalValues") {
@@ -347,7 +361,6 @@ impl Values {
             for rule in list(policy, "rules") {
                 let scope = || Scope::Rule(text(rule, "name"));
                 if let Some(set) = rule.get("values") {
-                    operation_of(Some(set))?;
                     values.add(&name, scope(), set);
                 }
                 if let Some(set) = rule.get("foreachValues") {
@@ -358,7 +371,7 @@ impl Values {
                 if let Some(set) = resource.get("values") {
                     values.add(&name, Scope::Resource(text(resource, "name")), set);
                 }
-                if let Some(operation) = operation_of(resource.get("values"))? {
+                if let Some(operation) = operation_of(resource.get("values")) {
                     let key = (text(policy, "name"), text(resource, "name"));
                     values.operations.insert(key, operation);
                 }
@@ -377,7 +390,7 @@ impl Values {
         for entry in list(tree, "subresources") {
             values.subresources.extend(Subresource::read(entry));
         }
-        Ok(values)
+        values
     }
 
     fn add(&mut self, policy: &str, scope: Scope, set: &Tree) {
@@ -415,6 +428,42 @@ impl Values {
         (!is_empty).then_some(merged)
     }
 
+    /// Values of a rule reach its context only (sheet 08, section 7.4), here they rewrite
+    /// the resource. That differs where a rule also sees the resource itself: what it
+    /// matches is in the metadata, and some checks judge the resource.
+    fn refuse_seen_rewrites(&self, policy: &Tree) -> Step<()> {
+        let name = policy
+            .get("metadata")
+            .map(|metadata| text(metadata, "name"));
+        let rules = policy
+            .get("spec")
+            .map_or(&[][..], |spec| list(spec, "rules"));
+        for rule in rules {
+            let rule_name = text(rule, "name");
+            let own = self.variables.iter().filter(|set| {
+                Some(&set.policy) == name.as_ref()
+                    && matches!(&set.scope, Scope::Rule(scope) if is_rule(&rule_name, scope))
+            });
+            let objects = own.flat_map(|set| {
+                let request = set.values.get("request");
+                ["object", "oldObject"].map(|side| request.and_then(|request| request.get(side)))
+            });
+            let mut objects = objects.flatten().peekable();
+            let judges = ["pattern", "anyPattern", "podSecurity", "assert"];
+            let check = rule.get("validate");
+            let is_judged = judges
+                .iter()
+                .any(|key| check.is_some_and(|check| check.get(key).is_some()));
+            let is_seen = is_judged && objects.peek().is_some();
+            if is_seen || objects.any(|object| object.get("metadata").is_some()) {
+                return Err(Stop::Unsupported(
+                    "values of a rule that rewrite what it sees of the resource".into(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The operation of a resource's default run under a policy.
     fn operation(&self, policy: &str, resource: &str) -> Operation {
         let key = (policy.to_owned(), resource.to_owned());
@@ -427,21 +476,10 @@ impl Values {
     }
 }
 
-/// `request.operation` of a map of variables. Variables that rewrite the resource are
-/// not supported.
-fn operation_of(values: Option<&Tree>) -> Step<Option<String>> {
-    let Some(values) = values else {
-        return Ok(None);
-    };
-    let members = values.as_map().unwrap_or(&[]);
-    let rewrites = |member: &Member| {
-        member.key.starts_with("request.object") || member.key.starts_with("request.oldObject")
-    };
-    if members.iter().any(rewrites) {
-        return Err(Stop::Unsupported("values that rewrite the resource".into()));
-    }
-    let operation = text(values, "request.operation");
-    Ok(Some(operation).filter(|operation| !operation.is_empty()))
+/// `request.operation` of a map of variables.
+fn operation_of(values: Option<&Tree>) -> Option<String> {
+    let operation = text(values?, "request.operation");
+    Some(operation).filter(|operation| !operation.is_empty())
 }
 
 /// Of the values for each element only the first is ever used (sheet 08, section 7.4).
@@ -740,6 +778,7 @@ fn evaluate(
     rows: &[Row],
     values: &Values,
     user: Option<&User>,
+    host: &mut MockHost,
 ) -> Step<Responses> {
     let mut session = Session::new(bundle);
     let mut operations: Vec<Option<String>> =
@@ -769,7 +808,8 @@ fn evaluate(
             for run in &runs {
                 let (kind, variables) = run;
                 let variables = variables.as_ref();
-                let all = evaluate_one(&mut session, resource, *kind, values, variables, user)?;
+                let all =
+                    evaluate_one(&mut session, resource, *kind, values, variables, user, host)?;
                 let own = |one: &Response| wanted(&one.policy, &one.rule) == *run;
                 found.extend(all.into_iter().filter(own));
             }
@@ -786,6 +826,7 @@ fn evaluate_one(
     values: &Values,
     variables: Option<&Value>,
     user: Option<&User>,
+    host: &mut MockHost,
 ) -> Step<Vec<Response>> {
     let strs = |list: &'_ [String]| list.iter().map(String::clone).collect::<Vec<_>>();
     let lists = user.map(|user| {
@@ -801,23 +842,27 @@ fn evaluate_one(
         .map(|list| list.iter().map(String::as_str).collect::<Vec<_>>())
         .collect::<Vec<_>>();
     let part = |index: usize| borrowed.get(index).map_or(&[][..], Vec::as_slice);
-    let labels: Vec<(&str, &str)> = values
-        .labels
-        .get(&resource.namespace)
-        .into_iter()
-        .flatten()
+    let labels = values.labels.get(&resource.namespace).cloned();
+    let labels = labels.unwrap_or_else(|| host.namespace_labels(&resource.namespace));
+    let labels: Vec<(&str, &str)> = labels
+        .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()))
         .collect();
     let own = [resource.group(), resource.version(), &resource.kind];
-    let subresource = values.subresources.iter().find(|entry| entry.child == own);
+    // A cluster knows subresources by itself (sheet 08, section 7.3).
+    let listed = values.subresources.iter();
+    let subresource = listed
+        .filter(|_| !host.has_cluster())
+        .find(|entry| entry.child == own);
     let [group, version, kind] = match subresource {
         Some(entry) => [&*entry.parent[0], &*entry.parent[1], &*entry.parent[2]],
         None => own,
     };
-    let object = Input::Tree(&resource.tree);
+    let object = rewritten(&resource.tree, variables, "object")?;
+    let old_object = rewritten(&resource.tree, variables, "oldObject")?;
     let request = Request {
-        object: (operation != Operation::Delete).then_some(object),
-        old_object: (operation != Operation::Create).then_some(object),
+        object: (operation != Operation::Delete).then_some(Input::Tree(&object)),
+        old_object: (operation != Operation::Create).then_some(Input::Tree(&old_object)),
         operation,
         kind: Some(GroupVersionKind {
             group,
@@ -836,7 +881,7 @@ fn evaluate_one(
         numbers: Numbers::Float,
     };
     let evaluation = session
-        .evaluate_with(&request, &mut Clock)
+        .evaluate_with(&request, host)
         .map_err(|error| Stop::Broken(format!("{}: {error}", resource.key())))?;
     let response = |response: kpvm::engine::RuleResponse<'_>| Response {
         policy: response.policy().to_owned(),
@@ -848,6 +893,23 @@ fn evaluate_one(
         message: response.message().into_owned(),
     };
     Ok(evaluation.responses().map(response).collect())
+}
+
+/// The resource with what the values put into `request.object` or `request.oldObject`
+/// (sheet 08, section 7.2).
+fn rewritten<'r>(tree: &'r Tree, variables: Option<&Value>, side: &str) -> Step<Cow<'r, Tree>> {
+    let request = variables.and_then(|variables| variables.get("request"));
+    match request.and_then(|request| request.get(side)) {
+        None => Ok(Cow::Borrowed(tree)),
+        Some(Value::Object(members)) => {
+            let mut object = value_of(tree);
+            merge(&mut object, &Value::Object(members.clone()));
+            Ok(Cow::Owned(tree_of(&object)))
+        }
+        Some(_) => Err(Stop::Broken(
+            "the object retrieved from the json context is not valid".into(),
+        )),
+    }
 }
 
 // ---- rows (sheet 08, section 4) ----
@@ -1003,29 +1065,5 @@ impl Run<'_> {
             }
         }
         without
-    }
-}
-
-/// A host that knows the time and nothing else.
-struct Clock;
-
-impl Host for Clock {
-    fn now(&mut self) -> Option<Timestamp> {
-        let elapsed = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .ok()?;
-        Some(Timestamp {
-            seconds: elapsed.as_secs() as i64,
-            nanoseconds: elapsed.subsec_nanos(),
-            offset_seconds: 0,
-        })
-    }
-
-    fn random(&mut self) -> Option<u64> {
-        None
-    }
-
-    fn fetch(&mut self, _query: &ExternalQuery<'_>) -> Result<Option<serde_json::Value>, String> {
-        Ok(None)
     }
 }
