@@ -414,3 +414,170 @@ fn plural_of(kind: &str) -> String {
         (None, false) => format!("{kind}s"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::golden::tree_of;
+
+    fn host(test: Value) -> Result<MockHost, String> {
+        let found = MockHost::read(&tree_of(&test), Path::new("."), std::iter::empty());
+        found.map_err(|stop| match stop {
+            Stop::Broken(reason) | Stop::Unsupported(reason) => reason,
+        })
+    }
+
+    fn cluster(objects: Value) -> MockHost {
+        let mut cluster = Cluster {
+            objects: objects.as_array().unwrap().clone(),
+            ..Cluster::default()
+        };
+        let definition = ("shop.io".to_owned(), "Goose".to_owned());
+        cluster.plurals.insert(definition, "geese".to_owned());
+        MockHost {
+            cluster: Some(cluster),
+            ..MockHost::default()
+        }
+    }
+
+    fn objects() -> Value {
+        let object = |api: &str, kind: &str, namespace: &str, name: &str| {
+            json!({"apiVersion": api, "kind": kind,
+                   "metadata": {"namespace": namespace, "name": name}})
+        };
+        json!([
+            object("v1", "ConfigMap", "a", "one"),
+            object("v1", "ConfigMap", "b", "one"),
+            object("networking.k8s.io/v1", "NetworkPolicy", "a", "two"),
+            object("networking.k8s.io/v1", "IngressClass", "", "three"),
+            object("shop.io/v1", "Goose", "", "four"),
+            {"apiVersion": "v1", "kind": "Namespace",
+             "metadata": {"name": "a", "labels": {"team": "x"}}},
+        ])
+    }
+
+    /// Sheet 08, section 7.6: the method with the url goes before the url.
+    #[test]
+    fn calls_are_looked_up_with_their_method_first() {
+        let host = host(json!({"apiCallResponses": [
+            {"url": "http://h/x", "response": {"body": {"by": "url"}}},
+            {"url": "http://h/x", "method": " post", "response": {"body": {"by": "post"}}},
+            {"urlPath": "/api/v1/pods", "response": {"statusCode": 404, "body": {}}},
+        ]}))
+        .unwrap();
+        let ask = |method, url| host.call(method, url, true);
+        assert_eq!(ask("GET", "http://h/x"), Ok(Some(json!({"by": "url"}))));
+        assert_eq!(ask("POST", "http://h/x"), Ok(Some(json!({"by": "post"}))));
+        assert!(ask("GET", "/api/v1/pods").unwrap_err().contains("HTTP 404"));
+        // Section 7.5: without a cluster the entry is as if it were not written.
+        assert_eq!(ask("GET", "http://h/y"), Ok(None));
+        assert!(host.provides(ExternalKind::ApiCall));
+        assert!(!host.provides(ExternalKind::ConfigMap));
+    }
+
+    /// Sheet 08, sections 7.6 and 7.7.
+    #[test]
+    fn mocks_that_are_wrong_are_refused() {
+        let response = json!({"body": {}});
+        let call = |call: Value| json!({"apiCallResponses": [call]});
+        let entry = |entry: Value| json!({"globalContextEntries": [entry]});
+        for test in [
+            call(json!({"response": response})),
+            call(json!({"url": "http://h", "urlPath": "/p", "response": response})),
+            call(json!({"url": "h/p", "response": response})),
+            call(json!({"urlPath": "p", "response": response})),
+            call(json!({"urlPath": "/p", "method": "PUT", "response": response})),
+            call(json!({"urlPath": "/p", "response": {"body": []}})),
+            call(json!({"urlPath": "/p", "response": {"body": {}, "statusCode": 99}})),
+            json!({"apiCallResponses": [{"urlPath": "/p", "response": response},
+                                        {"urlPath": "/p", "response": response}]}),
+            entry(json!({"name": "e"})),
+            entry(json!({"name": " ", "data": {}})),
+            entry(json!({"name": "e", "data": {}, "resources": []})),
+            entry(json!({"name": "e", "resourceFiles": ["../outside.yaml"]})),
+        ] {
+            assert!(host(test.clone()).is_err(), "{test}");
+        }
+    }
+
+    /// Sheet 08, section 7.7.
+    #[test]
+    fn global_entries_take_a_field_or_have_projections() {
+        let host = host(json!({"globalContextEntries": [
+            {"name": "whole", "resources": [{"n": 1}, {"n": 2}]},
+            {"name": "part", "data": {"a": {"b": "x"}}, "fieldPath": "a.b"},
+            {"name": "many", "data": {"a": {"b": "x"}}, "projections": [
+                {"name": "keys", "path": "keys(a)"}, {"name": "b", "path": "a.b"}]},
+        ]}))
+        .unwrap();
+        for (name, value) in [
+            ("whole", json!([{"n": 1}, {"n": 2}])),
+            ("part", json!("x")),
+            ("many", json!({"keys": ["b"], "b": "x"})),
+            ("many.b", json!("x")),
+        ] {
+            assert_eq!(host.global_reference(name), Ok(value), "{name}");
+        }
+        for (name, error) in [
+            ("none", "failed to fetch entry key=none"),
+            ("many.c", "global context mock: projection \"c\" not found"),
+        ] {
+            assert_eq!(host.global_reference(name), Err(error.to_owned()));
+        }
+    }
+
+    /// The paths of the Kubernetes API: an object, or a list of one or all namespaces.
+    #[test]
+    fn a_cluster_answers_paths() {
+        let host = cluster(objects());
+        let get = |path: &str| host.call("GET", path, false);
+        for (path, name) in [
+            ("/api/v1/namespaces/b/configmaps/one", "one"),
+            (
+                "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/two",
+                "two",
+            ),
+            ("/apis/networking.k8s.io/v1/ingressclasses/three", "three"),
+            ("/apis/shop.io/v1/geese/four", "four"),
+            ("/api/v1/namespaces/a", "a"),
+        ] {
+            let object = get(path).unwrap().unwrap();
+            assert_eq!(metadata(&object, "name"), name, "{path}");
+        }
+        for (path, count) in [
+            ("/api/v1/configmaps", 2),
+            ("/api/v1/namespaces/a/configmaps", 1),
+            ("/api/v1/namespaces", 1),
+            ("/api/v1/pods", 0),
+        ] {
+            let list = get(path).unwrap().unwrap();
+            assert_eq!(list["items"].as_array().unwrap().len(), count, "{path}");
+        }
+        for path in [
+            "/version",
+            "/apis/shop.io/v1/geese/five",
+            "/api/v1/pods?limit=1",
+        ] {
+            assert!(get(path).is_err(), "{path}");
+        }
+        assert!(host.call("POST", "/api/v1/pods", false).is_err());
+        assert!(host.call("GET", "http://h/x", true).is_err());
+    }
+
+    #[test]
+    fn a_cluster_has_config_maps_and_labels_of_namespaces() {
+        let mut host = cluster(objects());
+        let mut config_map = |namespace| {
+            let name = "one";
+            host.fetch(&ExternalQuery::ConfigMap { namespace, name })
+        };
+        assert!(config_map("a").unwrap().is_some());
+        let error = "configmaps \"one\" not found".to_owned();
+        assert_eq!(config_map("c"), Err(error));
+        let labels = vec![("team".to_owned(), "x".to_owned())];
+        assert_eq!(host.namespace_labels("a"), labels);
+        assert!(host.namespace_labels("b").is_empty());
+    }
+}
