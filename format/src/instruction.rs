@@ -390,8 +390,8 @@ instruction_set! {
     JumpUnlessProvided(kind: E Immediate, target: D Forward);
     /// Asks the host for outside data: 0 configMap, 1 apiCall, 2 globalReference, 3 imageRegistry; missing when the host has none of that kind.
     Fetch(dst: A Destination, request: B Source, kind: E Immediate, target: D Forward);
-    /// Jumps unless a text can stand in an expression as it is: as a name (0), or between quotes (1).
-    JumpUnlessPlain(src: A Source, quoted: B Immediate, target: D Forward);
+    /// Jumps unless a text can stand in an expression as it is: as a name (0), a quoted key (1), or in a raw string (2).
+    JumpUnlessPlain(src: A Source, place: B Immediate, target: D Forward);
     /// Jumps unless a register holds something.
     JumpUnlessSet(src: A Source, target: D Forward);
 

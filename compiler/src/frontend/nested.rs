@@ -19,8 +19,10 @@ use crate::ir::{Instruction, Label, Register};
 enum Place {
     /// Behind a dot: a name, if its text is one.
     Bare,
-    /// Between quotes: data, if its text has nothing that ends the quotes.
-    Quoted,
+    /// A quoted key: data, if its text has nothing that ends the quotes.
+    Key,
+    /// In a raw string: data, likewise.
+    RawString,
 }
 
 impl Emitter<'_, '_> {
@@ -58,13 +60,12 @@ impl Emitter<'_, '_> {
             }
             let refused = self.block.label();
             for ((_, register), place) in inner.iter().zip(&places) {
-                let (quoted, target) = match place {
+                let (place, target) = match place {
                     Place::Bare => (0, fallback),
-                    Place::Quoted => (1, refused),
+                    Place::Key => (1, refused),
+                    Place::RawString => (2, refused),
                 };
-                let guard = Instruction::new(Op::JumpUnlessPlain)
-                    .a(register.0)
-                    .b(quoted);
+                let guard = Instruction::new(Op::JumpUnlessPlain).a(register.0).b(place);
                 self.block.push(guard.target(target));
             }
             self.ensure_entries(&outer, fallback);
@@ -150,11 +151,11 @@ fn static_shape(outer: &str, inner: &[(String, Register)]) -> Option<(Expression
         let is_key = !after
             .starts_with(|next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '('));
         if before.ends_with(".\"") && after.starts_with('"') {
-            Some(Place::Quoted)
+            Some(Place::Key)
         } else if before.ends_with('.') && is_key && !in_raw_string(before) {
             Some(Place::Bare)
         } else {
-            in_raw_string(before).then_some(Place::Quoted)
+            in_raw_string(before).then_some(Place::RawString)
         }
     });
     let places = places.collect::<Option<Vec<Place>>>()?;

@@ -165,7 +165,7 @@ impl Machine {
                 self.jump_if(!kind.is_some_and(|&kind| world.host.provides(kind)))
             }
             Op::JumpUnlessPlain => {
-                let plain = is_plain(setting.view(world).str(self.get(a)), b != 0);
+                let plain = is_plain(setting.view(world).str(self.get(a)), b);
                 self.jump_if(!plain)
             }
             Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
@@ -1063,18 +1063,20 @@ fn text_of<'t>(tables: &Tables<'t>, number: u32) -> &'t str {
         .map_or("", |&text| tables.text(text))
 }
 
-/// Whether a text is a name, or between quotes nothing but data.
-fn is_plain(text: &str, quoted: bool) -> bool {
-    if quoted {
-        return !text.contains(|found: char| {
-            found.is_control() || matches!(found, '"' | '\'' | '\\' | '`')
-        });
+/// Whether a text means itself in an expression: as a name (0), between the quotes of a
+/// key (1) or in a raw string (2).
+fn is_plain(text: &str, place: u8) -> bool {
+    match place {
+        0 => {
+            text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        }
+        1 => !text.contains(|found: char| found.is_control() || matches!(found, '"' | '\\')),
+        // In a raw string a backslash is an escape in front of the closing quote only.
+        _ => !text.contains('\'') && !text.ends_with('\\'),
     }
-    let starts = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    starts
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn boolean(value: bool) -> NodeId {
