@@ -195,7 +195,7 @@ spec:
 /// The expressions of [`expression_rule`], as they stand between the braces.
 pub const EXPRESSIONS: [&str; 3] = [
     "request.object.spec.containers[].securityContext.privileged | contains(@, `true`)",
-    "length(request.object.spec.containers[?!resources.limits.memory])",
+    "length(request.object.spec.containers[?!(resources.limits.memory)])",
     "request.object.spec.containers[].image",
 ];
 
