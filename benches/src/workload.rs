@@ -192,6 +192,67 @@ spec:
     text
 }
 
+/// The expressions of [`expression_rule`], as they stand between the braces.
+pub const EXPRESSIONS: [&str; 3] = [
+    "request.object.spec.containers[].securityContext.privileged | contains(@, `true`)",
+    "length(request.object.spec.containers[?!(resources.limits.memory)])",
+    "request.object.spec.containers[].image",
+];
+
+/// One deny rule whose three conditions ask for [`EXPRESSIONS`] of a Pod's containers:
+/// nobody privileged, memory limited everywhere, no image from elsewhere. Any of them
+/// denies, so that a Pod goes through all three before it is admitted.
+pub fn expression_rule() -> Sources {
+    let [privileged, without_limit, images] = EXPRESSIONS;
+    let mut sources = Sources::new();
+    let policy = format!(
+        "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: containers
+  annotations:
+    pod-policies.kyverno.io/autogen-controllers: none
+spec:
+  rules:
+    - name: contained
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+      validate:
+        failureAction: Enforce
+        message: Containers are limited, unprivileged and of known images.
+        deny:
+          conditions:
+            any:
+              - key: \"{{{{ {privileged} }}}}\"
+                operator: Equals
+                value: true
+              - key: \"{{{{ {without_limit} }}}}\"
+                operator: GreaterThan
+                value: 0
+              - key: \"{{{{ {images} }}}}\"
+                operator: AnyNotIn
+                value: [registry.example.com/*, mirror.example.com/*]
+"
+    );
+    sources.add("containers.yaml", policy);
+    sources
+}
+
+/// [`POD`] with a memory limit on the second container too, which the
+/// [`expression_rule`] admits.
+///
+/// # Panics
+/// When the Pod is not the one that this was written for.
+pub fn limited_pod() -> Vec<u8> {
+    let text = String::from_utf8_lossy(POD);
+    let without = "\"resources\":{}";
+    assert_eq!(text.matches(without).count(), 1, "one container without");
+    let with_limit = "\"resources\":{\"limits\":{\"memory\":\"64Mi\"}}";
+    text.replace(without, with_limit).into_bytes()
+}
+
 /// The bundle of the sources.
 ///
 /// # Panics

@@ -3,8 +3,10 @@
 
 #![allow(clippy::expect_used)] // a test may stop where its own corpus is broken
 
-use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm_bench::workload::{bundle, compliant_pod, different_pods, twenty_rules};
+use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm_bench::workload::{
+    bundle, compliant_pod, different_pods, expression_rule, limited_pod, twenty_rules,
+};
 
 #[test]
 fn the_second_evaluation_of_a_request_that_passes_allocates_nothing() {
@@ -26,5 +28,27 @@ fn the_second_evaluation_of_a_request_that_passes_allocates_nothing() {
     let first = allocation_counter::measure(&mut evaluate_all);
     assert!(first.count_total > 0, "the counter counts");
     let second = allocation_counter::measure(&mut evaluate_all);
+    assert_eq!(second.count_total, 0);
+}
+
+#[test]
+fn the_second_evaluation_of_three_expressions_allocates_nothing() {
+    let bytes = bundle(&expression_rule());
+    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let pod = limited_pod();
+    let mut session = Session::new(&bundle);
+    let mut evaluate = || {
+        let request = Request::create(Input::Json(&pod));
+        let evaluation = session.evaluate(&request).expect("a Pod is a request");
+        assert_eq!(evaluation.responses().len(), 1);
+        let mut responses = evaluation.responses();
+        assert!(responses.all(|response| response.status() == Status::Pass));
+        drop(responses);
+        let decision = session.decide(&request).expect("a Pod is a request");
+        assert!(decision.is_admitted());
+    };
+    let first = allocation_counter::measure(&mut evaluate);
+    assert!(first.count_total > 0, "the counter counts");
+    let second = allocation_counter::measure(&mut evaluate);
     assert_eq!(second.count_total, 0);
 }

@@ -1,6 +1,7 @@
 //! The request's context (sheet 03, section 6) and data from outside (section 9).
 
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use super::value::Flow;
 use super::{Machine, Setting, World};
@@ -202,6 +203,10 @@ fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
     }
 }
 
+/// Members of a map of the base context: as many as a request has without variables of
+/// the host's, so that nothing is allocated for them.
+type Members<'m> = SmallVec<[(&'m str, NodeId); 8]>;
+
 fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, FunctionError> {
     let facts = setting.request;
     let extra = facts.variables.and_then(Value::as_object);
@@ -210,7 +215,7 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
         .and_then(Value::as_object);
     let mut builder = Builder { setting, world };
     // Values are pushed whole before the map is begun: pushing takes from the same stack.
-    let mut request: Vec<(&str, NodeId)> = Vec::new();
+    let mut request: Members<'_> = SmallVec::new();
     for (key, value) in extra_request.into_iter().flatten() {
         let node = builder.value(value)?;
         request.push((key, node));
@@ -232,7 +237,7 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
             request.push((key, node));
         }
     }
-    let mut root: Vec<(&str, NodeId)> = Vec::new();
+    let mut root: Members<'_> = SmallVec::new();
     for (key, value) in extra
         .into_iter()
         .flatten()
@@ -243,7 +248,7 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
     }
     if let Some(user) = facts.context_user {
         if !has(&request, "userInfo") {
-            let mut info = Vec::new();
+            let mut info: Members<'_> = SmallVec::new();
             if !user.username.is_empty() {
                 info.push(("username", builder.text(user.username)?));
             }

@@ -663,6 +663,14 @@ impl Machine {
                     continue;
                 }
                 _ => {
+                    if let Some(flow) = self.look(op, instruction, &scene) {
+                        match flow {
+                            value::Flow::Next => {}
+                            value::Flow::Jump => position = target,
+                            value::Flow::End(ending) => return ending,
+                        }
+                        continue;
+                    }
                     match self.compute(op, instruction, setting, world) {
                         value::Flow::Next => {}
                         value::Flow::Jump => position = target,

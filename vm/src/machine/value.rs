@@ -10,7 +10,7 @@ use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, NONE};
 
-use super::{Ending, FALSE, Machine, NULL, Setting, TRUE, World};
+use super::{Ending, FALSE, Machine, NULL, Scene, Setting, TRUE, World};
 use crate::condition;
 use crate::document::{Kind, Label, NodeId, Numbers, View};
 use crate::function::{self, FunctionError, Values};
@@ -54,7 +54,89 @@ pub(super) enum EntryState {
 type Outcome = Result<NodeId, FunctionError>;
 
 impl Machine {
-    /// Runs one operation.
+    /// Runs one of the operations that only look at values: none is added, so that the
+    /// caller's view of them stays right. Nothing for any other operation.
+    #[inline]
+    pub(super) fn look(
+        &mut self,
+        op: Op,
+        instruction: &Instruction,
+        scene: &Scene<'_>,
+    ) -> Option<Flow> {
+        let (a, b, e) = (instruction.a, instruction.b, instruction.e);
+        let (c, view) = (instruction.c.get(), &scene.view);
+        Some(match op {
+            Op::LoadConstant => self.set(a, self.known_constant(c)?),
+            Op::Move => self.set(a, self.get(b)),
+            Op::GetKey => {
+                let source = self.get(b);
+                if !is_object(view, source) {
+                    return Some(self.set(a, NULL));
+                }
+                match view.get(source, SymbolId(c)) {
+                    NodeId::MISSING => self.missing_key(a, scene.tables.symbols.text(SymbolId(c))),
+                    found => self.set(a, found),
+                }
+            }
+            Op::GetKeyOf => {
+                let (source, key) = (self.get(b), self.get(e));
+                if !is_object(view, source) {
+                    return Some(self.set(a, NULL));
+                }
+                match view.get_text(source, view.text(key)) {
+                    NodeId::MISSING => self.missing_key(a, view.str(key)),
+                    found => self.set(a, found),
+                }
+            }
+            Op::GetItem => {
+                let item = item_at(view, self.get(b), c as i32);
+                self.set(a, item)
+            }
+            Op::Not => {
+                let truth = is_truthy(view, self.get(b));
+                self.set(a, boolean(!truth))
+            }
+            Op::JumpIfTrue => self.jump_if(is_truthy(view, self.get(a))),
+            Op::JumpIfFalse => self.jump_if(!is_truthy(view, self.get(a))),
+            Op::JumpIfNull => {
+                self.jump_if(matches!(view.kind(self.get(a)), None | Some(Kind::Null)))
+            }
+            Op::JumpIfNotList => self.jump_if(view.kind(self.get(a)) != Some(Kind::List)),
+            Op::JumpIfNotMap => self.jump_if(!is_object(view, self.get(a))),
+            Op::JumpIfShorter => self.jump_if(view.len(self.get(a)) < c as usize),
+            Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
+            Op::CatchMissing => {
+                if self.failure.is_key {
+                    return Some(self.set(a, NULL));
+                }
+                Flow::Jump
+            }
+            Op::CatchAny => self.set(a, NULL),
+            Op::ListBegin => {
+                self.list(a).clear();
+                Flow::Next
+            }
+            Op::ListPush => {
+                let value = self.get(b);
+                self.list(a).push(value);
+                Flow::Next
+            }
+            Op::ListPushSome => {
+                let value = self.get(b);
+                if !matches!(view.kind(value), None | Some(Kind::Null)) {
+                    self.list(a).push(value);
+                }
+                Flow::Next
+            }
+            Op::ClearMessages => {
+                self.messages.clear();
+                Flow::Next
+            }
+            _ => return None,
+        })
+    }
+
+    /// Runs one operation; those of [`Machine::look`] have been looked for already.
     pub(super) fn compute(
         &mut self,
         op: Op,
@@ -70,7 +152,6 @@ impl Machine {
                 let outcome = self.constant(c, setting, world);
                 self.set_or_end(a, outcome)
             }
-            Op::Move => self.set(a, self.get(b)),
             Op::LoadVariable => {
                 let slot = tables
                     .slots
@@ -101,32 +182,6 @@ impl Machine {
             Op::RefreshEntry => self.refresh_entry(c, setting, world),
             Op::ResetEntry => self.set_entry(c, EntryState::Pending),
             Op::DropEntry => self.set_entry(c, EntryState::Inactive),
-            Op::GetKey => {
-                let view = setting.view(world);
-                let source = self.get(b);
-                if !is_object(&view, source) {
-                    return self.set(a, NULL);
-                }
-                match view.get(source, SymbolId(c)) {
-                    NodeId::MISSING => self.missing_key(a, tables.symbols.text(SymbolId(c))),
-                    found => self.set(a, found),
-                }
-            }
-            Op::GetKeyOf => {
-                let view = setting.view(world);
-                let (source, key) = (self.get(b), self.get(e));
-                if !is_object(&view, source) {
-                    return self.set(a, NULL);
-                }
-                match view.get_text(source, view.text(key)) {
-                    NodeId::MISSING => self.missing_key(a, view.str(key)),
-                    found => self.set(a, found),
-                }
-            }
-            Op::GetItem => {
-                let item = item_at(&setting.view(world), self.get(b), c as i32);
-                self.set(a, item)
-            }
             Op::GetSlice => self.slice(instruction, setting, world),
             Op::MapValues => {
                 let (map, nulls) = (self.get(b), c != 0);
@@ -138,27 +193,12 @@ impl Machine {
                 });
                 self.set_or_end(a, outcome)
             }
-            Op::Not => {
-                let truth = is_truthy(&setting.view(world), self.get(b));
-                self.set(a, boolean(!truth))
-            }
             Op::Compare => {
                 let (left, right) = (self.get(b), self.get(e));
                 let outcome =
                     self.with_values(setting, world, |values| compare(c, left, right, values));
                 self.set_or_end(a, outcome)
             }
-            Op::JumpIfTrue => self.jump_if(is_truthy(&setting.view(world), self.get(a))),
-            Op::JumpIfFalse => self.jump_if(!is_truthy(&setting.view(world), self.get(a))),
-            Op::JumpIfNull => self.jump_if(matches!(
-                setting.view(world).kind(self.get(a)),
-                None | Some(Kind::Null)
-            )),
-            Op::JumpIfNotList => {
-                self.jump_if(setting.view(world).kind(self.get(a)) != Some(Kind::List))
-            }
-            Op::JumpIfNotMap => self.jump_if(!is_object(&setting.view(world), self.get(a))),
-            Op::JumpIfShorter => self.jump_if(setting.view(world).len(self.get(a)) < c as usize),
             Op::JumpUnlessDelete => self.jump_if(!setting.is_delete),
             Op::JumpUnlessProvided => {
                 let kind = ExternalKind::ALL.get(usize::from(e));
@@ -167,30 +207,6 @@ impl Machine {
             Op::JumpUnlessPlain => {
                 let plain = is_plain(setting.view(world).str(self.get(a)), b);
                 self.jump_if(!plain)
-            }
-            Op::JumpUnlessSet => self.jump_if(self.get(a).is_missing()),
-            Op::CatchMissing => {
-                if self.failure.is_key {
-                    return self.set(a, NULL);
-                }
-                Flow::Jump
-            }
-            Op::CatchAny => self.set(a, NULL),
-            Op::ListBegin => {
-                self.list(a).clear();
-                Flow::Next
-            }
-            Op::ListPush => {
-                let value = self.get(b);
-                self.list(a).push(value);
-                Flow::Next
-            }
-            Op::ListPushSome => {
-                let value = self.get(b);
-                if !matches!(setting.view(world).kind(value), None | Some(Kind::Null)) {
-                    self.list(a).push(value);
-                }
-                Flow::Next
             }
             Op::ListExtend => self.extend(instruction, setting, world),
             Op::ListEnd => {
@@ -287,10 +303,6 @@ impl Machine {
                     block: d,
                     separator: b,
                 });
-                Flow::Next
-            }
-            Op::ClearMessages => {
-                self.messages.clear();
                 Flow::Next
             }
             Op::SelectSubject => {
@@ -464,20 +476,27 @@ impl Machine {
         run(&mut values)
     }
 
-    /// A constant, made once for each evaluation.
+    /// A constant that has been made in this evaluation.
+    fn known_constant(&self, number: u32) -> Option<NodeId> {
+        let &(stamp, node) = self.constants.get(number as usize)?;
+        (stamp == self.evaluation).then_some(node)
+    }
+
+    /// Makes a constant, once for each evaluation.
     fn constant(&mut self, number: u32, setting: Setting<'_>, world: &mut World<'_>) -> Outcome {
-        let index = number as usize;
-        if let Some(&(stamp, node)) = self.constants.get(index)
-            && stamp == self.evaluation
-        {
-            return Ok(node);
-        }
         let tables = setting.tables;
+        if let Some(constant) = tables.constants.get(number as usize) {
+            match ConstantKind::ALL.get(usize::from(constant.kind)) {
+                Some(ConstantKind::Null) => return Ok(NULL),
+                Some(ConstantKind::Bool) => return Ok(boolean(constant.value.get() != 0)),
+                _ => {}
+            }
+        }
         let node = self.with_values(setting, world, |values| {
             push_constant(number, Label::ITEM, tables, values)?;
             Ok::<_, FunctionError>(values.buffer.take()?)
         })?;
-        if let Some(slot) = self.constants.get_mut(index) {
+        if let Some(slot) = self.constants.get_mut(number as usize) {
             *slot = (self.evaluation, node);
         }
         Ok(node)
@@ -517,6 +536,17 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
+        // What the request has is what its context has (see `build_base`), which need not
+        // be made for it.
+        let objects = setting.request;
+        let object = if setting.is_delete {
+            objects.old_object
+        } else {
+            objects.object
+        };
+        if let Some(object) = object {
+            return self.set(register, object);
+        }
         let base = match self.base_context(setting, world) {
             Ok(base) => base,
             Err(error) => return self.refuse(error),
