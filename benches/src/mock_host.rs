@@ -20,7 +20,7 @@ use kpvm::yaml::DuplicateKeys;
 use kpvm_compiler::expression::compile_expression;
 use serde_json::{Map, Value, json};
 
-use crate::golden::value_of;
+use crate::case::value_of;
 use crate::suites::{Step, Stop, list, read_documents, text, texts};
 
 /// Answers from the mocks of one suite.
@@ -420,7 +420,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::golden::tree_of;
+    use crate::case::tree_of;
 
     fn host(test: Value) -> Result<MockHost, String> {
         let found = MockHost::read(&tree_of(&test), Path::new("."), std::iter::empty());

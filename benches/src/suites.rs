@@ -19,7 +19,7 @@ use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::Sources;
 use serde_json::{Map, Value};
 
-use crate::golden::{tree_of, value_of};
+use crate::case::{tree_of, value_of};
 use crate::mock_host::MockHost;
 
 /// The name of the files that hold suites.
