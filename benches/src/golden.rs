@@ -120,7 +120,8 @@ fn compare(expected: &[RuleAnswer], found: &[RuleAnswer]) -> Verdict {
 
 fn run_autogen(golden: &Golden<'_>) -> Verdict {
     let mut diagnostics = Vec::new();
-    let Some(policy) = read::read_policy(&tree_of(&golden.case.policy), SourceId(0), &mut diagnostics)
+    let Some(policy) =
+        read::read_policy(&tree_of(&golden.case.policy), SourceId(0), &mut diagnostics)
     else {
         return Verdict::StatusDiffers(format!("not read: {diagnostics:?}"));
     };
@@ -129,7 +130,13 @@ fn run_autogen(golden: &Golden<'_>) -> Verdict {
         .iter()
         .map(|rule| without_empty(&value_of(&rule.tree)))
         .collect();
-    let expected: Vec<Value> = golden.expected.autogen.iter().flatten().map(without_empty).collect();
+    let expected: Vec<Value> = golden
+        .expected
+        .autogen
+        .iter()
+        .flatten()
+        .map(without_empty)
+        .collect();
     if expected == found {
         Verdict::Agree
     } else {

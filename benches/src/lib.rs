@@ -3,6 +3,7 @@
 //! Nothing of this is needed to use kpvm.
 
 pub mod case;
+pub mod differential;
 pub mod golden;
 pub mod interleave;
 mod mock_host;

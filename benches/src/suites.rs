@@ -207,7 +207,7 @@ pub(crate) fn read_documents(file: &Path, duplicate_keys: DuplicateKeys) -> Step
 }
 
 /// A path that is a directory stands for the YAML files in it.
-fn expand(path: PathBuf, recursive: bool) -> Vec<PathBuf> {
+pub(crate) fn expand(path: PathBuf, recursive: bool) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path];
     }
@@ -302,9 +302,9 @@ fn rule_names(bundle: &Bundle<'_>) -> Vec<(String, String)> {
 // ---- values and user (sheet 08, section 7) ----
 
 #[derive(Default)]
-struct Values {
+pub(crate) struct Values {
     /// Labels by namespace.
-    labels: BTreeMap<String, Vec<(String, String)>>,
+    pub(crate) labels: BTreeMap<String, Vec<(String, String)>>,
     global_operation: Option<String>,
     /// Operation by policy and resource name.
     operations: BTreeMap<(String, String), String>,
@@ -335,7 +335,7 @@ struct Subresource {
 }
 
 impl Values {
-    fn read(test: &Tree, directory: &Path) -> Step<Self> {
+    pub(crate) fn read(test: &Tree, directory: &Path) -> Step<Self> {
         if let Some(values) = test.get("values") {
             return Ok(Self::from_tree(values));
         }
@@ -411,7 +411,7 @@ impl Values {
     }
 
     /// The variables of a rule on a resource; `None` if there are none.
-    fn variables(&self, policy: &str, rule: &str, resource: &str) -> Option<Value> {
+    pub(crate) fn variables(&self, policy: &str, rule: &str, resource: &str) -> Option<Value> {
         let holds = |set: &&Variables| {
             let here = match &set.scope {
                 Scope::Everywhere => true,
@@ -464,8 +464,23 @@ impl Values {
         Ok(())
     }
 
+    /// Group, version and kind of a request for the resource, and its subresource. A
+    /// cluster knows subresources by itself (sheet 08, section 7.3).
+    pub(crate) fn kind_of<'v>(
+        &'v self,
+        resource: &'v Resource,
+        has_cluster: bool,
+    ) -> ([&'v str; 3], &'v str) {
+        let own = [resource.group(), resource.version(), &resource.kind];
+        let listed = self.subresources.iter().filter(|_| !has_cluster);
+        match listed.into_iter().find(|entry| entry.child == own) {
+            Some(entry) => (entry.parent.each_ref().map(String::as_str), &entry.name),
+            None => (own, ""),
+        }
+    }
+
     /// The operation of a resource's default run under a policy.
-    fn operation(&self, policy: &str, resource: &str) -> Operation {
+    pub(crate) fn operation(&self, policy: &str, resource: &str) -> Operation {
         let key = (policy.to_owned(), resource.to_owned());
         let name = self.operations.get(&key).or(self.global_operation.as_ref());
         match name.map(String::as_str) {
@@ -558,15 +573,15 @@ impl Subresource {
 }
 
 #[derive(Default)]
-struct User {
-    username: String,
-    groups: Vec<String>,
-    roles: Vec<String>,
-    cluster_roles: Vec<String>,
+pub(crate) struct User {
+    pub(crate) username: String,
+    pub(crate) groups: Vec<String>,
+    pub(crate) roles: Vec<String>,
+    pub(crate) cluster_roles: Vec<String>,
 }
 
 impl User {
-    fn read(test: &Tree, directory: &Path) -> Step<Option<Self>> {
+    pub(crate) fn read(test: &Tree, directory: &Path) -> Step<Option<Self>> {
         let file = text(test, "userinfo");
         if file.is_empty() {
             return Ok(None);
@@ -587,15 +602,15 @@ impl User {
 
 // ---- resources (sheet 08, section 8.6) ----
 
-struct Resource {
-    tree: Tree,
+pub(crate) struct Resource {
+    pub(crate) tree: Tree,
     api_version: String,
     kind: String,
-    namespace: String,
-    name: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
 }
 
-fn read_resources(test: &Tree, directory: &Path) -> Step<Vec<Resource>> {
+pub(crate) fn read_resources(test: &Tree, directory: &Path) -> Step<Vec<Resource>> {
     let mut paths: Vec<PathBuf> = texts(test, "resources")
         .iter()
         .map(|path| directory.join(path))
@@ -848,16 +863,7 @@ fn evaluate_one(
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()))
         .collect();
-    let own = [resource.group(), resource.version(), &resource.kind];
-    // A cluster knows subresources by itself (sheet 08, section 7.3).
-    let listed = values.subresources.iter();
-    let subresource = listed
-        .filter(|_| !host.has_cluster())
-        .find(|entry| entry.child == own);
-    let [group, version, kind] = match subresource {
-        Some(entry) => [&*entry.parent[0], &*entry.parent[1], &*entry.parent[2]],
-        None => own,
-    };
+    let ([group, version, kind], subresource) = values.kind_of(resource, host.has_cluster());
     let object = rewritten(&resource.tree, variables, "object")?;
     let old_object = rewritten(&resource.tree, variables, "oldObject")?;
     let request = Request {
@@ -869,7 +875,7 @@ fn evaluate_one(
             version,
             kind,
         }),
-        subresource: subresource.map_or("", |entry| &entry.name),
+        subresource,
         user: user.map(|user| UserInfo {
             username: &user.username,
             groups: part(0),
@@ -897,7 +903,11 @@ fn evaluate_one(
 
 /// The resource with what the values put into `request.object` or `request.oldObject`
 /// (sheet 08, section 7.2).
-fn rewritten<'r>(tree: &'r Tree, variables: Option<&Value>, side: &str) -> Step<Cow<'r, Tree>> {
+pub(crate) fn rewritten<'r>(
+    tree: &'r Tree,
+    variables: Option<&Value>,
+    side: &str,
+) -> Step<Cow<'r, Tree>> {
     let request = variables.and_then(|variables| variables.get("request"));
     match request.and_then(|request| request.get(side)) {
         None => Ok(Cow::Borrowed(tree)),
@@ -914,16 +924,16 @@ fn rewritten<'r>(tree: &'r Tree, variables: Option<&Value>, side: &str) -> Step<
 
 // ---- rows (sheet 08, section 4) ----
 
-struct Row {
+pub(crate) struct Row {
     policy: String,
     rule: String,
     result: String,
-    operation: Option<String>,
+    pub(crate) operation: Option<String>,
     resources: Vec<String>,
     specs: Vec<[String; 3]>,
 }
 
-fn read_rows(test: &Tree) -> Vec<Row> {
+pub(crate) fn read_rows(test: &Tree) -> Vec<Row> {
     let row = |tree: &Tree| {
         let policy = text(tree, "policy");
         let spec = |spec: &Tree| {

@@ -74,7 +74,7 @@ func evaluateOnce(c *testCase) (result answer) {
 	result = answer{ID: c.ID, Rules: []ruleResponse{}}
 	defer func() {
 		if reason := recover(); reason != nil {
-			result.Rules, result.Panic = nil, fmt.Sprint(reason)
+			result.Rules, result.Panic = []ruleResponse{}, fmt.Sprint(reason)
 		}
 	}()
 	policy, err := decodePolicy(c.Policy)

@@ -1,30 +1,154 @@
 //! What all dialects speak of: scalars that mean something to Kyverno, resources and
 //! the frame of a policy.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::random::Random;
 
 /// Texts that read as quantities, durations, versions, numbers, wildcards or nothing.
 pub(super) const TEXTS: [&str; 78] = [
-    "", " ", "a", "b", "abc", "A", "é", "日本", "x y", " a ", "*", "?", "?*", "a*", "*b", "a?c",
-    "**", "nginx", "nginx:latest", "ghcr.io/acme/app:v1.2.3", "prod", "dev", "prod-eu", "true",
-    "false", "null", "nil", "~", "0", "1", "2", "-1", "5", "10", "05", "+5", "5.0", "1.5", "0.5",
-    "1e3", "1E3", ".5", "5.", "0x10", "1_000", "9007199254740993", "9223372036854775807",
-    "9223372036854775808", "1Gi", "1024Mi", "1G", "100Mi", "500m", "0.5Gi", "-1Ki", "1Kib", "100M",
-    "1u", "0s", "1h", "60m", "3600s", "1h30m", "1.5h", "-1h", "1d", "1ns", "1.2.3", "v1.2.3",
-    "1.2", "1.10.0", "1.2.3-rc.1", "2024-01-02", "2024-01-02T03:04:05Z", "10.0.0.1", "a,b",
-    "a|b", "a-b",
+    "",
+    " ",
+    "a",
+    "b",
+    "abc",
+    "A",
+    "é",
+    "日本",
+    "x y",
+    " a ",
+    "*",
+    "?",
+    "?*",
+    "a*",
+    "*b",
+    "a?c",
+    "**",
+    "nginx",
+    "nginx:latest",
+    "ghcr.io/acme/app:v1.2.3",
+    "prod",
+    "dev",
+    "prod-eu",
+    "true",
+    "false",
+    "null",
+    "nil",
+    "~",
+    "0",
+    "1",
+    "2",
+    "-1",
+    "5",
+    "10",
+    "05",
+    "+5",
+    "5.0",
+    "1.5",
+    "0.5",
+    "1e3",
+    "1E3",
+    ".5",
+    "5.",
+    "0x10",
+    "1_000",
+    "9007199254740993",
+    "9223372036854775807",
+    "9223372036854775808",
+    "1Gi",
+    "1024Mi",
+    "1G",
+    "100Mi",
+    "500m",
+    "0.5Gi",
+    "-1Ki",
+    "1Kib",
+    "100M",
+    "1u",
+    "0s",
+    "1h",
+    "60m",
+    "3600s",
+    "1h30m",
+    "1.5h",
+    "-1h",
+    "1d",
+    "1ns",
+    "1.2.3",
+    "v1.2.3",
+    "1.2",
+    "1.10.0",
+    "1.2.3-rc.1",
+    "2024-01-02",
+    "2024-01-02T03:04:05Z",
+    "10.0.0.1",
+    "a,b",
+    "a|b",
+    "a-b",
 ];
 
 /// Texts with an operator, range or alternative in them.
 pub(super) const OPERATIONS: [&str; 60] = [
-    ">0", ">=1", "<5", "<=5", "!5", "!a", "!a*", "!", ">", ">=", "> 5", " > 5", ">5 ", ">-1",
-    ">1Gi", "<=1024Mi", ">100M", "<1h", ">=60m", "!1h", "<=3600s", ">1.5", "<0.5", "1-5", "1-10",
-    "-5--1", "-1-+8", "1 - 5", "1Gi-2Gi", "100Mi-1Gi", "500m-1.5", "5!-10", "1!-5", "1Gi!-2Gi",
-    "1h-2h", "1m-90m", "a-b", "a|b", "a | b", "a || b", "a & b", "!a & !b", ">0 & <10",
-    ">0&<10 | 100", "prod | dev", "prod* | !dev", "?* | ", " | ", "&", "a|", "|a", "> a", ">a",
-    "<b", "!true", "!null", "!*", "!?*", "1.2.3 | v1.2.3", ">=1.2.3",
+    ">0",
+    ">=1",
+    "<5",
+    "<=5",
+    "!5",
+    "!a",
+    "!a*",
+    "!",
+    ">",
+    ">=",
+    "> 5",
+    " > 5",
+    ">5 ",
+    ">-1",
+    ">1Gi",
+    "<=1024Mi",
+    ">100M",
+    "<1h",
+    ">=60m",
+    "!1h",
+    "<=3600s",
+    ">1.5",
+    "<0.5",
+    "1-5",
+    "1-10",
+    "-5--1",
+    "-1-+8",
+    "1 - 5",
+    "1Gi-2Gi",
+    "100Mi-1Gi",
+    "500m-1.5",
+    "5!-10",
+    "1!-5",
+    "1Gi!-2Gi",
+    "1h-2h",
+    "1m-90m",
+    "a-b",
+    "a|b",
+    "a | b",
+    "a || b",
+    "a & b",
+    "!a & !b",
+    ">0 & <10",
+    ">0&<10 | 100",
+    "prod | dev",
+    "prod* | !dev",
+    "?* | ",
+    " | ",
+    "&",
+    "a|",
+    "|a",
+    "> a",
+    ">a",
+    "<b",
+    "!true",
+    "!null",
+    "!*",
+    "!?*",
+    "1.2.3 | v1.2.3",
+    ">=1.2.3",
 ];
 
 /// Keys of maps.
@@ -35,34 +159,96 @@ pub(super) const KEYS: [&str; 16] = [
 
 /// Keys of labels and annotations.
 pub(super) const LABELS: [&str; 9] = [
-    "app", "team", "env", "tier", "acme.io/tier", "acme.io/owner", "a", "b", "app.kubernetes.io/name",
+    "app",
+    "team",
+    "env",
+    "tier",
+    "acme.io/tier",
+    "acme.io/owner",
+    "a",
+    "b",
+    "app.kubernetes.io/name",
 ];
 
 /// Names of objects.
 pub(super) const NAMES: [&str; 8] = [
-    "web", "web-1", "api", "cache", "db-0", "kube-system", "job-runner", "x",
+    "web",
+    "web-1",
+    "api",
+    "cache",
+    "db-0",
+    "kube-system",
+    "job-runner",
+    "x",
 ];
 
 /// Namespaces.
-pub(super) const NAMESPACES: [&str; 6] = ["default", "prod", "prod-eu", "dev", "kube-system", "shop"];
+pub(super) const NAMESPACES: [&str; 6] =
+    ["default", "prod", "prod-eu", "dev", "kube-system", "shop"];
 
 /// Images, good and bad.
 pub(super) const IMAGES: [&str; 14] = [
-    "nginx", "nginx:latest", "nginx:1.25", "redis:7-alpine", "ghcr.io/acme/app:v1.2.3",
-    "docker.io/library/busybox:1.36", "localhost:5000/app", "localhost/app:x", "acme/web:dev",
+    "nginx",
+    "nginx:latest",
+    "nginx:1.25",
+    "redis:7-alpine",
+    "ghcr.io/acme/app:v1.2.3",
+    "docker.io/library/busybox:1.36",
+    "localhost:5000/app",
+    "localhost/app:x",
+    "acme/web:dev",
     "registry.k8s.io/pause@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-    "REG/app:1", "", "a:b:c", "quay.io/org/img:2@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "REG/app:1",
+    "",
+    "a:b:c",
+    "quay.io/org/img:2@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 ];
 
 /// A number of any kind.
 pub(super) fn number(random: &mut Random) -> Value {
     let integers = [
-        0, 1, 2, 3, 5, 8, 10, 80, 100, 443, 1000, 1024, 8080, 65535, -1, -5, 3600, 1_000_000,
-        1_000_000_000, i64::MAX, i64::MIN, 9_007_199_254_740_993,
+        0,
+        1,
+        2,
+        3,
+        5,
+        8,
+        10,
+        80,
+        100,
+        443,
+        1000,
+        1024,
+        8080,
+        65535,
+        -1,
+        -5,
+        3600,
+        1_000_000,
+        1_000_000_000,
+        i64::MAX,
+        i64::MIN,
+        9_007_199_254_740_993,
     ];
     let floats = [
-        0.0, 1.0, 2.0, 5.0, 10.0, 0.5, 1.5, -1.0, -0.5, 0.1, 1e3, 1e6, 1e20, 1e21, 1e-7, 3600.0,
-        1073741824.0, 100.25,
+        0.0,
+        1.0,
+        2.0,
+        5.0,
+        10.0,
+        0.5,
+        1.5,
+        -1.0,
+        -0.5,
+        0.1,
+        1e3,
+        1e6,
+        1e20,
+        1e21,
+        1e-7,
+        3600.0,
+        1073741824.0,
+        100.25,
     ];
     match random.percent(60) {
         true => json!(random.pick(&integers)),
@@ -153,7 +339,8 @@ fn container(random: &mut Random, number: usize) -> Value {
         let mut resources = json!({});
         for part in ["limits", "requests"] {
             if random.percent(60) {
-                resources[part] = json!({ "memory": random.pick(&amounts), "cpu": random.pick(&amounts) });
+                resources[part] =
+                    json!({ "memory": random.pick(&amounts), "cpu": random.pick(&amounts) });
             }
         }
         container["resources"] = resources;
@@ -180,16 +367,22 @@ fn container(random: &mut Random, number: usize) -> Value {
         }));
     }
     if random.percent(20) {
-        container["env"] = Value::Array(random.list(0, 2, |random| {
-            json!({ "name": random.pick(&["A", "B"]), "value": random.pick(&TEXTS) })
-        }));
+        container["env"] = Value::Array(random.list(
+            0,
+            2,
+            |random| json!({ "name": random.pick(&["A", "B"]), "value": random.pick(&TEXTS) }),
+        ));
     }
     container
 }
 
 fn pod_spec(random: &mut Random) -> Value {
     let mut spec = json!({});
-    for (key, percent) in [("containers", 95), ("initContainers", 35), ("ephemeralContainers", 8)] {
+    for (key, percent) in [
+        ("containers", 95),
+        ("initContainers", 35),
+        ("ephemeralContainers", 8),
+    ] {
         if random.percent(percent) {
             let count = random.between(0, 3);
             spec[key] = (0..count).map(|number| container(random, number)).collect();
@@ -214,7 +407,9 @@ fn pod_spec(random: &mut Random) -> Value {
 pub(super) fn resource(random: &mut Random) -> Value {
     match random.weighted(&[40, 25, 8, 5, 8, 6, 8]) {
         0 => widget(random),
-        1 => json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata(random, true), "spec": pod_spec(random) }),
+        1 => {
+            json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata(random, true), "spec": pod_spec(random) })
+        }
         2 => {
             let template = json!({ "metadata": metadata(random, false), "spec": pod_spec(random) });
             json!({
@@ -238,8 +433,12 @@ pub(super) fn resource(random: &mut Random) -> Value {
                 "spec": { "type": random.pick(&["ClusterIP", "NodePort"]), "ports": ports, "selector": labels(random) },
             })
         }
-        5 => json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata(random, false) }),
-        _ => json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(random, true), "data": labels(random) }),
+        5 => {
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata(random, false) })
+        }
+        _ => {
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(random, true), "data": labels(random) })
+        }
     }
 }
 
@@ -269,25 +468,53 @@ pub(super) fn policy(rules: Vec<Value>) -> Value {
 
 /// A message that a rule or condition may have.
 pub(super) fn message(random: &mut Random) -> String {
-    random.text(&["denied", "", "é", "ends.", "two words", "a, b; c", "line\nbreak", "$(x)", "tab\tend "])
+    random.text(&[
+        "denied",
+        "",
+        "é",
+        "ends.",
+        "two words",
+        "a, b; c",
+        "line\nbreak",
+        "$(x)",
+        "tab\tend ",
+    ])
 }
 
 /// A user of an admission request.
 pub(super) fn user(random: &mut Random) -> Value {
     let username = random.text(&[
-        "alice", "bob", "", "system:serviceaccount:prod:builder", "system:serviceaccount:dev:d",
-        "system:serviceaccount:x", "system:admin",
+        "alice",
+        "bob",
+        "",
+        "system:serviceaccount:prod:builder",
+        "system:serviceaccount:dev:d",
+        "system:serviceaccount:x",
+        "system:admin",
     ]);
     let mut user = json!({ "userInfo": { "username": username } });
     if random.percent(60) {
-        let groups = ["system:masters", "system:serviceaccounts", "devs", "system:authenticated"];
-        user["userInfo"]["groups"] = json!(random.list(0, 2, |random| random.text(&groups)));
+        let groups = [
+            "system:masters",
+            "system:serviceaccounts",
+            "devs",
+            "system:authenticated",
+        ];
+        user["userInfo"]["groups"] = json!(random.list(1, 2, |random| random.text(&groups)));
     }
     if random.percent(50) {
-        user["roles"] = json!(random.list(0, 2, |random| random.text(&["prod:r", "dev:r", "kube-system:admin"])));
+        user["roles"] = json!(random.list(1, 2, |random| random.text(&[
+            "prod:r",
+            "dev:r",
+            "kube-system:admin"
+        ])));
     }
     if random.percent(50) {
-        user["clusterRoles"] = json!(random.list(0, 2, |random| random.text(&["cluster-admin", "view", "edit"])));
+        user["clusterRoles"] = json!(random.list(1, 2, |random| random.text(&[
+            "cluster-admin",
+            "view",
+            "edit"
+        ])));
     }
     user
 }
@@ -312,12 +539,5 @@ pub(super) fn request(random: &mut Random, case: &mut Value, object: Value) {
             case["operation"] = json!("DELETE");
             case["old"] = object;
         }
-    }
-}
-
-/// Adds members to a map; anything else stays as it is.
-pub(super) fn extend(target: &mut Value, members: Map<String, Value>) {
-    if let Value::Object(target) = target {
-        target.extend(members);
     }
 }
