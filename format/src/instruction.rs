@@ -382,8 +382,8 @@ instruction_set! {
     JumpIfSkip(target: D Forward);
     /// The elements of a foreach list: none of null, the items of a list, else the value alone.
     ToElements(dst: A Destination, src: B Source);
-    /// The value that `element` has: a number is a float64.
-    ToElement(dst: A Destination, src: B Source);
+    /// The value that `element` has: a number is a float64. Jumps for one that is not finite.
+    ToElement(dst: A Destination, src: B Source, target: D Forward);
     /// The value as it is stored in the context: every number a float64.
     ToFloats(dst: A Destination, src: B Source);
     /// Jumps unless the host has outside data of a kind, numbered as in `Fetch`.

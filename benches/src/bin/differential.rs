@@ -2,13 +2,13 @@
 //!
 //! `differential [DIALECT…] [--seed N] [--from N] [--cases N]` makes cases for the
 //! dialects (all of them, if none is named). `differential --suites DIR…` takes the
-//! policies and resources of the `kyverno-test.yaml` suites below the directories.
+//! policies and resources of the `kyverno-test.yaml` suites below the directories, and
+//! `differential --replay FILE` the cases of a file, one JSON object a line.
 //! `differential --golden DIR` asks the peer for the recorded golden answers, to see
 //! whether the peer itself can be trusted.
 //!
 //! Further options: `--oracle PROGRAM` (default `benches/peers/bin/kyverno-oracle`),
-//! `--shown N` differences that are shrunk and printed for each area (default 5), and
-//! `--show ID` to print a generated case and both answers.
+//! `--shown N` differences that are shrunk and printed for each area (default 5).
 //!
 //! Exits with 1 when something differs that has no reason.
 
@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 const BATCH: usize = 500;
 
 /// Evaluations that show whether an answer is left to chance.
-const REPEATS: u32 = 40;
+const REPEATS: u32 = 100;
 
 struct Options {
     dialects: Vec<String>,
@@ -39,6 +39,7 @@ struct Options {
     cases: u64,
     suites: Vec<PathBuf>,
     golden: Option<PathBuf>,
+    replay: Option<PathBuf>,
     oracle: PathBuf,
     shown: usize,
 }
@@ -63,6 +64,7 @@ fn read_options() -> Result<Options, String> {
         cases: 10_000,
         suites: Vec::new(),
         golden: None,
+        replay: None,
         oracle: bin,
         shown: 5,
     };
@@ -81,6 +83,7 @@ fn read_options() -> Result<Options, String> {
             "--shown" => options.shown = number(value()?)? as usize,
             "--oracle" => options.oracle = value()?.into(),
             "--golden" => options.golden = Some(value()?.into()),
+            "--replay" => options.replay = Some(value()?.into()),
             "--suites" => in_suites = true,
             option if option.starts_with('-') => return Err(format!("unknown option {option}")),
             path if in_suites => options.suites.push(path.into()),
@@ -103,6 +106,17 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     let mut is_clean = true;
     Area::print_header();
+    if let Some(file) = &options.replay {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let cases = text
+            .lines()
+            .map(serde_json::from_str)
+            .collect::<Result<_, _>>();
+        let mut area = Area::default();
+        area.add(&mut oracle, cases.map_err(|error| error.to_string())?)?;
+        return area.finish("replay", &mut oracle, options.shown);
+    }
     if !options.suites.is_empty() {
         for directory in &options.suites {
             let mut area = Area::default();
@@ -169,7 +183,7 @@ impl Area {
                     let status = rule.map_or("none", |rule| &rule.status);
                     *self.statuses.entry(status.to_owned()).or_default() += 1;
                 }
-                match compare(&theirs, &ours) {
+                match compare(case, &theirs, &ours) {
                     Comparison::Agree => self.agree += 1,
                     Comparison::Set(aside) => self.set(aside),
                     Comparison::Differ(difference) => {
@@ -192,7 +206,7 @@ impl Area {
         for chunk in differing.chunks(BATCH) {
             let cases: Vec<Value> = chunk.iter().map(|(case, _)| case.clone()).collect();
             for ((case, _), (theirs, ours)) in chunk.iter().zip(ask(oracle, &cases, REPEATS)?) {
-                match compare(&theirs, &ours) {
+                match compare(case, &theirs, &ours) {
                     Comparison::Agree => self.set(Aside::Chance),
                     Comparison::Set(aside) => self.set(aside),
                     Comparison::Differ(difference) => {
@@ -256,7 +270,8 @@ fn ask(
         .collect();
     let ours = || -> Vec<Answer> {
         let answer_line = |line: &String| match serde_json::from_str::<Case<'_>>(line) {
-            Ok(case) => answer(&case),
+            Ok(case) => std::panic::catch_unwind(|| answer(&case))
+                .unwrap_or_else(|_| Answer::Refused("kpvm PANICKED".into())),
             Err(error) => Answer::Unsupported(format!("not a case: {error}")),
         };
         lines.iter().map(answer_line).collect()
@@ -268,10 +283,10 @@ fn ask(
 fn print_shrunk(oracle: &mut Oracle, case: &Value, difference: &Difference) -> Result<(), String> {
     let smallest = shrink::shrink(case.clone(), |candidates| -> Result<Vec<bool>, String> {
         let answers = ask(oracle, candidates, 3)?;
-        let differs = |(theirs, ours): &(OracleAnswer, Answer)| {
-            compare(theirs, ours) == Comparison::Differ(difference.clone())
+        let differs = |(case, (theirs, ours)): (&Value, &(OracleAnswer, Answer))| {
+            compare(case, theirs, ours) == Comparison::Differ(difference.clone())
         };
-        Ok(answers.iter().map(differs).collect())
+        Ok(candidates.iter().zip(&answers).map(differs).collect())
     })?;
     let what = if difference.in_status {
         "STATUS"

@@ -1,6 +1,9 @@
 //! What differs between two answers to a case.
 
+use std::collections::BTreeSet;
 use std::fmt;
+
+use serde_json::Value;
 
 use super::oracle::OracleAnswer;
 use crate::case::{Answer, RuleAnswer};
@@ -52,10 +55,15 @@ pub struct Difference {
     pub theirs: String,
     /// Status that kpvm gives; `refused` where it compiles or evaluates nothing.
     pub ours: String,
+    /// Words of messages that only one of the two has and the case has not; they tell
+    /// differences apart while a case is shrunk.
+    pub words: BTreeSet<String>,
 }
 
 /// Compares; whether an answer of Kyverno's is chance shows only in a repeated case.
-pub fn compare(theirs: &OracleAnswer, ours: &Answer) -> Comparison {
+///
+/// The case is needed for the kinds of differences that are listed.
+pub fn compare(case: &Value, theirs: &OracleAnswer, ours: &Answer) -> Comparison {
     if let Answer::Unsupported(what) = ours {
         return Comparison::Set(Aside::Unsupported(what.clone()));
     }
@@ -69,10 +77,49 @@ pub fn compare(theirs: &OracleAnswer, ours: &Answer) -> Comparison {
         Answer::Rules(found) => found.as_slice(),
         _ => return Comparison::Differ(refused(theirs)),
     };
-    match first_difference(theirs.rules(), found) {
+    match first_difference(case, theirs.rules(), found) {
         None => Comparison::Agree,
         Some(_) if theirs.answers().any(|answer| answer == found) => Comparison::Set(Aside::Chance),
-        Some(difference) => Comparison::Differ(difference),
+        Some(difference) => match listed(case, theirs.rules(), found) {
+            Some(reason) => Comparison::Set(Aside::Listed(reason)),
+            None => Comparison::Differ(difference),
+        },
+    }
+}
+
+/// The kind of difference of `docs/differences.md` that this is.
+fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'static str> {
+    let has =
+        |rules: &[RuleAnswer], text: &str| rules.iter().any(|rule| rule.message.contains(text));
+    let text = || case["policy"].to_string();
+    if has(theirs, "failed to resolve \u{fffd}") && !has(ours, "failed to resolve \u{fffd}") {
+        Some("a variable behind a character that a value brought and that is not ASCII")
+    } else if has(ours, "it is data, no part of an expression") {
+        Some("a variable inside a variable")
+    } else if case["operation"] == "UPDATE"
+        && (text().contains(r"\\$(") || text().contains(r"\\{{"))
+    {
+        Some("escapes in a pattern that is matched with the old object too")
+    } else if ["metadata", "labels", "annotations"]
+        .iter()
+        .any(|key| has_computed(&case["policy"], key))
+    {
+        Some("labels or annotations of a pattern that a variable gives as a whole")
+    } else {
+        None
+    }
+}
+
+/// Whether something under the key, anchored or not, is a variable or a reference.
+fn has_computed(value: &Value, wanted: &str) -> bool {
+    match value {
+        Value::Object(members) => members.iter().any(|(key, value)| {
+            let is_key = key.trim_matches(|letter: char| !letter.is_ascii_alphabetic()) == wanted;
+            let text = value.as_str().unwrap_or_default();
+            (is_key && (text.contains("{{") || text.contains("$("))) || has_computed(value, wanted)
+        }),
+        Value::Array(items) => items.iter().any(|item| has_computed(item, wanted)),
+        _ => false,
     }
 }
 
@@ -81,6 +128,7 @@ fn refused(theirs: &OracleAnswer) -> Difference {
         in_status: true,
         theirs: status(theirs.rules().first()),
         ours: "refused".into(),
+        words: BTreeSet::new(),
     }
 }
 
@@ -89,7 +137,11 @@ fn status(rule: Option<&RuleAnswer>) -> String {
 }
 
 /// A difference in status goes before one in a message.
-fn first_difference(theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<Difference> {
+fn first_difference(
+    case: &Value,
+    theirs: &[RuleAnswer],
+    ours: &[RuleAnswer],
+) -> Option<Difference> {
     let length = theirs.len().max(ours.len());
     let pairs = || (0..length).map(|index| (theirs.get(index), ours.get(index)));
     let is_same_status = |(theirs, ours): &(Option<&RuleAnswer>, Option<&RuleAnswer>)| {
@@ -100,6 +152,7 @@ fn first_difference(theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<Differ
             in_status,
             theirs: status(theirs),
             ours: status(ours),
+            words: words_of_one(case, theirs, ours),
         }
     };
     pairs()
@@ -110,4 +163,25 @@ fn first_difference(theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<Differ
                 .find(|(theirs, ours)| theirs != ours)
                 .map(difference(false))
         })
+}
+
+fn words_of_one(
+    case: &Value,
+    theirs: Option<&RuleAnswer>,
+    ours: Option<&RuleAnswer>,
+) -> BTreeSet<String> {
+    let words = |rule: Option<&RuleAnswer>| -> BTreeSet<String> {
+        let message = rule.map_or("", |rule| &rule.message);
+        let words = message.split(|character: char| !character.is_ascii_alphabetic());
+        words
+            .filter(|word| word.len() > 2)
+            .map(str::to_owned)
+            .collect()
+    };
+    let of_case = case.to_string();
+    let (theirs, ours) = (words(theirs), words(ours));
+    let one = theirs.symmetric_difference(&ours);
+    one.filter(|word| !of_case.contains(*word))
+        .cloned()
+        .collect()
 }

@@ -9,10 +9,8 @@ use super::random::Random;
 use super::variable::{object, template};
 use super::vocabulary::{policy, request, rule, scalar, user, value};
 
-/// Names of entries; some hide names that the engine gives.
-const NAMES: [&str; 12] = [
-    "v", "w", "x", "cm", "call", "glob", "foo", "v", "w", "request", "images", "element",
-];
+/// Names of entries.
+const NAMES: [&str; 9] = ["v", "w", "x", "cm", "call", "glob", "foo", "v", "w"];
 
 pub(super) fn case(random: &mut Random) -> Value {
     let object = object(random);
@@ -94,9 +92,8 @@ fn entry(random: &mut Random) -> Value {
             if random.percent(30) {
                 call["default"] = context_value(random);
             }
-            if random.percent(20) {
-                call["method"] = json!(random.pick(&["GET", "POST"]));
-            }
+            // The default of the resource definition is applied by the API server.
+            call["method"] = json!(random.pick(&["GET", "GET", "GET", "POST"]));
             json!({ "name": name, "apiCall": call })
         }
         _ => {
@@ -206,7 +203,7 @@ fn about_entry(random: &mut Random) -> Value {
 fn mocks(random: &mut Random) -> Value {
     let mut mocks = json!({});
     if random.percent(30) {
-        let values = random.list(1, 3, |random| (random.text(&NAMES[..7]), value(random, 2)));
+        let values = random.list(1, 3, |random| (random.text(&NAMES), value(random, 2)));
         mocks["values"] = Value::Object(values.into_iter().collect());
     }
     if random.percent(75) {

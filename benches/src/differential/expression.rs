@@ -191,6 +191,11 @@ pub(super) fn list_expression(random: &mut Random, depth: usize) -> String {
     }
 }
 
+/// A path to a text, which may be missing.
+pub(super) fn text_path(random: &mut Random) -> String {
+    random.text(PATHS[0].1)
+}
+
 fn of_type(random: &mut Random, wanted: Type, depth: usize) -> String {
     // Seldom something else, for the errors of types.
     let wanted = match random.percent(7) {

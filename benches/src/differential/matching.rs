@@ -41,7 +41,7 @@ pub(super) fn case(random: &mut Random) -> Value {
     }
     let mut case = json!({ "policy": policy });
     super::vocabulary::request(random, &mut case, object.clone());
-    if random.percent(4) {
+    if random.percent(4) && case.get("resource").is_some() {
         case["operation"] = json!("CONNECT");
     }
     if random.percent(60) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::expression::expression;
+use super::expression::{expression, text_path};
 use super::random::Random;
 use super::vocabulary::{
     TEXTS, labels, list, map, number, policy, request, resource, rule, scalar, text, user, value,
@@ -93,8 +93,12 @@ pub(super) fn template(random: &mut Random) -> String {
         2 => format!("{}-{}", one(random), one(random)),
         3 => format!("{} ", one(random)),
         4 => format!("\\{}", one(random)),
-        5 => format!("{{{{ request.object.spec.\"{}\" }}}}", one(random)),
-        _ => format!("{{{{ to_upper('{}') }}}}", one(random)),
+        // What an inner variable gives has no braces here: see `docs/differences.md`.
+        5 => format!(
+            "{{{{ request.object.spec.\"{{{{ {} }}}}\" }}}}",
+            text_path(random)
+        ),
+        _ => format!("{{{{ to_upper('{{{{{}}}}}') }}}}", text_path(random)),
     }
 }
 

@@ -85,18 +85,15 @@ fn tree_mentions(tree: &Tree, name: &str) -> bool {
     }
 }
 
-/// What Kyverno shows of a value in an entry's error.
+/// What Kyverno shows of a value in an entry's error: Go's `%s`, which is meant for
+/// texts.
 fn shown(tree: &Tree) -> String {
     match &tree.value {
         TreeValue::String(text) => text.to_string(),
-        TreeValue::Null => "<nil>".into(),
-        TreeValue::Bool(value) => value.to_string(),
-        TreeValue::Int(value) => value.to_string(),
-        TreeValue::Float(value) => {
-            let mut text = String::new();
-            kpvm::scalar::number::format_v_float(*value, &mut text);
-            text
-        }
+        TreeValue::Null => "%!s(<nil>)".into(),
+        TreeValue::Bool(value) => format!("%!s(bool={value})"),
+        TreeValue::Int(value) => shown_number(*value as f64),
+        TreeValue::Float(value) => shown_number(*value),
         TreeValue::List(items) => format!(
             "[{}]",
             items.iter().map(shown).collect::<Vec<_>>().join(" ")
@@ -110,6 +107,13 @@ fn shown(tree: &Tree) -> String {
             format!("map[{}]", members.join(" "))
         }
     }
+}
+
+fn shown_number(value: f64) -> String {
+    let mut text = String::from("%!s(float64=");
+    kpvm::scalar::number::format_v_float(value, &mut text);
+    text.push(')');
+    text
 }
 
 impl Emitter<'_, '_> {
@@ -251,10 +255,19 @@ impl Emitter<'_, '_> {
                 self.block.jump(end);
                 self.flush_cold();
                 self.block.place(apply_failed);
-                match default {
-                    Some(default) => self.assign(result, default),
-                    None if path_text.is_some() => {
-                        let path = path_text.unwrap_or(Register::SUBJECT);
+                let (use_default, no_default) = (self.block.label(), self.block.label());
+                if let Some(default) = default {
+                    // A default that comes out as null is none.
+                    self.block.push(
+                        Instruction::new(Op::JumpIfNull)
+                            .a(default.0)
+                            .target(no_default),
+                    );
+                    self.block.jump(use_default);
+                    self.block.place(no_default);
+                }
+                match path_text {
+                    Some(path) => {
                         self.block
                             .push(Instruction::new(Op::WrapPath).a(path.0).target(failed));
                     }
@@ -264,6 +277,10 @@ impl Emitter<'_, '_> {
                         self.block
                             .push(Instruction::new(Op::WrapError).c(text).target(failed));
                     }
+                }
+                if let Some(default) = default {
+                    self.block.place(use_default);
+                    self.assign(result, default);
                 }
             }
         }
@@ -428,6 +445,13 @@ impl Emitter<'_, '_> {
 
     /// Section 9.4.
     fn global_reference_loader(&mut self, name: &str, source: &Tree, failed: Label) {
+        if self.scope.is_confined {
+            let error = format!(
+                "context entry {name}: globalReference is not allowed in namespaced policies"
+            );
+            self.fail(&error, failed);
+            return;
+        }
         let prefix = format!("failed to marshal APICall data for context entry {name}: ");
         let failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), failed);

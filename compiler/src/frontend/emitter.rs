@@ -39,6 +39,8 @@ pub struct Scope {
     seen: Vec<ScopeEntry>,
     /// Whether `request.object` means the old object on DELETE (sheet 03, section 4.8).
     pub rewrites_delete: bool,
+    /// Whether the policy lives in a namespace and reaches nothing outside of it.
+    pub is_confined: bool,
 }
 
 /// A context entry in scope.

@@ -112,23 +112,22 @@ pub fn lower_any_pattern(
     lowering.alternatives(patterns, subject, &mut ends)
 }
 
-/// Lowers an `anyPattern` that is one variable as a whole: its value is the list.
+/// Lowers an `anyPattern` that is written as no list. Where it is one variable, the
+/// value may be a list; anything else is an error.
 ///
 /// An empty list passes with the raw `message`.
-pub fn lower_computed_alternatives(
-    text: &str,
-    span: Span,
-    message: &str,
-    emitter: &mut Emitter<'_, '_>,
-) {
+pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut Emitter<'_, '_>) {
     let failed = emitter.block.label();
     let unresolved = emitter.wrapping("variable substitution failed: ", false, failed);
-    let list = emitter.text_template(text, "", unresolved);
+    let list = emitter.template(patterns, "", unresolved);
     let (empty, body, done) = (
         emitter.block.label(),
         emitter.block.label(),
         emitter.block.label(),
     );
+    // Whether there is a resource to look at comes before what kind of value it is.
+    let no_subject = Instruction::new(Op::JumpIfNoSubject).a(Register::SUBJECT.0);
+    emitter.block.push(no_subject.target(done));
     emitter.block.push(
         Instruction::new(Op::RequireAlternatives)
             .a(list.0)
@@ -155,7 +154,7 @@ pub fn lower_computed_alternatives(
         path: vec![Segment::Text("/".into())],
         location: Location {
             source: emitter.source,
-            span,
+            span: patterns.span,
         },
     };
     let test = Instruction::new(Op::TestValue)
@@ -529,11 +528,15 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             let Some(entries) = tree.as_map() else {
                 continue;
             };
-            let has_wildcard = |member: &Member| {
+            // What a variable gives may be no text, which is known only then.
+            let is_dynamic = |member: &Member| {
                 matches!(member.value.value, TreeValue::String(_))
-                    && contains_wildcard(anchor::parse(&member.key).inner)
+                    && (contains_wildcard(anchor::parse(&member.key).inner)
+                        || self
+                            .computed
+                            .contains_key(&std::ptr::from_ref(&member.value)))
             };
-            let plan = if entries.iter().any(has_wildcard) {
+            let plan = if entries.iter().any(is_dynamic) {
                 let tags = self.write_tag_pattern(tag, entries);
                 self.emitter
                     .block

@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use super::value::Flow;
-use super::{Machine, Setting, World};
+use super::{Ending, Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
 use crate::function::FunctionError;
-use crate::host::ExternalQuery;
+use crate::host::{ExternalKind, ExternalQuery};
 use kpvm_format::instruction::Instruction;
 
 /// Bytes of the prefix that Kyverno cuts off a service account's user name.
@@ -39,6 +39,13 @@ impl Machine {
         let request = setting
             .view(world)
             .to_value(self.frame.registers[usize::from(instruction.b)]);
+        if instruction.e == ExternalKind::ApiCall as u8
+            && let Err(error) = confine(text(&request, "urlPath"), setting.policy_namespace)
+        {
+            // Nor does a default help (section 9.3): nothing was tried.
+            self.fail_with(&format!("failed to fetch data for APICall: {error}"));
+            return Flow::End(Ending::Failed { depth: 0 });
+        }
         let answer = self.ask(instruction.e, &request, setting, world);
         let register = usize::from(instruction.a);
         match answer {
@@ -67,7 +74,7 @@ impl Machine {
         }
         let answer = match kind {
             0 => config_map(request, setting, world),
-            1 => api_call(request, setting, world),
+            1 => api_call(request, world),
             2 => {
                 let name = text(request, "name");
                 world.host.fetch(&ExternalQuery::GlobalReference { name })
@@ -127,13 +134,8 @@ fn config_map(
     }))
 }
 
-fn api_call(
-    request: &Value,
-    setting: Setting<'_>,
-    world: &mut World<'_>,
-) -> Result<Option<Value>, String> {
+fn api_call(request: &Value, world: &mut World<'_>) -> Result<Option<Value>, String> {
     let url_path = text(request, "urlPath");
-    confine(url_path, setting.policy_namespace)?;
     let pairs = |list: Option<&Value>| -> Vec<(String, Value)> {
         let items = list
             .and_then(Value::as_array)
@@ -188,6 +190,10 @@ fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
     if policy_namespace.is_empty() {
         return Ok(());
     }
+    let url_path = match url_path.trim_end_matches('/') {
+        "" => ".",
+        cleaned => cleaned,
+    };
     let mut parts = path.split('/').skip_while(|part| *part != "namespaces");
     match (
         path.starts_with("/api/") || path.starts_with("/apis/"),

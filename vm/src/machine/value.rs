@@ -353,7 +353,14 @@ impl Machine {
             Op::ToElements => self.make_elements(a, b, setting, world),
             Op::ToElement => {
                 let value = self.get(b);
-                match setting.view(world).int(value) {
+                let view = setting.view(world);
+                if let Some(number) = view.float(value).filter(|number| !number.is_finite()) {
+                    let mut text = String::from("failed to process foreach: unsupported value: ");
+                    crate::scalar::number::format_v_float(number, &mut text);
+                    self.fail_with(&text);
+                    return Flow::Jump;
+                }
+                match view.int(value) {
                     None => self.set(a, value),
                     Some(number) => {
                         let outcome = self
@@ -416,7 +423,7 @@ impl Machine {
         Flow::End(Ending::Failed { depth: 0 })
     }
 
-    fn fail_with(&mut self, text: &str) {
+    pub(super) fn fail_with(&mut self, text: &str) {
         self.failure = Failure::default();
         self.failure_text.clear();
         self.failure_text.push_str(text);
@@ -864,13 +871,14 @@ impl Machine {
             let refused = "an expression whose text is known only at run time is not evaluated: the host has switched this off";
             return self.refuse(FunctionError::Refused(refused.into()));
         }
-        let mut query = setting
-            .view(world)
-            .str(source)
-            .replace("{{", "")
-            .replace("}}", "")
-            .trim()
-            .to_owned();
+        let text = setting.view(world).str(source);
+        if path.is_some() && !is_inside_of_one_variable(text) {
+            self.fail_with(
+                "the value of a variable inside a variable has braces that end neither: it is data, no part of an expression",
+            );
+            return Flow::Jump;
+        }
+        let mut query = text.replace("{{", "").replace("}}", "").trim().to_owned();
         if setting.is_delete && path.is_some() {
             query = query.replace("request.object", "request.oldObject");
         }
@@ -1107,6 +1115,21 @@ fn is_plain(text: &str, place: u8) -> bool {
         // In a raw string a backslash is an escape in front of the closing quote only.
         _ => !text.contains('\'') && !text.ends_with('\\'),
     }
+}
+
+/// Whether a text with `{{` and `}}` around it is one variable to Kyverno: braces inside
+/// are in pairs, and in no other braces.
+fn is_inside_of_one_variable(text: &str) -> bool {
+    let mut open = false;
+    for byte in text.bytes() {
+        match (byte, open) {
+            (b'{', false) => open = true,
+            (b'}', true) => open = false,
+            (b'{' | b'}', _) => return false,
+            _ => {}
+        }
+    }
+    !open
 }
 
 fn boolean(value: bool) -> NodeId {
