@@ -343,7 +343,7 @@ instruction_set! {
     /// Puts `failed to apply jmespath`, the text of a path and `to variable <nil>` in front of the error's text and goes on at the target.
     WrapPath(path: A Source, target: D Forward) ends;
     /// Takes what a key's variables gave; anything but text fails with a text known at compile time.
-    RequireKeyText(dst: A Destination, src: B Source, text: C Text, target: D Forward);
+    RequireKeyText(dst: A Destination, src: B Source, text: C Text, typed: E Immediate, target: D Forward);
 
     /// Condition: jumps when it does not hold; fails the block when it cannot be evaluated.
     TestCondition(key: A Source, value: B Source, operator: E ConditionOperator, target: D Forward);

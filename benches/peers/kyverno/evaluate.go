@@ -53,6 +53,9 @@ func evaluateCase(c *testCase) answer {
 	first := evaluateOnce(c)
 	for range c.Repeat - 1 {
 		again := evaluateOnce(c)
+		if again.Panic != "" {
+			return again
+		}
 		if !reflect.DeepEqual(again.Rules, first.Rules) && !contains(first.Variants, again.Rules) {
 			first.Variants = append(first.Variants, again.Rules)
 		}

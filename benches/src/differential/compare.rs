@@ -96,6 +96,10 @@ fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'
         Some("a variable behind a character that a value brought and that is not ASCII")
     } else if has(ours, "it is data, no part of an expression") {
         Some("a variable inside a variable")
+    } else if has(theirs, "for context entry") && has_nested_variable(&text()) {
+        Some("a context entry that only the value of an inner variable mentions")
+    } else if escapes_in_context(&case["policy"]) {
+        Some("escaped braces in the value of a context entry")
     } else if case["operation"] == "UPDATE"
         && (text().contains(r"\\$(") || text().contains(r"\\{{"))
     {
@@ -107,6 +111,25 @@ fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'
         Some("labels or annotations of a pattern that a variable gives as a whole")
     } else {
         None
+    }
+}
+
+/// Whether a variable begins inside of a variable.
+fn has_nested_variable(text: &str) -> bool {
+    text.split("{{")
+        .skip(1)
+        .take(text.matches("{{").count().saturating_sub(1))
+        .any(|inside| !inside.contains("}}"))
+}
+
+/// Whether an entry of a `context` somewhere has `\{{` in it.
+fn escapes_in_context(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.iter().any(|(key, value)| {
+            (key == "context" && value.to_string().contains(r"\\{{")) || escapes_in_context(value)
+        }),
+        Value::Array(items) => items.iter().any(escapes_in_context),
+        _ => false,
     }
 }
 

@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn only_what_makes_the_difference_is_left() {
         let case = json!({
-            "policy": { "rules": [{ "name": "r" }, { "name": "other", "value": "a > 5 b" }] },
+            "policy": { "kind": "P", "rules": [{ "name": "r" }, { "name": "other", "value": "a > 5 b" }] },
             "resource": { "kind": "Pod", "spec": { "list": [1, 2, { "size": 100 }] } },
         });
         let differs = |candidates: &[Value]| -> Result<Vec<bool>, ()> {

@@ -90,7 +90,7 @@ fn tree_mentions(tree: &Tree, name: &str) -> bool {
 fn shown(tree: &Tree) -> String {
     match &tree.value {
         TreeValue::String(text) => text.to_string(),
-        TreeValue::Null => "%!s(<nil>)".into(),
+        TreeValue::Null => "<nil>".into(),
         TreeValue::Bool(value) => format!("%!s(bool={value})"),
         TreeValue::Int(value) => shown_number(*value as f64),
         TreeValue::Float(value) => shown_number(*value),
@@ -375,37 +375,81 @@ impl Emitter<'_, '_> {
         result
     }
 
-    /// Applies the `jmesPath` of a source, if it has one, to what was fetched.
-    fn apply_path(&mut self, source: &Tree, value: Register, on_error: Label) -> Register {
-        match source
-            .get("jmesPath")
-            .and_then(Tree::as_str)
-            .filter(|path| !path.is_empty())
-        {
-            None => value,
-            Some(path) if has_variable(path) => match source.get("jmesPath") {
-                Some(tree) => {
-                    let text = self.document(tree, on_error);
-                    self.computed_path(text, Some(value), on_error)
-                }
-                None => value,
-            },
-            Some(path) => self.path_over_value(path, value, on_error),
+    /// Applies the `jmesPath` of an entry, if it has one, to what was fetched.
+    fn apply_path(
+        &mut self,
+        name: &str,
+        source: &Tree,
+        value: Register,
+        on_error: Label,
+    ) -> Register {
+        let tree = source.get("jmesPath");
+        let Some((tree, path)) = tree.and_then(|tree| Some((tree, tree.as_str()?))) else {
+            return value;
+        };
+        if path.is_empty() {
+            return value;
+        }
+        let prefix = format!("failed to apply JMESPath {path} for context entry {name}: ");
+        let failed = self.wrapping(&prefix, false, on_error);
+        if has_variable(path) {
+            let prefix =
+                format!("failed to substitute variables in context entry {name} JMESPath {path}: ");
+            let substitution_failed = self.wrapping(&prefix, false, on_error);
+            let text = self.document(tree, substitution_failed);
+            return self.computed_path(text, Some(value), failed);
+        }
+        match super::jmespath::parse(path) {
+            Err(error) => self.fail(&error.message, failed),
+            Ok(expression) => {
+                let over = super::expression::Current::Value(value);
+                self.expression(&expression, over, failed, false)
+            }
         }
     }
 
     /// Section 9.2.
     fn config_map_loader(&mut self, name: &str, source: &Tree, failed: Label) {
-        let failed = self.wrapping(
-            &format!("failed to retrieve config map for context entry {name}: "),
-            false,
-            failed,
-        );
-        let request = self.document(source, failed);
+        let prefix = format!("failed to retrieve config map for context entry {name}: ");
+        let failed = self.wrapping(&prefix, false, failed);
+        let [config_name, namespace] =
+            ["name", "namespace"].map(|key| self.config_map_part(name, key, source, failed));
+        // The entry's name is for errors.
+        let entry = self.constant(&TreeValue::String(name.into()));
+        let list = self.block.enter_list();
+        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        for part in [entry, config_name, namespace] {
+            let push = Instruction::new(Op::ListPush).a(list).b(part.0);
+            self.block.push(push);
+        }
+        let keys = self
+            .pools
+            .text_list(&["entry", "name", "namespace"].map(str::to_owned));
+        let request = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
+        self.block.leave_list();
         let value = self.fetch(request, 0, failed);
         let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
         self.block
             .push(Instruction::new(Op::ReturnValue).a(stored.0));
+    }
+
+    /// The name or the namespace of a ConfigMap, which has to come out as text.
+    fn config_map_part(&mut self, name: &str, key: &str, source: &Tree, failed: Label) -> Register {
+        let text = source.get(key).and_then(Tree::as_str).unwrap_or_default();
+        let prefix =
+            format!("failed to substitute variables in context {name} configMap.{key} {text}: ");
+        let substitution_failed = self.wrapping(&prefix, false, failed);
+        let written = Tree::new(TreeValue::String(text.into()), source.span);
+        let value = self.document(&written, substitution_failed);
+        let error = self.pools.text(&format!("{prefix}expected string, got "));
+        let checked = self.block.register();
+        let require = Instruction::new(Op::RequireKeyText)
+            .a(checked.0)
+            .b(value.0)
+            .c(error)
+            .e(1);
+        self.block.push(require.target(failed));
+        checked
     }
 
     /// Section 9.3.
@@ -414,8 +458,10 @@ impl Emitter<'_, '_> {
             .get("urlPath")
             .and_then(Tree::as_str)
             .unwrap_or_default();
+        let not_fetched = self.wrapping("failed to fetch data for APICall: ", false, failed);
+        let not_stored = self.wrapping("failed to store data for APICall: ", false, failed);
         let prefix = format!("failed to substitute variables in context entry {name} {url}: ");
-        let substitution_failed = self.wrapping(&prefix, false, failed);
+        let substitution_failed = self.wrapping(&prefix, false, not_fetched);
         let request = self.document(
             &without(source, &["jmesPath", "default"]),
             substitution_failed,
@@ -423,7 +469,7 @@ impl Emitter<'_, '_> {
         let default = source.get("default").filter(|default| !default.is_null());
         let fetch_failed = self.block.label();
         let value = self.fetch(request, 1, fetch_failed);
-        let result = self.apply_path(source, value, failed);
+        let result = self.apply_path(name, source, value, not_stored);
         let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
         self.block
             .push(Instruction::new(Op::ReturnValue).a(stored.0));
@@ -456,7 +502,7 @@ impl Emitter<'_, '_> {
         let failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), failed);
         let value = self.fetch(request, 2, failed);
-        let result = self.apply_path(source, value, failed);
+        let result = self.apply_path(name, source, value, failed);
         let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
         self.block
             .push(Instruction::new(Op::ReturnValue).a(stored.0));
@@ -473,7 +519,7 @@ impl Emitter<'_, '_> {
         let substitution_failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), substitution_failed);
         let value = self.fetch(request, 3, failed);
-        let result = self.apply_path(source, value, failed);
+        let result = self.apply_path(name, source, value, failed);
         let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
         self.block
             .push(Instruction::new(Op::ReturnValue).a(stored.0));

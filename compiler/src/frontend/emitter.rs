@@ -133,7 +133,8 @@ impl Scope {
 const REQUEST_OBJECT: &str = "request.object";
 
 /// Whether a query says `request.object` where it is no path of its own: in quotes,
-/// behind a dot, or as a part of longer names.
+/// behind a dot, as a part of longer names, or in front of an index or call, which takes
+/// `object` alone.
 fn has_odd_request_object(query: &str) -> bool {
     let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let mut quote = None;
@@ -141,7 +142,11 @@ fn has_odd_request_object(query: &str) -> bool {
         if let Some(rest) = query[at..].strip_prefix(REQUEST_OBJECT) {
             let before = query[..at].trim_end().chars().next_back();
             let joined = query[..at].ends_with(is_name) || before == Some('.');
-            if quote.is_some() || joined || rest.starts_with(is_name) {
+            let behind = rest.trim_start();
+            let is_bound = behind.starts_with(['[', '(', '{'])
+                && !behind.starts_with("[]")
+                && !behind.starts_with("[?");
+            if quote.is_some() || joined || rest.starts_with(is_name) || is_bound {
                 return true;
             }
         }

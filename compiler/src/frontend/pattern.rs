@@ -916,11 +916,45 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             Some((_, TreeValue::List(_))) => {
                 self.lower_positional(pattern, items, register, on_error)
             }
+            Some((first, _)) if self.computed.contains_key(&std::ptr::from_ref(first)) => {
+                self.lower_computed_list(pattern, items, register, on_error);
+                Ok(())
+            }
             Some((first, _)) => {
                 self.lower_scalar(first, Place::Register(register), on_error);
                 Ok(())
             }
         }
+    }
+
+    /// A list whose first item is a variable: what that gives decides how the list is
+    /// matched.
+    fn lower_computed_list(
+        &mut self,
+        pattern: &Tree,
+        items: &[Tree],
+        register: Register,
+        on_error: Label,
+    ) {
+        let list = self.emitter.block.enter_list();
+        let begin = Instruction::new(Op::ListBegin).a(list);
+        self.emitter.block.push(begin);
+        for item in items {
+            let item = match self.computed.get(&std::ptr::from_ref(item)) {
+                Some(&computed) => computed,
+                // Its variables came out before; they do so again.
+                None => self.emitter.template(item, "", on_error),
+            };
+            let push = Instruction::new(Op::ListPush).a(list).b(item.0);
+            self.emitter.block.push(push);
+        }
+        let value = self.emitter.load(Instruction::new(Op::ListEnd).b(list));
+        self.emitter.block.leave_list();
+        let test = Instruction::new(Op::TestValue)
+            .a(register.0)
+            .b(value.0)
+            .c(u32::from(self.floats));
+        self.check(test, pattern.span, on_error);
     }
 
     fn lower_list_of_maps(

@@ -40,6 +40,7 @@ impl Machine {
             .view(world)
             .to_value(self.frame.registers[usize::from(instruction.b)]);
         if instruction.e == ExternalKind::ApiCall as u8
+            && !setting.policy_namespace.is_empty()
             && let Err(error) = confine(text(&request, "urlPath"), setting.policy_namespace)
         {
             // Nor does a default help (section 9.3): nothing was tried.
@@ -113,8 +114,9 @@ fn config_map(
         namespace => namespace,
     };
     if !policy_namespace.is_empty() && namespace != policy_namespace {
+        let entry = text(request, "entry");
         return Err(format!(
-            "configMap namespace \"{namespace}\" is different from policy namespace \"{policy_namespace}\""
+            "context entry {entry}: configMap namespace \"{namespace}\" is different from policy namespace \"{policy_namespace}\""
         ));
     }
     let name = text(request, "name");
@@ -136,6 +138,7 @@ fn config_map(
 
 fn api_call(request: &Value, world: &mut World<'_>) -> Result<Option<Value>, String> {
     let url_path = text(request, "urlPath");
+    require_plain(url_path)?;
     let pairs = |list: Option<&Value>| -> Vec<(String, Value)> {
         let items = list
             .and_then(Value::as_array)
@@ -173,9 +176,9 @@ fn api_call(request: &Value, world: &mut World<'_>) -> Result<Option<Value>, Str
     })
 }
 
-/// A namespaced policy reaches its own namespace only (section 9.3). Paths with parts
-/// that a server might resolve or decode differently are refused for every policy.
-fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
+/// Paths with parts that a server might resolve or decode differently are refused for
+/// every policy.
+fn require_plain(url_path: &str) -> Result<(), String> {
     let path = url_path.split('?').next().unwrap_or_default();
     let suspicious = path.contains("//") || path.contains(';') || path.contains('\\');
     let dotted = path.split('/').any(|part| {
@@ -187,9 +190,13 @@ fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
             "path {url_path} is not plain: expected no `..`, `//`, `;`, `\\` or encoded parts"
         ));
     }
-    if policy_namespace.is_empty() {
-        return Ok(());
-    }
+    Ok(())
+}
+
+/// A namespaced policy reaches its own namespace only (section 9.3).
+fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
+    require_plain(url_path)?;
+    let path = url_path.split('?').next().unwrap_or_default();
     let url_path = match url_path.trim_end_matches('/') {
         "" => ".",
         cleaned => cleaned,

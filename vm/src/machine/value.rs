@@ -294,6 +294,10 @@ impl Machine {
                     return self.set(a, value);
                 }
                 self.fail_with(text_of(tables, c));
+                if e != 0 {
+                    let found = text::go_type(&setting.view(world), value);
+                    self.failure_text.push_str(found);
+                }
                 Flow::Jump
             }
             Op::TestCondition => self.test_condition(instruction, setting, world),
