@@ -96,8 +96,14 @@ fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'
         Some("a variable behind a character that a value brought and that is not ASCII")
     } else if has(ours, "it is data, no part of an expression") {
         Some("a variable inside a variable")
-    } else if has(theirs, "for context entry") && has_nested_variable(&text()) {
+    } else if has(ours, "is not plain: expected no") {
+        Some("paths of API calls with `..`, `//`, `;` or encoded separators")
+    } else if has(theirs, "context entry") && has_nested_variable(&text())
+        || has(theirs, " to variable <nil>") && has_nested_variable(&text())
+    {
         Some("a context entry that only the value of an inner variable mentions")
+    } else if has_value_for_entry(case) {
+        Some("a value given for a context entry that the policy computes")
     } else if escapes_in_context(&case["policy"]) {
         Some("escaped braces in the value of a context entry")
     } else if case["operation"] == "UPDATE"
@@ -120,6 +126,23 @@ fn has_nested_variable(text: &str) -> bool {
         .skip(1)
         .take(text.matches("{{").count().saturating_sub(1))
         .any(|inside| !inside.contains("}}"))
+}
+
+/// Whether the host gives a value under the name of a context entry.
+fn has_value_for_entry(case: &Value) -> bool {
+    fn has_entry(value: &Value, values: &Value) -> bool {
+        match value {
+            Value::Object(members) => members.iter().any(|(key, value)| {
+                let entries = value.as_array().filter(|_| key == "context");
+                let mut names = entries.into_iter().flatten().map(|entry| &entry["name"]);
+                names.any(|name| name.as_str().is_some_and(|name| values.get(name).is_some()))
+                    || has_entry(value, values)
+            }),
+            Value::Array(items) => items.iter().any(|item| has_entry(item, values)),
+            _ => false,
+        }
+    }
+    has_entry(&case["policy"], &case["mocks"]["values"])
 }
 
 /// Whether an entry of a `context` somewhere has `\{{` in it.

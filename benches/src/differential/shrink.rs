@@ -204,8 +204,10 @@ mod tests {
             };
             Ok(candidates.iter().map(has).collect())
         };
-        let expected =
-            json!({ "policy": "> 5", "resource": { "kind": "Pod", "spec": { "size": 0 } } });
+        let expected = json!({
+            "policy": { "kind": "P", "rules": { "name": "other", "value": "> 5" } },
+            "resource": { "kind": "Pod", "spec": { "size": 0 } },
+        });
         assert_eq!(shrink(case, differs), Ok(expected));
     }
 }

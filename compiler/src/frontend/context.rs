@@ -293,7 +293,10 @@ impl Emitter<'_, '_> {
         let nothing = self.block.label();
         self.block
             .push(Instruction::new(Op::JumpIfNull).a(result.0).target(nothing));
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
+        let prefix = format!("failed to add context entry for variable {name}: ");
+        let not_stored = self.wrapping(&prefix, false, failed);
+        let stored = Instruction::new(Op::ToFloats).b(result.0);
+        let stored = self.load(stored.target(not_stored));
         self.block
             .push(Instruction::new(Op::ReturnValue).a(stored.0));
         self.block.place(nothing);
@@ -301,6 +304,28 @@ impl Emitter<'_, '_> {
             &format!("failed to add context entry for variable {name} since it evaluated to nil"),
             failed,
         );
+    }
+
+    /// The value added to what the context has under the name: data from outside does not
+    /// replace a map, a variable does.
+    fn return_added(&mut self, name: &str, value: Register, failed: Label) {
+        let added = Instruction::new(Op::ToFloats).b(value.0);
+        let added = self.load(added.target(failed));
+        let merged = self.block.register();
+        self.assign(merged, added);
+        if let Some(slot) = self.scope.slot(name) {
+            let alone = self.block.label();
+            let existing = Instruction::new(Op::LoadVariable).c(slot).target(alone);
+            let existing = self.load(existing);
+            let merge = Instruction::new(Op::MergeStored)
+                .a(merged.0)
+                .b(existing.0)
+                .e(added.0);
+            self.block.push(merge);
+            self.block.place(alone);
+        }
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(merged.0));
     }
 
     /// An expression over a value of its own rather than the context.
@@ -428,9 +453,7 @@ impl Emitter<'_, '_> {
         let request = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
         self.block.leave_list();
         let value = self.fetch(request, 0, failed);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.return_added(name, value, failed);
     }
 
     /// The name or the namespace of a ConfigMap, which has to come out as text.
@@ -470,16 +493,14 @@ impl Emitter<'_, '_> {
         let fetch_failed = self.block.label();
         let value = self.fetch(request, 1, fetch_failed);
         let result = self.apply_path(name, source, value, not_stored);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        let prefix = format!("failed to marshall APICall data for context entry {name}: ");
+        let not_written = self.wrapping(&prefix, false, not_stored);
+        self.return_added(name, result, not_written);
         self.block.place(fetch_failed);
         match default {
             Some(default) => {
                 let value = self.constant(&default.value);
-                let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
-                self.block
-                    .push(Instruction::new(Op::ReturnValue).a(stored.0));
+                self.return_added(name, value, not_stored);
             }
             None => {
                 let text = self.pools.text("failed to fetch data for APICall: ");
@@ -503,9 +524,7 @@ impl Emitter<'_, '_> {
         let request = self.document(&without(source, &["jmesPath"]), failed);
         let value = self.fetch(request, 2, failed);
         let result = self.apply_path(name, source, value, failed);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.return_added(name, result, failed);
     }
 
     /// Section 9.5.
@@ -520,9 +539,7 @@ impl Emitter<'_, '_> {
         let request = self.document(&without(source, &["jmesPath"]), substitution_failed);
         let value = self.fetch(request, 3, failed);
         let result = self.apply_path(name, source, value, failed);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.return_added(name, result, failed);
     }
 }
 

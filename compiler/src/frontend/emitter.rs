@@ -65,6 +65,11 @@ impl Scope {
             .collect()
     }
 
+    /// Whether any context entry is in scope.
+    pub fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
     /// The slot of a variable.
     pub fn slot(&self, name: &str) -> Option<u32> {
         self.slots.get(name).copied()
@@ -294,7 +299,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
 
     /// Images that cannot be read fail the query that mentions them, whether or not it
     /// looks at them (sheet 03, section 7.1); that there are none does not.
-    fn ensure_images(&mut self, on_error: Label) {
+    pub(super) fn ensure_images(&mut self, on_error: Label) {
         let (caught, end) = (self.block.label(), self.block.label());
         let images = self.block.register();
         self.block

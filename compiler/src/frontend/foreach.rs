@@ -160,6 +160,10 @@ impl Emitter<'_, '_> {
         for entry in redefined.iter().chain(&entries.numbers) {
             self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
         }
+        let has_entries = self.scope.has_entries();
+        if has_entries {
+            self.block.push(Instruction::new(Op::RetryEntries));
+        }
         let (unfit, fits) = (self.block.label(), self.block.label());
         let element = self.load(Instruction::new(Op::ToElement).b(item.0).target(unfit));
         self.block.jump(fits);
@@ -180,6 +184,9 @@ impl Emitter<'_, '_> {
         );
         self.block.place(done);
         self.block.leave_loop();
+        if has_entries {
+            self.block.push(Instruction::new(Op::RetryEntries));
+        }
         for (slot, register) in saved {
             self.block
                 .push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));

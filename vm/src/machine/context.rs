@@ -126,13 +126,11 @@ fn config_map(
     let answer =
         answer.map_err(|error| format!("failed to get configmap {namespace}/{name} : {error}"))?;
     Ok(answer.map(|value| {
-        let part = |key: &str| {
-            value
-                .get(key)
-                .cloned()
-                .unwrap_or_else(|| Value::Object(Map::new()))
-        };
-        serde_json::json!({ "data": part("data"), "metadata": part("metadata") })
+        // Without data there is null, as Go writes a map that was never made.
+        let data = value.get("data").cloned().unwrap_or_default();
+        let metadata = value.get("metadata").cloned();
+        let metadata = metadata.unwrap_or_else(|| Value::Object(Map::new()));
+        serde_json::json!({ "data": data, "metadata": metadata })
     }))
 }
 

@@ -121,6 +121,8 @@ impl Machine {
             })
             .collect();
         entries.sort_by(Entry::order);
+        // Of entries that became the same key one is left, in Kyverno any of them.
+        entries.dedup_by(|next, kept| next.anchor == kept.anchor && next.key == kept.key);
         let mut fold = FoldState::default();
         let mut skips = String::new();
         for entry in &entries {
