@@ -40,8 +40,10 @@ pub(crate) fn add_exceptions(
         return;
     }
     let policies = PolicyNames::of(lowerer.bundle(), omitted);
-    for exception in exceptions {
-        check_names(exception, &policies, diagnostics);
+    if !policies.policies.is_empty() {
+        for exception in exceptions {
+            check_names(exception, &policies, diagnostics);
+        }
     }
     let mut by_policy: HashMap<&str, Vec<&PolicyException>> = HashMap::new();
     for exception in exceptions {

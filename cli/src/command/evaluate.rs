@@ -5,13 +5,13 @@ use std::io;
 use std::path::PathBuf;
 
 use kpvm::engine::{Bundle, Operation};
-use kpvm_compiler::compile::Options;
+use kpvm_compiler::compile::{self, Options};
 
 use crate::command::load_bundle;
 use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::host::{ProcessHost, since_epoch};
 use crate::omitted;
-use crate::policies::{self, Policies};
+use crate::policies::{self, Exceptions, Policies};
 use crate::report::{self, Format};
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Scan, Settings, scan};
@@ -28,6 +28,14 @@ pub struct EvalArguments {
     /// Resource files, directories (read with all below them), or - for standard input
     #[arg(required = true, value_name = "RESOURCE")]
     pub resources: Vec<PathBuf>,
+    /// Exceptions to add to those in the bundle: files or directories of the kind PolicyException
+    #[arg(
+        short,
+        long = "exception",
+        visible_alias = "exceptions",
+        value_name = "FILE"
+    )]
+    pub exceptions: Vec<PathBuf>,
     /// How to evaluate and report.
     #[command(flatten)]
     pub common: CommonArguments,
@@ -130,7 +138,44 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
         return Ok(EXIT_BAD_INPUT);
     };
     omitted::show(&bundle.meta().omitted, streams)?;
+    let Some(bundle) = with_exceptions(bundle, &arguments.exceptions, streams)? else {
+        return Ok(EXIT_BAD_INPUT);
+    };
     evaluate(&bundle, &arguments.resources, &arguments.common, streams)
+}
+
+/// The bundle with more exceptions; says what is wrong and gives `None` when they
+/// cannot be added.
+fn with_exceptions(
+    bundle: Bundle<'static>,
+    paths: &[PathBuf],
+    streams: &mut Streams<'_>,
+) -> io::Result<Option<Bundle<'static>>> {
+    if paths.is_empty() {
+        return Ok(Some(bundle));
+    }
+    let options = Options::default();
+    let Exceptions {
+        mut read,
+        documents,
+    } = policies::load_exceptions(paths, &mut io::stdin(), &options);
+    let found = std::mem::take(&mut read.compilation.diagnostics);
+    let mut compilation =
+        compile::add_exceptions(&bundle, &documents, &read.sources, &options, found);
+    let bytes = compilation.bundle.take();
+    // The bundle's own omitted rules are shown already.
+    compilation.omitted.clear();
+    read.compilation = compilation;
+    read.show(streams)?;
+    match bytes.map(Bundle::load) {
+        Some(Ok(bundle)) if read.unreadable.is_empty() => Ok(Some(bundle)),
+        Some(Err(error)) => {
+            let message = format!("the exceptions cannot be added: {error}");
+            show_error(&message, streams.err)?;
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Compiles policies in memory and evaluates resources with them.
