@@ -70,22 +70,8 @@ pub struct OmittedPolicy {
     pub place: String,
 }
 
-/// Reads and compiles all policies of all paths, without exceptions.
-pub fn load(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Policies {
-    let paths = PolicyPaths {
-        policies: paths,
-        exceptions: &[],
-        exceptions_within_policies: false,
-    };
-    load_with_exceptions(&paths, stdin, options)
-}
-
 /// Reads and compiles all policies with all exceptions.
-pub fn load_with_exceptions(
-    paths: &PolicyPaths<'_>,
-    stdin: &mut dyn Read,
-    options: &Options,
-) -> Policies {
+pub fn load(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
     let mut policies = Policies::default();
     let mut reader = Reader::new(&mut policies, options);
     reader.apply_exceptions = paths.exceptions_within_policies;

@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         exceptions: &arguments.exceptions,
         exceptions_within_policies: false,
     };
-    let policies = policies::load_with_exceptions(&paths, &mut io::stdin(), &options);
+    let policies = policies::load(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;
     if !policies.unreadable.is_empty() {
         return Ok(EXIT_BAD_INPUT);

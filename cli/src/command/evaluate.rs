@@ -11,7 +11,7 @@ use crate::command::load_bundle;
 use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::host::{ProcessHost, since_epoch};
 use crate::omitted;
-use crate::policies::{self, Exceptions, Policies};
+use crate::policies::{self, Exceptions, Policies, PolicyPaths};
 use crate::report::{self, Format};
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Scan, Settings, scan};
@@ -28,14 +28,6 @@ pub struct EvalArguments {
     /// Resource files, directories (read with all below them), or - for standard input
     #[arg(required = true, value_name = "RESOURCE")]
     pub resources: Vec<PathBuf>,
-    /// Exceptions to add to those in the bundle: files or directories of the kind PolicyException
-    #[arg(
-        short,
-        long = "exception",
-        visible_alias = "exceptions",
-        value_name = "FILE"
-    )]
-    pub exceptions: Vec<PathBuf>,
     /// How to evaluate and report.
     #[command(flatten)]
     pub common: CommonArguments,
@@ -73,6 +65,14 @@ pub struct CommonArguments {
     /// Who makes the request: a file of the kind UserInfo
     #[arg(short, long, value_name = "FILE")]
     pub userinfo: Option<PathBuf>,
+    /// Exceptions, added to those of a bundle: files or directories of the kind PolicyException
+    #[arg(
+        short,
+        long = "exception",
+        visible_alias = "exceptions",
+        value_name = "FILE"
+    )]
+    pub exceptions: Vec<PathBuf>,
     /// Count failures of policies that only audit as warnings
     #[arg(long)]
     pub audit_warn: bool,
@@ -138,7 +138,7 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
         return Ok(EXIT_BAD_INPUT);
     };
     omitted::show(&bundle.meta().omitted, streams)?;
-    let Some(bundle) = with_exceptions(bundle, &arguments.exceptions, streams)? else {
+    let Some(bundle) = with_exceptions(bundle, &arguments.common.exceptions, streams)? else {
         return Ok(EXIT_BAD_INPUT);
     };
     evaluate(&bundle, &arguments.resources, &arguments.common, streams)
@@ -195,7 +195,12 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
         skip_unsupported: arguments.skip_unsupported,
         ..Options::default()
     };
-    let policies = policies::load(&arguments.policies, &mut io::stdin(), &options);
+    let paths = PolicyPaths {
+        policies: &arguments.policies,
+        exceptions: &arguments.common.exceptions,
+        exceptions_within_policies: false,
+    };
+    let policies = policies::load(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;
     if let Some(reason) = why_not_applied(&policies) {
         show_error(reason, streams.err)?;
