@@ -14,6 +14,7 @@ use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
+use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{SourceId, Sources};
 
 use kpvm_cli::evaluation::{Circumstances, Evaluator, is_computed_from};
@@ -157,7 +158,6 @@ fn refuse_unsupported_fields(test: &Tree) -> Step<()> {
     let beyond = [
         "targetResources",
         "paramResources",
-        "exceptions",
         "context",
         "jsonPayload",
         "jsonPayloads",
@@ -241,18 +241,26 @@ fn expand(path: PathBuf, recursive: bool) -> Vec<PathBuf> {
 
 fn compile_policies(test: &Tree, directory: &Path) -> Step<Vec<u8>> {
     let mut sources = Sources::new();
-    for path in texts(test, "policies") {
-        if path.contains("://") {
-            return Err(Stop::Unsupported("policies from the network".into()));
-        }
-        for file in expand(directory.join(path), true) {
-            for document in read_documents(&file, DuplicateKeys::LastWins)? {
-                refuse_other_kind(&document)?;
-            }
-            sources.add(file.display().to_string(), read_text(&file)?);
+    let mut policies = Vec::new();
+    for (file, document) in referenced(test, "policies", directory, &mut sources)? {
+        // Exceptions beside policies are loaded and not used (sheet 08, section 3).
+        if document_kind(&document) != DocumentKind::PolicyException {
+            refuse_other_kind(&document)?;
+            policies.push((file, document));
         }
     }
-    let compilation = compile::compile(&sources, &Options::default());
+    let exceptions = referenced(test, "exceptions", directory, &mut sources)?;
+    let is_cel = |document: &Tree| text(document, "apiVersion").starts_with("policies.kyverno.io/");
+    if exceptions.iter().any(|(_, document)| is_cel(document)) {
+        return Err(Stop::Unsupported("exceptions of CEL policies".into()));
+    }
+    let compilation = compile::compile_with_exceptions(
+        &policies,
+        &exceptions,
+        &sources,
+        &Options::default(),
+        Vec::new(),
+    );
     if let Some(bytes) = compilation.bundle {
         return Ok(bytes);
     }
@@ -273,6 +281,28 @@ fn compile_policies(test: &Tree, directory: &Path) -> Step<Vec<u8>> {
         (None, Some(first)) => Stop::Unsupported(first.message.clone()),
         (None, None) => Stop::Broken("refused without a reason".into()),
     })
+}
+
+/// The documents of all files that a field of the test names.
+fn referenced(
+    test: &Tree,
+    key: &str,
+    directory: &Path,
+    sources: &mut Sources,
+) -> Step<Vec<(SourceId, Tree)>> {
+    let mut documents = Vec::new();
+    for path in texts(test, key) {
+        if path.contains("://") {
+            return Err(Stop::Unsupported(format!("{key} from the network")));
+        }
+        for file in expand(directory.join(path), true) {
+            let source = sources.add(file.display().to_string(), read_text(&file)?);
+            let read = read_documents(&file, DuplicateKeys::Refuse)?;
+            let read = read.into_iter().filter(|document| !document.is_null());
+            documents.extend(read.map(|document| (source, document)));
+        }
+    }
+    Ok(documents)
 }
 
 fn refuse_other_kind(document: &Tree) -> Step<()> {
