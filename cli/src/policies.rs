@@ -56,6 +56,16 @@ pub struct OmittedPolicy {
     pub place: String,
 }
 
+impl OmittedPolicy {
+    /// What was left out, and why.
+    pub fn describe(&self) -> String {
+        format!(
+            "left out the {} {}: not supported yet",
+            self.kind, self.name
+        )
+    }
+}
+
 /// Reads and compiles all policies of all paths.
 pub fn load(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Policies {
     let inputs = read_inputs(paths, stdin);
@@ -227,14 +237,8 @@ impl Policies {
             diagnostics::show(diagnostic, &self.sources, streams.err)?;
         }
         for omitted in &self.omitted_policies {
-            let OmittedPolicy { kind, name, place } = omitted;
-            let message = format!(
-                "left out the {} {}: not supported yet ({})",
-                clean(kind),
-                clean(name),
-                clean(place)
-            );
-            show_warning(&message, streams.err)?;
+            let message = format!("{} ({})", omitted.describe(), omitted.place);
+            show_warning(&clean(&message), streams.err)?;
         }
         omitted::show(&self.compilation.omitted, streams)?;
         if !self.others.is_empty() {

@@ -2,11 +2,13 @@
 //! these are counted as Kyverno's command line counts (sheet 08, section 9.7).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
 use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::source::Location;
 use kpvm_format::Tables;
 use kpvm_format::meta::Meta;
 use kpvm_format::table::{PolicyFlags, RuleFlags};
@@ -14,6 +16,7 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 use crate::resources::{Resource, Resources};
+use crate::unmatched::{self, Unmatched};
 use crate::user_info::User;
 
 /// How objects are evaluated.
@@ -94,7 +97,8 @@ impl Summary {
 }
 
 /// A place in a named file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Place {
     /// The file.
     pub file: String,
@@ -102,6 +106,16 @@ pub struct Place {
     pub line: u32,
     /// The character in the line, from 1.
     pub column: u32,
+    /// The character behind the last one; only where that is known and on the same line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_column: Option<u32>,
+}
+
+impl fmt::Display for Place {
+    /// `file:line:column`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
 }
 
 /// What one rule says about one object.
@@ -134,6 +148,8 @@ pub struct Check {
     pub found: String,
     /// Where in the object's file.
     pub resource: Place,
+    /// The same place in its text.
+    pub location: Location,
     /// Where in the policy's file.
     pub policy: Place,
 }
@@ -155,6 +171,24 @@ pub struct Object {
     pub resource_version: String,
     /// Where it stands.
     pub place: Place,
+    /// The same place in its text.
+    pub location: Location,
+}
+
+impl Object {
+    /// The object as people say it: `Pod default/web`.
+    pub fn title(&self) -> String {
+        let Object {
+            kind,
+            namespace,
+            name,
+            ..
+        } = self;
+        match namespace.as_str() {
+            "" => format!("{kind} {name}"),
+            namespace => format!("{kind} {namespace}/{name}"),
+        }
+    }
 }
 
 /// What reports say of a policy.
@@ -168,8 +202,26 @@ pub struct PolicyFacts {
     pub severity: Option<&'static str>,
     /// Its category, if annotated.
     pub category: Option<String>,
+    /// Its title, if annotated.
+    pub title: Option<String>,
+    /// Its description, if annotated.
+    pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
+    /// Names of its rules, generated ones included.
+    pub rules: Vec<String>,
+    /// Whether one of its rules applied to an object.
+    pub applied: bool,
+}
+
+impl PolicyFacts {
+    /// The name, with the namespace of a namespaced policy in front.
+    pub fn full_name(&self) -> String {
+        match self.namespace.as_str() {
+            "" => self.name.clone(),
+            namespace => format!("{namespace}/{}", self.name),
+        }
+    }
 }
 
 /// Everything that a run found.
@@ -187,6 +239,8 @@ pub struct Scan {
     pub summary: Summary,
     /// Rules that are not in the bundle.
     pub omitted: Vec<kpvm_format::meta::OmittedRule>,
+    /// Policies that no object matched.
+    pub unmatched: Vec<Unmatched>,
 }
 
 /// Evaluates all objects; the host answers what rules ask for. An object that cannot
@@ -243,6 +297,7 @@ pub fn scan(
         }
     }
     resources.problems.extend(problems);
+    scan.unmatched = unmatched::find(&tables, &scan);
     scan
 }
 
@@ -272,16 +327,8 @@ fn object(resource: &Resource, resources: &Resources) -> Object {
         name: name.to_owned(),
         uid: resource.metadata("uid").to_owned(),
         resource_version: resource.metadata("resourceVersion").to_owned(),
-        place: place_in(resource, resources, ""),
-    }
-}
-
-fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
-    let place = resources.place_of_path(resource, path);
-    Place {
-        file: resources.sources.file(resource.source).name.clone(),
-        line: place.line,
-        column: place.column,
+        place: resources.place(resource.location()),
+        location: resource.location(),
     }
 }
 
@@ -321,22 +368,30 @@ impl Scan {
             Status::Skip => Outcome::Skip,
         };
         self.summary.add(outcome);
+        if let Some(policy) = self.policies.get_mut(response.policy_index()) {
+            policy.applied = true;
+        }
         if outcome == Outcome::Pass && !settings.keep_passes {
             return;
         }
-        let check = response.failure().map(|failure| Check {
-            path: failure.path.to_owned(),
-            found: failure.found.to_owned(),
-            resource: place_in(resource, resources, failure.path),
-            policy: Place {
-                file: meta
-                    .sources
-                    .get(failure.source as usize)
-                    .cloned()
-                    .unwrap_or_default(),
-                line: failure.line,
-                column: failure.column,
-            },
+        let check = response.failure().map(|failure| {
+            let location = resources.location_of_path(resource, failure.path);
+            Check {
+                path: failure.path.to_owned(),
+                found: failure.found.to_owned(),
+                resource: resources.place(location),
+                location,
+                policy: Place {
+                    file: meta
+                        .sources
+                        .get(failure.source as usize)
+                        .cloned()
+                        .unwrap_or_default(),
+                    line: failure.line,
+                    column: failure.column,
+                    end_column: None,
+                },
+            }
         });
         self.findings.push(Finding {
             policy: response.policy_index(),
@@ -376,6 +431,11 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
                 .find(|(key, _)| key.strip_prefix("policies.kyverno.io/") == Some(name));
             found.map(|(_, value)| value.as_str())
         };
+        let text = |name: &str| {
+            let text = annotation(name).map(str::trim);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let rules = Tables::range(tables.rules, policy.rules).iter();
         PolicyFacts {
             name: tables.text(policy.name).to_owned(),
             namespace: tables.text(policy.namespace).to_owned(),
@@ -383,7 +443,13 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             category: annotation("category")
                 .filter(|text| !text.is_empty())
                 .map(str::to_owned),
+            title: text("title"),
+            description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
+            rules: rules
+                .map(|rule| tables.text(rule.name).to_owned())
+                .collect(),
+            applied: false,
         }
     };
     tables.policies.iter().enumerate().map(facts).collect()
