@@ -975,7 +975,7 @@ fn manual_pages_are_printed_and_written() {
         ),
         (
             "kpvm",
-            "kpvm-apply.1 kpvm-completion.1 kpvm-eval.1 kpvm-limits.1 kpvm-man.1 kpvm-version.1 kpvm.1",
+            "kpvm-apply.1 kpvm-completion.1 kpvm-eval.1 kpvm-limits.1 kpvm-man.1 kpvm-test.1 kpvm-version.1 kpvm.1",
         ),
     ] {
         let done = files.run(program, &["man", "--output", "man"]);

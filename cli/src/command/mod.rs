@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod jp;
 pub mod limits;
 pub mod man;
+pub mod test;
 pub mod version;
 
 use std::io;

@@ -133,7 +133,7 @@ fn write_group(
 
 fn lines(run: &Run<'_>, finding: &Finding) -> Option<String> {
     let object = run.scan.object(finding)?;
-    let label = format!("{}: {}", object.title(), found(finding)?);
+    let label = format!("{}: {}", object.title(), label(finding)?);
     excerpt::render(run, finding, &label)
 }
 
@@ -158,8 +158,8 @@ fn write_finding(scan: &Scan, finding: &Finding, out: &mut dyn Write) -> io::Res
         return Ok(());
     };
     write!(out, "  - {}", clean(&object.title()))?;
-    if let Some(found) = found(finding) {
-        write!(out, ": {found}")?;
+    if let Some(label) = label(finding) {
+        write!(out, ": {label}")?;
     }
     let place = match &finding.check {
         Some(check) => &check.resource,
@@ -168,16 +168,27 @@ fn write_finding(scan: &Scan, finding: &Finding, out: &mut dyn Write) -> io::Res
     writeln!(out, " {DIM}({}){DIM:#}", clean(&place.to_string()))
 }
 
-/// The found value on one line, or where nothing was found. Texts are quoted by the
-/// engine, so that what begins with a bracket is a map or a list, and not shown whole.
-fn found(finding: &Finding) -> Option<String> {
+/// The found value, or where nothing was found.
+fn label(finding: &Finding) -> Option<String> {
     let check = finding.check.as_ref()?;
-    let found: Cow<'_, str> = match check.found.as_str() {
-        "nothing" if check.path.is_empty() => "nothing".into(),
-        "nothing" => format!("nothing at {}", check.path.trim_end_matches('/')).into(),
-        text if text.starts_with("map[") => "a map".into(),
-        text if text.starts_with('[') => "a list".into(),
-        text => shortened(text, FOUND_CHARACTERS),
-    };
-    Some(format!("found {}", clean(&found)))
+    Some(match (check.found.as_str(), check.path.as_str()) {
+        ("nothing", path) if !path.is_empty() => {
+            format!("found nothing at {}", clean(path.trim_end_matches('/')))
+        }
+        (text, _) => format!("found {}", found(text)),
+    })
+}
+
+/// A found value on one line: texts are quoted by the engine, so that what begins with
+/// a bracket is a map or a list, and not shown whole.
+pub(crate) fn found(text: &str) -> Cow<'_, str> {
+    if text.starts_with("map[") {
+        "a map".into()
+    } else if text.starts_with('[') {
+        "a list".into()
+    } else {
+        clean(&shortened(text, FOUND_CHARACTERS))
+            .into_owned()
+            .into()
+    }
 }
