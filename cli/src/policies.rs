@@ -70,6 +70,16 @@ pub struct OmittedPolicy {
     pub place: String,
 }
 
+impl OmittedPolicy {
+    /// What was left out, and why.
+    pub fn describe(&self) -> String {
+        format!(
+            "left out the {} {}: not supported yet",
+            self.kind, self.name
+        )
+    }
+}
+
 /// Reads and compiles all policies with all exceptions.
 pub fn load(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
     let mut policies = Policies::default();
@@ -349,14 +359,8 @@ impl Policies {
             diagnostics::show(diagnostic, &self.sources, streams.err)?;
         }
         for omitted in &self.omitted_policies {
-            let OmittedPolicy { kind, name, place } = omitted;
-            let message = format!(
-                "left out the {} {}: not supported yet ({})",
-                clean(kind),
-                clean(name),
-                clean(place)
-            );
-            show_warning(&message, streams.err)?;
+            let message = format!("{} ({})", omitted.describe(), omitted.place);
+            show_warning(&clean(&message), streams.err)?;
         }
         for (name, place) in &self.unused_exceptions {
             let message = format!(

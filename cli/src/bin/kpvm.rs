@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use kpvm_cli::command::{evaluate, limits, test};
+use clap::{CommandFactory, Parser, Subcommand};
+use kpvm_cli::command::{completion, evaluate, limits, man, test, version};
 use kpvm_cli::stream;
 
 /// Evaluate Kubernetes resources with Kyverno policies.
 #[derive(Debug, Parser)]
-#[command(version, after_help = AFTER_HELP)]
+#[command(name = "kpvm", version, after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -19,6 +19,7 @@ Examples:
   kpvm apply policies/ --resource manifests/
   helm template . | kpvm apply policies/ --resource -
   kpvm eval policies.kpb manifests/ -o json
+  kpvm apply policies/ -r manifests/ --report sarif=kpvm.sarif --report junit=kpvm.xml
 
 Exit codes:
   0  no rule failed
@@ -43,6 +44,7 @@ Examples:
   helm template . | kpvm apply policies/ --resource -
   kpvm apply policies/ -r deployment.yaml --namespace-labels prod=env=live,team=blue
   kpvm apply policies/ -r manifests/ --operation UPDATE --userinfo user.yaml
+  kpvm apply policies/ -r manifests/ -o github --report sarif=kpvm.sarif
 
 Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated, 2 wrong usage,
 bad input or policies with errors.";
@@ -74,6 +76,14 @@ enum Command {
     Test(test::TestArguments),
     /// Print the limits under which inputs are read and rules are evaluated
     Limits,
+    /// Print completions for a shell
+    #[command(after_help = completion::HELP)]
+    Completion(completion::Arguments),
+    /// Print the manual page, or write all of them into a directory
+    #[command(after_help = man::HELP)]
+    Man(man::Arguments),
+    /// Print the version with the commit that it was built from
+    Version(version::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -88,5 +98,8 @@ fn main() -> ExitCode {
         Command::Apply(arguments) => evaluate::apply(arguments, streams),
         Command::Test(arguments) => test::run(arguments, streams),
         Command::Limits => limits::run(streams),
+        Command::Completion(arguments) => completion::run(arguments, Arguments::command(), streams),
+        Command::Man(arguments) => man::run(arguments, Arguments::command(), streams),
+        Command::Version(arguments) => version::run(arguments, streams),
     })
 }

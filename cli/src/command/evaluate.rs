@@ -9,12 +9,13 @@ use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::source::Sources;
 
 use crate::command::load_bundle;
-use crate::diagnostics::{show_error, show_note, show_warning};
+use crate::diagnostics::{show_error, show_warning};
 use crate::evaluation::Circumstances;
+use crate::hints;
 use crate::host::{ProcessHost, since_epoch};
 use crate::omitted;
 use crate::policies::{self, Exceptions, Policies, PolicyPaths};
-use crate::report::{self, Format};
+use crate::report::{self, FileReport, Format, Run, text};
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Scan, Settings, scan};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
@@ -57,8 +58,33 @@ pub struct ApplyArguments {
 #[derive(Debug, clap::Args)]
 pub struct CommonArguments {
     /// The form of the report
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(
+        short,
+        long = "output-format",
+        alias = "output",
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t
+    )]
     pub output: Format,
+    /// Write the report to a file, which is replaced, and only the counts to the terminal
+    #[arg(long, value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
+    /// One more report; give the option once for each
+    #[arg(long, value_name = "FORMAT=FILE")]
+    pub report: Vec<FileReport>,
+    /// A table as of Kyverno's: short for --output-format table
+    #[arg(short, long, conflicts_with = "output")]
+    pub table: bool,
+    /// Give the table a column for messages
+    #[arg(long)]
+    pub detailed_results: bool,
+    /// Print Kyverno's policy reports, as YAML or with --output-format json as JSON
+    #[arg(short, long, conflicts_with = "table")]
+    pub policy_report: bool,
+    /// Show what was skipped, and why policies matched nothing
+    #[arg(long)]
+    pub verbose: bool,
     /// What is done to the resources; UPDATE takes them for old and new, DELETE for old
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     pub operation: OperationName,
@@ -144,7 +170,13 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
     let Some(bundle) = with_exceptions(bundle, &arguments.common.exceptions, streams)? else {
         return Ok(EXIT_BAD_INPUT);
     };
-    evaluate(&bundle, &arguments.resources, &arguments.common, streams)
+    evaluate(
+        &bundle,
+        None,
+        &arguments.resources,
+        &arguments.common,
+        streams,
+    )
 }
 
 /// The bundle with more exceptions; says what is wrong and gives `None` when they
@@ -212,7 +244,13 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
     let loaded = policies.compilation.bundle.as_deref().map(Bundle::load);
     match loaded {
         Some(Ok(bundle)) => {
-            let code = evaluate(&bundle, &arguments.resources, &arguments.common, streams)?;
+            let code = evaluate(
+                &bundle,
+                Some(&policies),
+                &arguments.resources,
+                &arguments.common,
+                streams,
+            )?;
             say_omitted(&policies, streams)?;
             Ok(code)
         }
@@ -258,6 +296,7 @@ fn say_omitted(policies: &Policies, streams: &mut Streams<'_>) -> io::Result<()>
 
 fn evaluate(
     bundle: &Bundle<'_>,
+    policies: Option<&Policies>,
     paths: &[PathBuf],
     arguments: &CommonArguments,
     streams: &mut Streams<'_>,
@@ -290,16 +329,53 @@ fn evaluate(
         problem.show(&resources.sources, streams)?;
     }
     streams.err.flush()?;
-    report::write(
-        arguments.output,
-        &scan,
-        &resources,
-        since_epoch().as_secs(),
-        streams,
-    )?;
-    streams.out.flush()?;
-    say_what_is_missing(&scan, &resources, streams)?;
+    let run = Run {
+        scan: &scan,
+        resources: &resources,
+        policies,
+        now: since_epoch().as_secs(),
+        verbose: arguments.verbose,
+        detailed: arguments.detailed_results,
+    };
+    write_reports(&run, arguments, streams)?;
+    hints::show(&scan, &resources, arguments.verbose, streams)?;
     Ok(exit_code(&scan, &resources, arguments))
+}
+
+/// The report to standard output or its file, and the others to theirs.
+fn write_reports(
+    run: &Run<'_>,
+    arguments: &CommonArguments,
+    streams: &mut Streams<'_>,
+) -> io::Result<()> {
+    for report in &arguments.report {
+        report.write(run)?;
+    }
+    let format = arguments.format();
+    let Some(file) = &arguments.output_file else {
+        report::write(format, run, streams.out)?;
+        return streams.out.flush();
+    };
+    let file = file.clone();
+    FileReport { format, file }.write(run)?;
+    text::write_summary(run.scan.summary, streams.err)
+}
+
+impl CommonArguments {
+    /// The form of the report on standard output or in `--output-file`.
+    fn format(&self) -> Format {
+        match (self.policy_report, self.table, self.output) {
+            (true, _, Format::Json) => Format::KyvernoReportJson,
+            (true, _, _) => Format::KyvernoReport,
+            (false, true, _) => Format::Table,
+            (false, false, format) => format,
+        }
+    }
+
+    fn keeps_passes(&self) -> bool {
+        let more = self.report.iter().map(|report| report.format);
+        more.chain([self.format()]).any(Format::lists_passes)
+    }
 }
 
 fn settings(arguments: &CommonArguments) -> Settings {
@@ -319,42 +395,8 @@ fn settings(arguments: &CommonArguments) -> Settings {
             ..Circumstances::default()
         },
         audit_warn: arguments.audit_warn,
-        keep_passes: arguments.output.lists_passes(),
+        keep_passes: arguments.keeps_passes(),
     }
-}
-
-/// Silence must not look like success.
-fn say_what_is_missing(
-    scan: &Scan,
-    resources: &Resources,
-    streams: &mut Streams<'_>,
-) -> io::Result<()> {
-    if resources.empty_lists > 0 {
-        show_note(
-            &format!("{} held no items", count(resources.empty_lists, "list")),
-            streams.err,
-        )?;
-    }
-    if scan.objects.is_empty() && resources.problems.is_empty() {
-        show_warning("there is no resource in the inputs", streams.err)?;
-    } else if scan.summary.total() == 0 {
-        let (rules, objects) = (
-            count(scan.rules, "rule"),
-            count(scan.objects.len(), "resource"),
-        );
-        show_warning(
-            &format!("no rule applied to any resource ({rules}, {objects})"),
-            streams.err,
-        )?;
-    }
-    if !resources.problems.is_empty() {
-        let message = format!(
-            "{} could not be used; the others were evaluated",
-            count(resources.problems.len(), "input")
-        );
-        show_error(&message, streams.err)?;
-    }
-    Ok(())
 }
 
 /// Sheet 08, section 9.9; inputs that could not be used come first.

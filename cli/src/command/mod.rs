@@ -3,12 +3,15 @@
 
 pub mod check;
 pub mod compile;
+pub mod completion;
 pub mod disassemble;
 pub mod evaluate;
 pub mod inspect;
 pub mod jp;
 pub mod limits;
+pub mod man;
 pub mod test;
+pub mod version;
 
 use std::io;
 use std::path::Path;

@@ -6,8 +6,10 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::resources::Resources;
+use crate::policies::OmittedPolicy;
+use crate::report::Run;
 use crate::scan::{Finding, Outcome, Place, Scan, Summary};
+use crate::unmatched::Unmatched;
 
 /// The whole report.
 #[derive(Debug, Serialize)]
@@ -24,8 +26,38 @@ pub struct Document<'s> {
     pub results: Vec<Result<'s>>,
     /// Rules that were left out because they are not supported yet.
     pub omitted_rules: Vec<Omitted<'s>>,
+    /// Policies that were left out because their kind is not supported yet; optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted_policies: Vec<OmittedPolicyEntry<'s>>,
+    /// Policies that no object matched, and why; optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmatched_policies: Vec<UnmatchedPolicy<'s>>,
     /// Inputs that could not be used.
     pub problems: Vec<ProblemEntry<'s>>,
+}
+
+/// A policy that was left out.
+#[derive(Debug, Serialize)]
+pub struct OmittedPolicyEntry<'s> {
+    /// `apiVersion kind`.
+    pub kind: &'s str,
+    /// Its name.
+    pub policy: &'s str,
+    /// Where: `file:line:column`.
+    pub place: &'s str,
+}
+
+/// A policy that no object matched.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnmatchedPolicy<'s> {
+    /// Name of the policy.
+    pub policy: &'s str,
+    /// Its namespace; optional, absent for a `ClusterPolicy`.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub policy_namespace: &'s str,
+    /// What did not match.
+    pub reason: String,
 }
 
 /// What was evaluated.
@@ -146,8 +178,12 @@ impl Serialize for Pairs<'_> {
     }
 }
 
-/// The report of a scan.
-pub fn document<'s>(scan: &'s Scan, resources: &'s Resources) -> Document<'s> {
+/// The report of a run.
+pub fn document<'r>(run: &Run<'r>) -> Document<'r> {
+    let scan = run.scan;
+    let omitted_policies = run
+        .policies
+        .map_or(&[][..], |policies| &policies.omitted_policies);
     Document {
         version: 1,
         summary: scan.summary,
@@ -162,7 +198,9 @@ pub fn document<'s>(scan: &'s Scan, resources: &'s Resources) -> Document<'s> {
             .filter_map(|finding| result(scan, finding))
             .collect(),
         omitted_rules: omitted(&scan.omitted),
-        problems: super::problems(resources)
+        omitted_policies: omitted_policies.iter().map(omitted_policy).collect(),
+        unmatched_policies: unmatched(scan),
+        problems: super::problems(run.resources)
             .map(|(file, place, message)| ProblemEntry {
                 file,
                 line: place.map(|(line, _)| line),
@@ -171,6 +209,26 @@ pub fn document<'s>(scan: &'s Scan, resources: &'s Resources) -> Document<'s> {
             })
             .collect(),
     }
+}
+
+fn omitted_policy(policy: &OmittedPolicy) -> OmittedPolicyEntry<'_> {
+    OmittedPolicyEntry {
+        kind: &policy.kind,
+        policy: &policy.name,
+        place: &policy.place,
+    }
+}
+
+fn unmatched(scan: &Scan) -> Vec<UnmatchedPolicy<'_>> {
+    let entry = |unmatched: &Unmatched| {
+        let policy = scan.policies.get(unmatched.policy)?;
+        Some(UnmatchedPolicy {
+            policy: &policy.name,
+            policy_namespace: &policy.namespace,
+            reason: unmatched.reason.to_string(),
+        })
+    };
+    scan.unmatched.iter().filter_map(entry).collect()
 }
 
 fn result<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Result<'s>> {

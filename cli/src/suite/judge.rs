@@ -11,7 +11,7 @@ use kpvm_format::meta::OmittedRule;
 use crate::evaluation::is_computed_from;
 use crate::nearest::did_you_mean;
 use crate::resources::Resources;
-use crate::scan::{Check, Place, place_in};
+use crate::scan::{Check, Place};
 use crate::strict::Text;
 use crate::suite::compare::{Comparison, compare_with_file};
 use crate::suite::document::{Expectation, ResourceSpec};
@@ -240,7 +240,7 @@ impl Judge<'_> {
             message: String::new(),
             hint: None,
             check: None,
-            resource_place: resource.map(|resource| place_in(resource, self.resources, "")),
+            resource_place: resource.map(|resource| self.resources.place(resource.location())),
             place: self.place(expectation),
         }
     }
@@ -251,6 +251,7 @@ impl Judge<'_> {
             file: self.sources.file(self.suite).name.clone(),
             line: place.line,
             column: place.column,
+            end_column: None,
         }
     }
 
