@@ -41,11 +41,7 @@ struct GlobalEntry {
 impl ResourceHost {
     /// A host with the resources, of which the GlobalContextEntry objects are taken away.
     /// `definitions` are further CustomResourceDefinitions, which say plurals of kinds.
-    pub fn new(
-        resources: &mut Resources,
-        definitions: &[Resource],
-        tables: &Tables<'_>,
-    ) -> Self {
+    pub fn new(resources: &mut Resources, definitions: &[Resource], tables: &Tables<'_>) -> Self {
         let mut host = Self::default();
         let (entries, others) = std::mem::take(&mut resources.list)
             .into_iter()
@@ -91,7 +87,9 @@ impl ResourceHost {
             of_kind("namespace").filter(|namespace| !namespace.is_empty()),
         );
         let objects = Value::Array(objects);
-        let projections = object.pointer("/spec/projections").and_then(Value::as_array);
+        let projections = object
+            .pointer("/spec/projections")
+            .and_then(Value::as_array);
         let field = |projection: &Value, name: &str| {
             let text = projection.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
@@ -174,7 +172,9 @@ impl Host for ResourceHost {
             } => self.cluster.get(url_path).map(Some),
             ExternalQuery::ApiCall {
                 url_path, method, ..
-            } => Err(format!("the given resources do not answer {method} {url_path}")),
+            } => Err(format!(
+                "the given resources do not answer {method} {url_path}"
+            )),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
             ExternalQuery::ConfigMap { .. }
             | ExternalQuery::ImageRegistry { .. }

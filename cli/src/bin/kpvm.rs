@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
-use kpvm_cli::command::{completion, evaluate, limits, man, test, version};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use kpvm_cli::command::{apply, completion, eval, flags, limits, man, test, version};
 use kpvm_cli::stream;
 
 /// Evaluate Kubernetes resources with Kyverno policies.
@@ -67,10 +67,10 @@ others are run all the same.";
 enum Command {
     /// Evaluate resources with a compiled bundle
     #[command(after_help = EVAL_HELP)]
-    Eval(evaluate::EvalArguments),
+    Eval(Box<eval::EvalArguments>),
     /// Compile policies in memory and evaluate resources with them
     #[command(after_help = APPLY_HELP)]
-    Apply(evaluate::ApplyArguments),
+    Apply(Box<apply::ApplyArguments>),
     /// Run suites: policies, resources and the results expected of them
     #[command(after_help = TEST_HELP)]
     Test(test::TestArguments),
@@ -86,16 +86,38 @@ enum Command {
     Version(version::Arguments),
 }
 
+impl Command {
+    fn removes_color(&self) -> bool {
+        match self {
+            Command::Eval(arguments) => arguments.common.remove_color,
+            Command::Apply(arguments) => arguments.common.remove_color,
+            Command::Test(arguments) => arguments.remove_color,
+            Command::Limits | Command::Completion(_) | Command::Man(_) | Command::Version(_) => {
+                false
+            }
+        }
+    }
+}
+
+fn parse() -> Arguments {
+    let of_kyverno = ["eval", "apply", "test"];
+    let command = of_kyverno
+        .into_iter()
+        .fold(Arguments::command(), |command, name| {
+            command.mut_subcommand(name, flags::with_values)
+        });
+    let matches = command.get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if let Command::Test(arguments) = &arguments.command
-        && arguments.remove_color
-    {
+    let arguments = parse();
+    if arguments.command.removes_color() {
         anstream::ColorChoice::Never.write_global();
     }
     stream::run(|streams| match &arguments.command {
-        Command::Eval(arguments) => evaluate::eval(arguments, streams),
-        Command::Apply(arguments) => evaluate::apply(arguments, streams),
+        Command::Eval(arguments) => eval::eval(arguments, streams),
+        Command::Apply(arguments) => apply::apply(arguments, streams),
         Command::Test(arguments) => test::run(arguments, streams),
         Command::Limits => limits::run(streams),
         Command::Completion(arguments) => completion::run(arguments, Arguments::command(), streams),

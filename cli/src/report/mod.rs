@@ -78,6 +78,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether it is read on a terminal, so that a heading belongs before it.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Text | Format::Table)
+    }
+
     /// Whether passed rules are listed, and not only counted.
     pub fn lists_passes(self) -> bool {
         match self {
