@@ -188,7 +188,7 @@ sections! {
     index_rules: U32 = 25;
     /// The rules whose kinds have wildcards, tried for every kind.
     wildcard_rules: U32 = 26;
-    /// Where errors lie, ascending by instruction.
+    /// What instructions look at, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
     path_segments: PathSegment = 28;
@@ -200,10 +200,17 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
+    /// Where the rules are written, one place for each of `rules`.
+    rule_places: Place = 33;
+    /// Where the context entries are written, one place for each of `entries`.
+    entry_places: Place = 34;
+    /// Where the entries of label and annotation patterns are written, one place for
+    /// each of `tag_entries`.
+    tag_places: Place = 35;
 }
 
-const META_SECTION: usize = 33;
-const SECTION_COUNT: usize = 34;
+const META_SECTION: usize = 36;
+const SECTION_COUNT: usize = 37;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -402,6 +409,9 @@ impl<'a> Tables<'a> {
         slices: &[],
         slots: &[],
         entries: &[],
+        rule_places: &[],
+        entry_places: &[],
+        tag_places: &[],
     };
 
     /// The text; empty if it does not lie in the pool.
