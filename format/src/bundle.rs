@@ -24,7 +24,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::instruction::Instruction;
 use crate::meta::Meta;
-use crate::symbol::{SymbolId, SymbolTable, SymbolTableBuilder};
+use crate::symbol::{SymbolTable, SymbolTableBuilder};
 use crate::table::*;
 use crate::verify::{self, VerifyError};
 
@@ -182,12 +182,12 @@ sections! {
     policies: Policy = 22;
     /// The kinds under which rules are indexed.
     index_kinds: Text = 23;
-    /// The match index: kinds ascending by symbol.
+    /// The match index: kinds ascending by symbol, rules for every kind last.
     index: IndexEntry = 24;
-    /// The rules of index entries.
+    /// The rules of index entries and nodes.
     index_rules: U32 = 25;
-    /// The rules whose kinds have wildcards, tried for every kind.
-    wildcard_rules: U32 = 26;
+    /// The keys of rules, for the index.
+    index_keys: IndexKey = 26;
     /// What instructions look at, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
@@ -200,17 +200,19 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
+    /// The nodes of index entries: rules by what an object must have.
+    index_nodes: IndexNode = 33;
     /// Where the rules are written, one place for each of `rules`.
-    rule_places: Place = 33;
+    rule_places: Place = 34;
     /// Where the context entries are written, one place for each of `entries`.
-    entry_places: Place = 34;
+    entry_places: Place = 35;
     /// Where the entries of label and annotation patterns are written, one place for
     /// each of `tag_entries`.
-    tag_places: Place = 35;
+    tag_places: Place = 36;
 }
 
-const META_SECTION: usize = 36;
-const SECTION_COUNT: usize = 37;
+const META_SECTION: usize = 37;
+const SECTION_COUNT: usize = 38;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -402,13 +404,14 @@ impl<'a> Tables<'a> {
         index_kinds: &[],
         index: &[],
         index_rules: &[],
-        wildcard_rules: &[],
+        index_keys: &[],
         sites: &[],
         path_segments: &[],
         constants: &[],
         slices: &[],
         slots: &[],
         entries: &[],
+        index_nodes: &[],
         rule_places: &[],
         entry_places: &[],
         tag_places: &[],
@@ -461,20 +464,6 @@ impl<'a> Tables<'a> {
             .sites
             .binary_search_by_key(&instruction, |site| site.instruction.get());
         found.ok().and_then(|index| self.sites.get(index))
-    }
-
-    /// The rules listed for a kind, without those of the wildcard list.
-    pub fn rules_of_kind(&self, kind: SymbolId) -> &'a [U32] {
-        match self
-            .index
-            .binary_search_by_key(&kind.0, |entry| entry.kind.get())
-        {
-            Ok(entry) => self
-                .index
-                .get(entry)
-                .map_or(&[], |entry| Self::range(self.index_rules, entry.rules)),
-            Err(_) => &[],
-        }
     }
 }
 

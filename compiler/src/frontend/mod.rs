@@ -7,6 +7,7 @@ pub mod context;
 pub mod emitter;
 pub mod expression;
 pub mod foreach;
+pub mod index_key;
 pub mod jmespath;
 pub mod leaf;
 pub mod matching;

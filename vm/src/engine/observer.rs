@@ -1,8 +1,9 @@
 //! Looking on while rules are evaluated.
 //!
 //! An observed evaluation runs the same code and comes to the same responses; what it
-//! tells are [`Event`]s in the order of execution. They borrow from the session: an
-//! observer keeps what it needs. Numbers (of rules, instructions, context entries) are
+//! tells are [`Event`]s in the order of execution. It also runs the filters of rules that
+//! the match index leaves out, so that every rule that does not apply says why. Events
+//! borrow from the session: an observer keeps what it needs. Numbers (of rules, instructions, context entries) are
 //! those of the bundle's tables.
 
 use std::fmt;
@@ -99,11 +100,6 @@ pub enum Event<'e> {
 /// Why a rule was passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTried<'e> {
-    /// It names kinds, and that of the request is none of them.
-    Kind {
-        /// The kind of the request.
-        kind: &'e str,
-    },
     /// A rule that autogen made takes its place for this kind.
     Generated,
     /// Its policy looks at its own namespace only.

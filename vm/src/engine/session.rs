@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use kpvm_format::Tables;
+use kpvm_format::index::ObjectKeys;
 use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };
@@ -81,6 +82,8 @@ pub struct Session<'b> {
     buffer: DocumentBuffer,
     machine: Machine,
     outcomes: Vec<Outcome>,
+    /// The rules to try for the object at hand.
+    candidates: Vec<u32>,
     /// Values of computed report properties.
     properties: Vec<TextRange>,
     /// Names of the objects and their kinds.
@@ -113,6 +116,7 @@ impl<'b> Session<'b> {
             buffer: DocumentBuffer::new(),
             machine: Machine::new(&tables),
             outcomes: Vec::new(),
+            candidates: Vec::new(),
             properties: Vec::new(),
             names: String::new(),
             text: String::new(),
@@ -309,7 +313,7 @@ impl<'b> Session<'b> {
             properties: &mut self.properties,
             text: &mut self.text,
         };
-        evaluator.evaluate_rules(&main_names.subject(names));
+        evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
         Ok(())
     }
 
@@ -577,8 +581,8 @@ struct Evaluator<'e, 'm> {
 }
 
 impl<'e> Evaluator<'e, '_> {
-    /// Sheet 01, section 7.1, over the rules that the index gives for the kind.
-    fn evaluate_rules(&mut self, main: &Subject<'e>) {
+    /// Sheet 01, section 7.1, over the rules that the index gives for the object.
+    fn evaluate_rules(&mut self, main: &Subject<'e>, candidates: &mut Vec<u32>) {
         let mut subject = *main;
         let namespace = self.policy_namespace();
         self.machine.change_subject();
@@ -586,29 +590,15 @@ impl<'e> Evaluator<'e, '_> {
         let mut policy_state = PolicyState::Open;
         let tables = self.tables;
         let kind = self.facts.kind;
-        let exact = tables
-            .symbols
-            .lookup(kind.as_bytes())
-            .map_or(&[][..], |symbol| tables.rules_of_kind(symbol));
-        let (mut exact, mut wildcard) = (
-            exact.iter().peekable(),
-            tables.wildcard_rules.iter().peekable(),
-        );
-        let mut told = 0;
-        // Both lists ascend and share no rule; merged they are the order of evaluation.
-        loop {
-            let next = match (exact.peek(), wildcard.peek()) {
-                (Some(left), Some(right)) if left.get() < right.get() => exact.next(),
-                (_, Some(_)) => wildcard.next(),
-                (_, None) => exact.next(),
-            };
-            let next = next.map(|number| number.get());
-            if self.world.observer.is_some() {
-                told = self.tell_of_other_kinds(told, next);
-            }
-            let Some(number) = next else {
-                return;
-            };
+        let keys = ObjectKeys {
+            namespace: main.matched_namespace(),
+            name: main.matched_name,
+            operation: self.operation.name(),
+        };
+        tables.candidate_rules(kind, &keys, candidates);
+        let is_observed = self.world.observer.is_some();
+        let listed = is_observed.then(|| all_instead(candidates, tables.rules.len()));
+        for &number in candidates.iter() {
             let Some(rule) = tables.rules.get(number as usize) else {
                 continue;
             };
@@ -624,7 +614,6 @@ impl<'e> Evaluator<'e, '_> {
                     policy_state = PolicyState::OtherNamespace;
                 }
             }
-            let is_observed = self.world.observer.is_some();
             if policy_state != PolicyState::Open || is_dropped(rule, kind, tables) {
                 if is_observed {
                     self.tell_not_tried(number, policy_state, policy);
@@ -632,8 +621,12 @@ impl<'e> Evaluator<'e, '_> {
                 continue;
             }
             subject.rule_name = tables.text(rule.name);
-            if is_observed {
+            if let Some(listed) = &listed {
                 self.world.tell(&Event::Tried { rule: number });
+                if listed.binary_search(&number).is_err() {
+                    self.show_why_not_listed(rule, &subject);
+                    continue;
+                }
             }
             let judgement = match self.evaluate_rule(rule, &subject) {
                 Ok(judgement) => judgement,
@@ -658,22 +651,15 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
-    /// Tells of rules that the index does not list for the kind: those from `told` to
-    /// in front of the `next` that is listed. What has been told of then.
+    /// The index knows that a rule does not match; its match block can say why. What it
+    /// comes to does not count, nor does the fuel it takes.
     #[cold]
-    fn tell_of_other_kinds(&mut self, told: u32, next: Option<u32>) -> u32 {
-        let kind = self.facts.kind;
-        let next = next.unwrap_or(self.tables.rules.len() as u32);
-        for rule in told..next {
-            let record = self.tables.rules.get(rule as usize);
-            let reason = if record.is_some_and(|record| is_dropped(record, kind, self.tables)) {
-                NotTried::Generated
-            } else {
-                NotTried::Kind { kind }
-            };
-            self.world.tell(&Event::NotTried { rule, reason });
-        }
-        next.saturating_add(1)
+    fn show_why_not_listed(&mut self, rule: &Rule, subject: &Subject<'e>) {
+        let fuel = self.fuel;
+        let setting = self.setting(rule, subject, self.facts);
+        self.run_block(rule.match_block.get(), Stage::Match, setting);
+        self.fuel = fuel;
+        self.world.tell(&Event::Decided(Verdict::NotMatched));
     }
 
     #[cold]
@@ -1262,6 +1248,12 @@ fn message_kind(rule: &Rule) -> MessageKind {
         .get(usize::from(rule.message_kind))
         .copied()
         .unwrap_or(MessageKind::Absent)
+}
+
+/// Makes every rule of the bundle a candidate; those that were.
+#[cold]
+fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
+    std::mem::replace(candidates, (0..rules as u32).collect())
 }
 
 /// Whether autogen replaces the rule for this kind.

@@ -35,12 +35,11 @@ pub(crate) struct Subject<'s> {
 }
 
 impl<'s> Subject<'s> {
-    /// What namespace patterns look at: a Namespace is in itself.
+    /// What namespace patterns look at: of a Namespace its name.
     pub(crate) fn matched_namespace(&self) -> &'s str {
-        if self.kind == "Namespace" {
-            self.name
-        } else {
-            self.namespace
+        match self.kind {
+            "Namespace" => self.name,
+            _ => self.namespace,
         }
     }
 
