@@ -58,6 +58,20 @@ pub fn is_computed_from(computed: &str, written: &str) -> bool {
         || generated.and_then(|rule| rule.strip_prefix("cronjob-")) == Some(written)
 }
 
+/// The message that reports show: the rule's `reportProperties` may replace it, by status
+/// or for all (sheet 08, section 10.2).
+pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {
+    let own = format!("{}Message", response.status().as_str());
+    let of = |name: &str| {
+        let mut all = response.properties();
+        all.find(|(key, _)| *key == name).map(|(_, value)| value)
+    };
+    match of("message").or_else(|| of(&own)) {
+        Some(message) => message.into(),
+        None => response.message(),
+    }
+}
+
 /// Evaluates resources one after another.
 pub struct Evaluator<'b> {
     bundle: &'b Bundle<'b>,

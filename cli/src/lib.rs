@@ -27,6 +27,7 @@ pub mod resources;
 pub mod scan;
 pub mod stream;
 pub mod strict;
+pub mod suite;
 pub mod text;
 pub mod user_info;
 pub mod values;

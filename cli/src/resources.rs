@@ -51,6 +51,8 @@ pub struct Resources {
     pub problems: Vec<Problem>,
     /// How many lists had no items at all.
     pub empty_lists: usize,
+    /// Whether lists are objects like any other, as in `kyverno test`.
+    keep_lists: bool,
 }
 
 impl Resource {
@@ -100,6 +102,14 @@ pub fn read_resources(paths: &[PathBuf], stdin: &mut dyn Read) -> Resources {
 }
 
 impl Resources {
+    /// No objects yet; lists will stay single objects (sheet 08, section 8.6, step 5).
+    pub fn keeping_lists() -> Self {
+        Self {
+            keep_lists: true,
+            ..Self::default()
+        }
+    }
+
     /// The objects of one text.
     pub fn from_text(name: &str, text: &str) -> Self {
         let mut resources = Self::default();
@@ -111,7 +121,8 @@ impl Resources {
         resources
     }
 
-    fn add_file(&mut self, file: InputFile) {
+    /// Adds the objects of a file.
+    pub fn add_file(&mut self, file: InputFile) {
         let documents = documents(&file);
         self.lines.push(LineIndex::new(&file.text));
         let source = self.sources.add(file.name, file.text);
@@ -125,6 +136,9 @@ impl Resources {
     }
 
     fn add_document(&mut self, document: Tree, source: SourceId) {
+        if self.keep_lists && document.as_map().is_some() {
+            return self.add_object(document, source);
+        }
         for item in expand(document) {
             match item {
                 Item::Object(tree) => self.add_object(tree, source),

@@ -236,13 +236,35 @@ fn object(resource: &Resource, resources: &Resources) -> Object {
     }
 }
 
-fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
+/// Where a path of a resource, as the engine gives it, stands in its file.
+pub fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
     let place = resources.place_of_path(resource, path);
     Place {
         file: resources.sources.file(resource.source).name.clone(),
         line: place.line,
         column: place.column,
     }
+}
+
+/// The check that decided a response, if one did; `files` are those of the bundle.
+pub fn failed_check(
+    response: &RuleResponse<'_>,
+    resource: &Resource,
+    resources: &Resources,
+    files: &[String],
+) -> Option<Check> {
+    let failure = response.failure()?;
+    let file = files.get(failure.source as usize);
+    Some(Check {
+        path: failure.path.to_owned(),
+        found: failure.found.to_owned(),
+        resource: place_in(resource, resources, failure.path),
+        policy: Place {
+            file: file.cloned().unwrap_or_default(),
+            line: failure.line,
+            column: failure.column,
+        },
+    })
 }
 
 /// The action of the policy as a whole, which decides what `--audit-warn` applies to:
@@ -284,20 +306,7 @@ impl Scan {
         if outcome == Outcome::Pass && !settings.keep_passes {
             return;
         }
-        let check = response.failure().map(|failure| Check {
-            path: failure.path.to_owned(),
-            found: failure.found.to_owned(),
-            resource: place_in(resource, resources, failure.path),
-            policy: Place {
-                file: meta
-                    .sources
-                    .get(failure.source as usize)
-                    .cloned()
-                    .unwrap_or_default(),
-                line: failure.line,
-                column: failure.column,
-            },
-        });
+        let check = failed_check(response, resource, resources, &meta.sources);
         self.findings.push(Finding {
             policy: response.policy_index(),
             rule: response.rule().to_owned(),

@@ -261,8 +261,13 @@ impl Values {
 
     /// A warning for each entry that is about no policy, rule or resource there is.
     ///
-    /// `rules`: policy and rule, generated rules included.
-    pub fn unused(&self, rules: &[(&str, &str)], resources: &BTreeSet<&str>) -> Vec<Diagnostic> {
+    /// `known`: policies with the names of their rules, generated ones included; `None`
+    /// where these are not known.
+    pub fn unused(
+        &self,
+        known: &BTreeMap<&str, Option<&[String]>>,
+        resources: &BTreeSet<&str>,
+    ) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         let mut warn = |name: &Text, what: &str, hint: Option<String>| {
             let message = format!("the values of the {what} `{}` are not used", name.text);
@@ -275,19 +280,16 @@ impl Values {
             warnings.push(warning);
         };
         for values in &self.policies {
-            let names = || rules.iter().map(|(policy, _)| *policy);
-            if !names().any(|policy| policy == values.name.text) {
-                let hint = did_you_mean(&values.name.text, names());
+            let Some(rules) = known.get(values.name.text.as_str()) else {
+                let hint = did_you_mean(&values.name.text, known.keys().copied());
                 warn(&values.name, "policy", hint);
                 continue;
-            }
+            };
             for (name, _) in &values.rules {
-                let own = rules
-                    .iter()
-                    .filter(|(policy, _)| *policy == values.name.text);
-                let mut own = own.map(|(_, rule)| *rule);
-                if !own.clone().any(|rule| is_computed_from(rule, &name.text)) {
-                    warn(name, "rule", did_you_mean(&name.text, &mut own));
+                let Some(rules) = rules else { break };
+                if !rules.iter().any(|rule| is_computed_from(rule, &name.text)) {
+                    let names = rules.iter().map(String::as_str);
+                    warn(name, "rule", did_you_mean(&name.text, names));
                 }
             }
             for (name, _) in &values.resources {
@@ -638,7 +640,9 @@ mod tests {
              rules: [{{name: chek, values: {{a: 1}}}}]}}, {{name: lables}}]"
         ))
         .unwrap();
-        let warnings = values.unused(&[("labels", "check")], &BTreeSet::from(["web"]));
+        let rules = ["check".to_owned()];
+        let known = BTreeMap::from([("labels", Some(&rules[..]))]);
+        let warnings = values.unused(&known, &BTreeSet::from(["web"]));
         let shown: Vec<_> = warnings
             .iter()
             .map(|warning| {
