@@ -5,6 +5,7 @@ pub mod check;
 pub mod compile;
 pub mod disassemble;
 pub mod evaluate;
+pub mod explain;
 pub mod inspect;
 pub mod jp;
 pub mod limits;

@@ -6,6 +6,7 @@ pub mod text;
 
 use std::io;
 
+use crate::explain;
 use crate::problem::Problem;
 use crate::resources::Resources;
 use crate::scan::Scan;
@@ -27,6 +28,16 @@ pub enum Format {
 }
 
 impl Format {
+    /// The form of traces (`--explain`); `None` where there is none.
+    pub fn of_traces(self) -> Option<explain::Format> {
+        match self {
+            Format::Text => Some(explain::Format::Text),
+            Format::Json => Some(explain::Format::Json),
+            Format::Yaml => Some(explain::Format::Yaml),
+            Format::PolicyReport => None,
+        }
+    }
+
     /// Whether passed rules are listed, and not only counted.
     pub fn lists_passes(self) -> bool {
         self != Format::Text
