@@ -194,7 +194,7 @@ sections! {
     index_rules: U32 = 25;
     /// The keys of rules, for the index.
     index_keys: IndexKey = 26;
-    /// Where errors lie, ascending by instruction.
+    /// What instructions look at, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
     path_segments: PathSegment = 28;
@@ -210,10 +210,17 @@ sections! {
     index_nodes: IndexNode = 33;
     /// The exceptions of rules.
     exceptions: Exception = 34;
+    /// Where the rules are written, one place for each of `rules`.
+    rule_places: Place = 35;
+    /// Where the context entries are written, one place for each of `entries`.
+    entry_places: Place = 36;
+    /// Where the entries of label and annotation patterns are written, one place for
+    /// each of `tag_entries`.
+    tag_places: Place = 37;
 }
 
-const META_SECTION: usize = 35;
-const SECTION_COUNT: usize = 36;
+const META_SECTION: usize = 38;
+const SECTION_COUNT: usize = 39;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -414,6 +421,9 @@ impl<'a> Tables<'a> {
         entries: &[],
         exceptions: &[],
         index_nodes: &[],
+        rule_places: &[],
+        entry_places: &[],
+        tag_places: &[],
     };
 
     /// The text; empty if it does not lie in the pool.

@@ -9,7 +9,9 @@ use clap::ValueEnum;
 use kpvm::engine::Bundle;
 
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
+use crate::command::explain;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
+use crate::explain::ExplainArguments;
 use crate::hints;
 use crate::host::since_epoch;
 use crate::nearest::nearest;
@@ -93,6 +95,9 @@ pub struct CommonArguments {
     /// Exit with 1 when no rule applied to any resource
     #[arg(long)]
     pub fail_on_empty: bool,
+    /// What to explain.
+    #[command(flatten)]
+    pub explain: ExplainArguments,
 }
 
 /// What `-o` says.
@@ -173,6 +178,22 @@ pub fn evaluate(
     circumstances.show_unused(bundle, policies, &resources, streams)?;
     if exceptions == 0 && arguments.wants_exceptions() {
         show_warning("there is no exception in the inputs", streams.err)?;
+    }
+    if arguments.explain.explain.is_some() {
+        let Some(format) = arguments.format().of_traces() else {
+            let message = "--explain gives text, json or yaml, and no other form of output";
+            show_error(message, streams.err)?;
+            return Ok(EXIT_BAD_INPUT);
+        };
+        return explain::run(
+            &arguments.explain,
+            format,
+            bundle,
+            &mut resources,
+            &circumstances.circumstances,
+            &mut host,
+            streams,
+        );
     }
     if has_heading && arguments.format().is_for_people() {
         write_heading(bundle, &resources, exceptions, streams)?;

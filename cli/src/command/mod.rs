@@ -9,6 +9,7 @@ pub mod completion;
 pub mod disassemble;
 pub mod eval;
 pub mod evaluate;
+pub mod explain;
 pub mod flags;
 pub mod inspect;
 pub mod jp;

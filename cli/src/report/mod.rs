@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::explain;
 use crate::output::write_file;
 use crate::policies::Policies;
 use crate::problem::Problem;
@@ -81,6 +82,24 @@ impl Format {
     /// Whether it is read on a terminal, so that a heading belongs before it.
     pub fn is_for_people(self) -> bool {
         matches!(self, Format::Text | Format::Table)
+    }
+
+    /// The form of traces (`--explain`); `None` where there is none.
+    pub fn of_traces(self) -> Option<explain::Format> {
+        match self {
+            Format::Text => Some(explain::Format::Text),
+            Format::Json => Some(explain::Format::Json),
+            Format::Yaml => Some(explain::Format::Yaml),
+            Format::Table
+            | Format::PolicyReport
+            | Format::OpenReports
+            | Format::Sarif
+            | Format::Junit
+            | Format::Github
+            | Format::Markdown
+            | Format::KyvernoReport
+            | Format::KyvernoReportJson => None,
+        }
     }
 
     /// Whether passed rules are listed, and not only counted.
