@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::input::{Unreadable, reason};
 use crate::suite::document::is_url;
 
+/// How suite files are named unless something else is said.
+pub const SUITE_FILE: &str = "kyverno-test.yaml";
+
 /// The suite files that were found, and what could not be searched.
 #[derive(Debug, Default)]
 pub struct Discovery {

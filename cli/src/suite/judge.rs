@@ -59,6 +59,9 @@ pub struct Judge<'s> {
 impl Judge<'_> {
     /// All rows that come of an entry of `results`.
     pub fn judge(&self, expectation: &Expectation) -> Vec<Row> {
+        if let Some(reason) = &self.unsupported {
+            return self.unsupported_rows(expectation, reason);
+        }
         let mut rows = Vec::new();
         for number in self.select(expectation) {
             rows.extend(self.judge_resource(expectation, number));
@@ -93,9 +96,31 @@ impl Judge<'_> {
             .map(|(number, _)| number)
     }
 
+    /// Rows of a suite that cannot be judged at all: what it would test may be something
+    /// else than resources, so that the names stand as they are written.
+    fn unsupported_rows(&self, expectation: &Expectation, reason: &str) -> Vec<Row> {
+        let unsupported = |resource: String, number: Option<usize>| Row {
+            resource,
+            reason: Reason::Unsupported(reason.to_owned()),
+            ..self.row(expectation, number)
+        };
+        let names = expectation.resources.iter().flatten();
+        let mut rows: Vec<Row> = names
+            .map(|name| unsupported(name.text.clone(), None))
+            .collect();
+        if rows.is_empty() {
+            let keys = self.keys.iter().enumerate();
+            rows.extend(keys.map(|(number, key)| unsupported(key.path(), Some(number))));
+        }
+        if rows.is_empty() {
+            rows.push(unsupported(String::new(), None));
+        }
+        rows
+    }
+
     fn judge_resource(&self, expectation: &Expectation, number: usize) -> Vec<Row> {
         if let Some(reason) = self.why_unsupported(expectation) {
-            let mut row = self.row(expectation, number);
+            let mut row = self.row(expectation, Some(number));
             row.reason = Reason::Unsupported(reason);
             return vec![row];
         }
@@ -109,7 +134,7 @@ impl Judge<'_> {
             let is_omitted =
                 |rule: &&OmittedRule| rule.policy == policy.name && covers(expectation, &rule.rule);
             if let Some(omitted) = self.omitted.iter().find(is_omitted) {
-                let mut row = self.row(expectation, number);
+                let mut row = self.row(expectation, Some(number));
                 row.reason = Reason::Unsupported(omitted.reason.clone());
                 rows.push(row);
                 has_response = true;
@@ -129,7 +154,7 @@ impl Judge<'_> {
                 }
             }
             if !is_answered && rows.is_empty() && !was_dropped {
-                let mut row = self.row(expectation, number);
+                let mut row = self.row(expectation, Some(number));
                 row.reason = Reason::Excluded;
                 row.hint = self.why_excluded(expectation, policy);
                 rows.push(row);
@@ -159,9 +184,6 @@ impl Judge<'_> {
 
     /// Why nothing that the row is about can be judged.
     fn why_unsupported(&self, expectation: &Expectation) -> Option<String> {
-        if let Some(reason) = &self.unsupported {
-            return Some(reason.clone());
-        }
         let mut named = self
             .policies
             .iter()
@@ -223,12 +245,12 @@ impl Judge<'_> {
         without
     }
 
-    fn row(&self, expectation: &Expectation, number: usize) -> Row {
+    fn row(&self, expectation: &Expectation, number: Option<usize>) -> Row {
         let name = expectation.policy_name();
         let mut policies = self.policies.iter();
         let policy = policies.find(|policy| policy.name == name);
-        let key = self.keys.get(number);
-        let resource = self.resources.list.get(number);
+        let key = number.and_then(|number| self.keys.get(number));
+        let resource = number.and_then(|number| self.resources.list.get(number));
         Row {
             policy: expectation.policy.text.clone(),
             policy_kind: policy.map(|policy| policy.kind.clone()),
@@ -269,7 +291,7 @@ impl Judge<'_> {
         number: usize,
         answer: &RuleAnswer,
     ) -> Option<Row> {
-        let mut row = self.row(expectation, number);
+        let mut row = self.row(expectation, Some(number));
         row.rule.clone_from(&answer.rule);
         row.actual = Some(answer.status);
         row.message.clone_from(&answer.message);
@@ -324,7 +346,7 @@ impl Judge<'_> {
 
     /// Section 4.6, without any response of the policy.
     fn without_response(&self, expectation: &Expectation, number: usize) -> Row {
-        let mut row = self.row(expectation, number);
+        let mut row = self.row(expectation, Some(number));
         let name = expectation.policy_name();
         let mut named = self.policies.iter().filter(|policy| policy.name == name);
         let fate = named.clone().map(|policy| &policy.fate);
@@ -417,6 +439,11 @@ impl Judge<'_> {
             );
         }
         if self.unsupported.is_some() {
+            return warnings;
+        }
+        if self.keys.is_empty() {
+            let message = "the row tests nothing: the suite has no resource";
+            warn("no-resource", &expectation.policy, message.to_owned(), None);
             return warnings;
         }
         for resource in expectation.resources.iter().flatten() {

@@ -1,11 +1,12 @@
 //! One suite from its file to its rows (sheet 08, section 3).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use rayon::prelude::*;
 
 use crate::evaluation::{Circumstances, Evaluator, report_message};
 use crate::input::{Unreadable, read_file};
@@ -45,6 +46,9 @@ pub struct SuiteRun {
     pub resources: usize,
     /// The rows, in the order of `results`.
     pub rows: Vec<Row>,
+    /// How many entries of `results` came to no row at all: there is no resource, or the
+    /// expected file lacks the object (section 4.5).
+    pub empty_results: usize,
     /// Errors, by which the suite could not be used as it stands, and warnings.
     pub reports: Vec<Report>,
     /// Answers that no row is about, where they were asked for: rule, resource, status.
@@ -64,6 +68,20 @@ impl SuiteRun {
             .filter(|row| row.verdict() == verdict)
             .count()
     }
+}
+
+/// Runs all suites of some files on all cores; the results come in the order of the
+/// files. `done` is called for each file that is finished.
+pub fn run_files(files: &[PathBuf], options: &Options, done: &(dyn Fn() + Sync)) -> Vec<SuiteRun> {
+    let runs: Vec<Vec<SuiteRun>> = files
+        .par_iter()
+        .map(|file| {
+            let runs = run_file(file, options);
+            done();
+            runs
+        })
+        .collect();
+    runs.into_iter().flatten().collect()
 }
 
 /// Runs every suite of a file. A suite without any row that is looked at is left out.
@@ -125,6 +143,7 @@ impl SuiteRun {
             name: String::new(),
             resources: 0,
             rows: Vec::new(),
+            empty_results: 0,
             reports,
             without_row: Vec::new(),
         }
@@ -166,6 +185,7 @@ impl Loader<'_> {
             name: document.name.clone(),
             resources: 0,
             rows: Vec::new(),
+            empty_results: 0,
             reports: Vec::new(),
             without_row: Vec::new(),
         };
@@ -377,7 +397,9 @@ impl Loader<'_> {
         };
         let mut warnings = Vec::new();
         for expectation in &document.results {
-            run.rows.extend(judge.judge(expectation));
+            let rows = judge.judge(expectation);
+            run.empty_results += usize::from(rows.is_empty());
+            run.rows.extend(rows);
             warnings.extend(judge.warnings(expectation));
         }
         if self.options.is_complete {

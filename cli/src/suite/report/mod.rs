@@ -77,6 +77,8 @@ pub struct Totals {
     pub excluded: usize,
     /// Rows that agree although their policy failed Kyverno's checks.
     pub invalid_policy: usize,
+    /// Entries of `results` that came to no row at all.
+    pub empty_results: usize,
     /// Things that people should look at.
     pub warnings: usize,
 }
@@ -87,6 +89,7 @@ impl Totals {
         let mut totals = Self {
             suites: runs.len(),
             broken_suites: runs.iter().filter(|run| run.is_broken()).count(),
+            empty_results: runs.iter().map(|run| run.empty_results).sum(),
             ..Self::default()
         };
         for row in runs.iter().flat_map(|run| &run.rows) {
@@ -100,9 +103,9 @@ impl Totals {
         totals
     }
 
-    /// Whether some row agrees although nothing was compared, or there is no row.
+    /// Whether there is no row, or something that is expected was compared with nothing.
     pub fn has_empty_passes(&self) -> bool {
-        self.rows == 0 || self.excluded + self.invalid_policy > 0
+        self.rows == 0 || self.excluded + self.invalid_policy + self.empty_results > 0
     }
 }
 
