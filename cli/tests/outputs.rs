@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as no tests
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::Files;
 use kpvm_cli::report::entry::{Entries, Entry, Level, Notice, RuleFacts, demand};
 use kpvm_cli::report::{github, junit, markdown, sarif};
 use kpvm_cli::scan::{Outcome, Place, Summary};
@@ -585,4 +588,74 @@ fn reports_of_suites_replace_files() {
         std::fs::read_dir(file.parent().unwrap()).unwrap().count(),
         1
     );
+}
+
+/// Asks pods for a label.
+const POLICY: &str = "\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: need-team
+spec:
+  rules:
+    - name: team
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+      validate:
+        message: Say the team.
+        pattern:
+          metadata:
+            labels:
+              team: '?*'
+";
+
+#[test]
+fn a_policy_that_matches_nothing_is_told_with_what_does_not_fit() {
+    let with = |name: &str, filters: &str| {
+        let kinds = "              kinds: [Pod]\n";
+        POLICY
+            .replace("name: need-team", &format!("name: {name}"))
+            .replace(kinds, filters)
+    };
+    let misspelled = with("misspelled", "              kinds: [Pood]\n");
+    let elsewhere = with(
+        "elsewhere",
+        "              kinds: [Pod]\n              namespaces: [prod]\n              names: ['a*']\n",
+    );
+    let version = with("version", "              kinds: [example.com/v1/Pod]\n");
+    let other = with("other-kind", "              kinds: [Ingress, Job]\n");
+    let namespaced = with("namespaced", "              kinds: [Pod]\n")
+        .replace("kind: ClusterPolicy", "kind: Policy")
+        .replace(
+            "metadata:\n  name: namespaced",
+            "metadata:\n  namespace: prod\n  name: namespaced",
+        );
+    let files = Files::new(
+        "unmatched",
+        &[
+            ("p/elsewhere.yaml", &elsewhere),
+            ("p/misspelled.yaml", &misspelled),
+            ("p/namespaced.yaml", &namespaced),
+            ("p/other.yaml", &other),
+            ("p/version.yaml", &version),
+            ("matching.yaml", POLICY),
+            (
+                "r.yaml",
+                "{apiVersion: v1, kind: Pod, metadata: {name: good, labels: {team: a}}}\n",
+            ),
+        ],
+    );
+    let nothing = files.run("kpvm", &["apply", "p", "-r", "r.yaml"]);
+    let some = files.run("kpvm", &["apply", "p", "matching.yaml", "-r", "r.yaml"]);
+    let verbose = ["apply", "p", "matching.yaml", "-r", "r.yaml", "--verbose"];
+    let verbose = files.run("kpvm", &verbose);
+    insta::assert_snapshot!(format!(
+        "nothing applied\n{}\nsome applied\n{}\nwith --verbose\n{}",
+        nothing.err, some.err, verbose.err
+    ));
+    assert_eq!((nothing.code, some.code, verbose.code), (0, 0, 0));
+    let strict = files.run("kpvm", &["apply", "p", "-r", "r.yaml", "--fail-on-empty"]);
+    assert_eq!(strict.code, 1);
 }

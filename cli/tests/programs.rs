@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as no tests
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod common;
+
 use std::process::{Command, Stdio};
+
+use common::{Done, Files};
 
 const POLICY: &str = "\
 apiVersion: kyverno.io/v1
@@ -31,65 +33,6 @@ spec:
 const GOOD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: good, labels: {team: a}}}\n";
 const BAD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: bad, labels: {}}}\n";
 const OTHER: &str = "{apiVersion: v1, kind: Service, metadata: {name: other}}\n";
-
-/// What a program did.
-#[derive(Debug)]
-struct Done {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-/// A directory with files, gone at the end of the test.
-struct Files(PathBuf);
-
-impl Files {
-    fn new(test: &str, files: &[(&str, &str)]) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        for (name, text) in files {
-            let file = path.join(name);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, text).unwrap();
-        }
-        Self(path)
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> Done {
-        self.run_with_input(program, arguments, "")
-    }
-
-    fn run_with_input(&self, program: &str, arguments: &[&str], input: &str) -> Done {
-        let program = match program {
-            "kpc" => env!("CARGO_BIN_EXE_kpc"),
-            _ => env!("CARGO_BIN_EXE_kpvm"),
-        };
-        let mut child = Command::new(program)
-            .args(arguments)
-            .current_dir(&self.0)
-            .env("SOURCE_DATE_EPOCH", "1700000000")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A program that does not read its input closes it.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Done {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The last line of the text report.
 fn counts(done: &Done) -> &str {
@@ -844,153 +787,4 @@ fn rules_get_the_time_and_chance_but_no_data_from_outside() {
         let done = files.run("kpvm", &["apply", policy, "-r", "r.yaml"]);
         assert_eq!((done.code, counts(&done)), (1, expected), "{done:?}");
     }
-}
-
-#[test]
-fn a_policy_that_matches_nothing_is_told_with_what_does_not_fit() {
-    let with = |name: &str, filters: &str| {
-        let kinds = "              kinds: [Pod]\n";
-        POLICY
-            .replace("name: need-team", &format!("name: {name}"))
-            .replace(kinds, filters)
-    };
-    let misspelled = with("misspelled", "              kinds: [Pood]\n");
-    let elsewhere = with(
-        "elsewhere",
-        "              kinds: [Pod]\n              namespaces: [prod]\n              names: ['a*']\n",
-    );
-    let version = with("version", "              kinds: [example.com/v1/Pod]\n");
-    let other = with("other-kind", "              kinds: [Ingress, Job]\n");
-    let namespaced = with("namespaced", "              kinds: [Pod]\n")
-        .replace("kind: ClusterPolicy", "kind: Policy")
-        .replace(
-            "metadata:\n  name: namespaced",
-            "metadata:\n  namespace: prod\n  name: namespaced",
-        );
-    let files = Files::new(
-        "unmatched",
-        &[
-            ("p/elsewhere.yaml", &elsewhere),
-            ("p/misspelled.yaml", &misspelled),
-            ("p/namespaced.yaml", &namespaced),
-            ("p/other.yaml", &other),
-            ("p/version.yaml", &version),
-            ("matching.yaml", POLICY),
-            ("r.yaml", GOOD),
-        ],
-    );
-    let nothing = files.run("kpvm", &["apply", "p", "-r", "r.yaml"]);
-    let some = files.run("kpvm", &["apply", "p", "matching.yaml", "-r", "r.yaml"]);
-    let verbose = ["apply", "p", "matching.yaml", "-r", "r.yaml", "--verbose"];
-    let verbose = files.run("kpvm", &verbose);
-    insta::assert_snapshot!(format!(
-        "nothing applied\n{}\nsome applied\n{}\nwith --verbose\n{}",
-        nothing.err, some.err, verbose.err
-    ));
-    assert_eq!((nothing.code, some.code, verbose.code), (0, 0, 0));
-    let strict = files.run("kpvm", &["apply", "p", "-r", "r.yaml", "--fail-on-empty"]);
-    assert_eq!(strict.code, 1);
-}
-
-/// Sheet 08, section 11.
-#[test]
-fn version_in_the_form_of_kyverno() {
-    let files = Files::new("version", &[]);
-    for program in ["kpc", "kpvm"] {
-        let text = files.run(program, &["version"]).out;
-        let keys: Vec<&str> = text
-            .lines()
-            .filter_map(|line| line.split(": ").next())
-            .collect();
-        assert_eq!(keys, ["Version", "Time", "Git commit ID"]);
-        let json = files.run(program, &["version", "-o", "json"]).out;
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
-        assert!(json["time"].is_string() && json["gitCommitId"].is_string());
-        let yaml = files.run(program, &["version", "-o", "yaml"]).out;
-        let keys: Vec<&str> = yaml
-            .lines()
-            .filter_map(|line| line.split(':').next())
-            .collect();
-        assert_eq!(keys, ["version", "time", "gitCommitId"]);
-    }
-}
-
-#[test]
-fn completions_know_every_command_and_the_forms_of_reports() {
-    let files = Files::new("completion", &[]);
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish", "nushell"] {
-        let kpvm = files.run("kpvm", &["completion", shell]);
-        assert_eq!((kpvm.code, kpvm.err.as_str()), (0, ""));
-        for part in ["apply", "eval", "completion", "output-format"] {
-            assert!(kpvm.out.contains(part), "{shell} has no {part}");
-        }
-        // The generators for these two know no values.
-        let has_values = !["powershell", "elvish"].contains(&shell);
-        assert_eq!(kpvm.out.contains("sarif"), has_values, "{shell}");
-        let kpc = files.run("kpc", &["completion", shell]).out;
-        assert!(kpc.contains("compile") && !kpc.contains("sarif"), "{shell}");
-    }
-    assert_eq!(files.run("kpvm", &["completion", "tcsh"]).code, 2);
-}
-
-/// A script with an error in it would break the shell that reads it.
-#[test]
-fn bash_reads_its_completions() {
-    let files = Files::new("completion-bash", &[]);
-    let script = files.run("kpvm", &["completion", "bash"]).out;
-    std::fs::write(files.0.join("script"), script).unwrap();
-    let complete = "source ./script && COMP_WORDS=(kpvm ap) COMP_CWORD=1 && _kpvm kpvm ap kpvm && echo \"${COMPREPLY[@]}\"";
-    match Command::new("bash")
-        .args(["-c", complete])
-        .current_dir(&files.0)
-        .output()
-    {
-        Ok(output) => {
-            let found = String::from_utf8(output.stdout).unwrap();
-            assert_eq!(
-                found,
-                "apply\n",
-                "{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-        Err(error) => println!("skipped: no bash ({error})"),
-    }
-}
-
-#[test]
-fn manual_pages_are_printed_and_written() {
-    let files = Files::new("man", &[("man/kpvm.1", "old")]);
-    let page = files.run("kpvm", &["man"]).out;
-    assert!(
-        page.contains(".TH kpvm 1") && page.contains("kpvm\\-apply(1)"),
-        "{page}"
-    );
-    for (program, expected) in [
-        (
-            "kpc",
-            "kpc-check.1 kpc-compile.1 kpc-completion.1 kpc-disasm.1 kpc-inspect.1 kpc-jp-function.1 \
-             kpc-jp-parse.1 kpc-jp-query.1 kpc-jp.1 kpc-man.1 kpc-version.1 kpc.1",
-        ),
-        (
-            "kpvm",
-            "kpvm-apply.1 kpvm-completion.1 kpvm-eval.1 kpvm-limits.1 kpvm-man.1 kpvm-test.1 kpvm-version.1 kpvm.1",
-        ),
-    ] {
-        let done = files.run(program, &["man", "--output", "man"]);
-        assert_eq!((done.code, done.out.as_str()), (0, ""), "{}", done.err);
-        let entries = std::fs::read_dir(files.0.join("man")).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.filter(|name| name.starts_with(program)).collect();
-        names.sort();
-        assert_eq!(names.join(" "), expected);
-    }
-    let written = std::fs::read_to_string(files.0.join("man/kpvm.1")).unwrap();
-    assert_eq!(written, page);
-    let apply = std::fs::read_to_string(files.0.join("man/kpvm-apply.1")).unwrap();
-    assert!(
-        apply.contains("kpvm apply") && apply.contains("output\\-format"),
-        "{apply}"
-    );
 }
