@@ -22,7 +22,7 @@ use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
 use crate::host::ProcessHost;
-use crate::input::read_file;
+use crate::input::read_regular_file;
 use crate::line_index::LineIndex;
 use crate::strict::{Decoder, Text};
 use crate::values::Labels;
@@ -322,7 +322,7 @@ fn read_documents(
         limits: &Limits::DEFAULT,
     };
     let shown = file.display();
-    let text = read_file(file).unwrap_or_else(|reason| {
+    let text = read_regular_file(file).unwrap_or_else(|reason| {
         decoder.refuse(named, format!("cannot read {shown}: {reason}"), None);
         String::new()
     });
