@@ -12,6 +12,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{Policy, Rule, RuleFlags};
 
+use crate::nearest::misspelled;
 use crate::scan::{Object, Scan};
 
 /// Names in a list before the rest is counted.
@@ -131,19 +132,13 @@ fn filters(tables: &Tables<'_>, rules: &[Rule]) -> Vec<&'static str> {
     named
 }
 
-/// Spelled nearly alike: at most one letter of four is another one.
 fn nearest(wanted: &BTreeSet<String>, objects: &[Object]) -> Option<(String, String)> {
     let present: BTreeSet<&str> = objects.iter().map(|object| object.kind.as_str()).collect();
-    let pairs = wanted
-        .iter()
-        .flat_map(|wanted| present.iter().map(move |present| (wanted, *present)));
-    let close = pairs.filter_map(|(wanted, present)| {
-        let distance = strsim::damerau_levenshtein(&wanted.to_lowercase(), &present.to_lowercase());
-        let allowed = (wanted.chars().count().min(present.chars().count()) / 4).max(1);
-        (distance <= allowed).then_some((distance, wanted, present))
-    });
-    let (_, wanted, present) = close.min()?;
-    Some((wanted.clone(), present.to_owned()))
+    let near = |wanted: &String| {
+        let present = misspelled(wanted, present.iter().copied())?;
+        Some((wanted.clone(), present.to_owned()))
+    };
+    wanted.iter().find_map(near)
 }
 
 impl fmt::Display for Reason {
@@ -201,33 +196,6 @@ mod tests {
             (7, "1, 2, 3, 4, 5 or 2 more"),
         ] {
             assert_eq!(list(&names[..length], "or"), expected);
-        }
-    }
-
-    #[test]
-    fn kinds_are_near_when_they_are_misspelled_and_not_when_they_are_others() {
-        let object = |kind: &str| Object {
-            api_version: String::new(),
-            kind: kind.into(),
-            namespace: String::new(),
-            name: String::new(),
-            uid: String::new(),
-            resource_version: String::new(),
-            place: Default::default(),
-            location: Default::default(),
-        };
-        for (wanted, present, near) in [
-            ("Deploymnt", "Deployment", true),
-            ("Pods", "Pod", true),
-            ("pod", "Pod", true),
-            ("Ingess", "Ingress", true),
-            ("Job", "Pod", false),
-            ("Role", "RoleBinding", false),
-            ("ReplicaSet", "StatefulSet", false),
-            ("ConfigMap", "Secret", false),
-        ] {
-            let found = nearest(&[wanted.to_owned()].into(), &[object(present)]);
-            assert_eq!(found.is_some(), near, "{wanted} {present}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use kpvm_cli::command::{apply, completion, eval, flags, limits, man, test, version};
 use kpvm_cli::stream;
@@ -40,7 +41,8 @@ bad input.";
 
 const APPLY_HELP: &str = "\
 Examples:
-  kpvm apply policies/ --resource manifests/ more.yaml
+  kpvm apply policies/ --resource manifests/,more.yaml
+  kpvm apply policies/ -r manifests/ -f values.yaml -e exceptions/
   helm template . | kpvm apply policies/ --resource -
   kpvm apply policies/ -r deployment.yaml --namespace-labels prod=env=live,team=blue
   kpvm apply policies/ -r manifests/ --operation UPDATE --userinfo user.yaml
@@ -99,14 +101,20 @@ impl Command {
     }
 }
 
+/// Help is that of the plain command, in which flags have no values.
 fn parse() -> Arguments {
     let of_kyverno = ["eval", "apply", "test"];
+    let with_values =
+        |command: clap::Command, name| command.mut_subcommand(name, flags::with_values);
     let command = of_kyverno
         .into_iter()
-        .fold(Arguments::command(), |command, name| {
-            command.mut_subcommand(name, flags::with_values)
+        .fold(Arguments::command(), with_values);
+    let matches = command
+        .try_get_matches()
+        .unwrap_or_else(|error| match error.kind() {
+            ErrorKind::DisplayHelp => Arguments::command().get_matches(),
+            _ => error.exit(),
         });
-    let matches = command.get_matches();
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 

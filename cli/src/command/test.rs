@@ -1,14 +1,14 @@
 //! `kpvm test`
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::input::reason;
+use crate::output::write_file;
 use crate::problem::show_unreadable;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::suite::discovery::{Discovery, SUITE_FILE, discover};
@@ -149,7 +149,11 @@ fn write_report(
         report::write(arguments.output, runs, detail, streams.out)?;
         return Ok(true);
     };
-    match write_file(path, arguments.output, runs, detail) {
+    let written = write_file(path, |out| {
+        let mut plain = anstream::StripStream::new(out);
+        report::write(arguments.output, runs, detail, &mut plain)
+    });
+    match written {
         Ok(()) => Ok(true),
         Err(error) => {
             let (path, reason) = (path.display().to_string(), reason(&error));
@@ -158,12 +162,6 @@ fn write_report(
             Ok(false)
         }
     }
-}
-
-fn write_file(path: &Path, format: Format, runs: &[SuiteRun], detail: Detail) -> io::Result<()> {
-    let mut plain = io::BufWriter::new(anstream::StripStream::new(File::create(path)?));
-    report::write(format, runs, detail, &mut plain)?;
-    plain.flush()
 }
 
 /// Silence must not look like success.

@@ -64,8 +64,36 @@ pub struct Entry<'e> {
     pub found: &'e str,
     /// Where to look first: in the object's file, or in that of the test.
     pub place: Option<&'e Place>,
-    /// Where the policy demands it.
-    pub demanded: Option<&'e Place>,
+    /// Where else to look.
+    pub related: Vec<Related<'e>>,
+}
+
+/// Another place that a result is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Related<'e> {
+    /// What stands there.
+    pub role: Role,
+    /// Where.
+    pub place: &'e Place,
+}
+
+/// What stands at a related place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// What the policy demands.
+    Demand,
+    /// The object, or what was found in it.
+    Object,
+}
+
+impl Role {
+    /// The place in words, e.g. `demanded`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Demand => "demanded",
+            Role::Object => "object",
+        }
+    }
 }
 
 /// How much a notice matters.
@@ -91,7 +119,7 @@ pub struct Notice<'e> {
 }
 
 impl Entry<'_> {
-    /// The message, and below it what was found and where it is demanded.
+    /// The message, and below it what was found and where else to look.
     pub fn full_message(&self) -> String {
         let mut text = self.message.trim_end().to_owned();
         if !self.found.is_empty() {
@@ -102,9 +130,8 @@ impl Entry<'_> {
             text.push_str("\nat: ");
             text.push_str(self.path);
         }
-        if let Some(place) = self.demanded {
-            text.push_str("\ndemanded at: ");
-            text.push_str(&place.to_string());
+        for Related { role, place } in &self.related {
+            text.push_str(&format!("\n{} at: {place}", role.as_str()));
         }
         text
     }
@@ -163,8 +190,19 @@ fn entry<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Entry<'s>> {
         path: check.map_or("", |check| &check.path),
         found: check.map_or("", |check| &check.found),
         place: Some(check.map_or(&object.place, |check| &check.resource)),
-        demanded: check.map(|check| &check.policy),
+        related: check
+            .map(|check| demand(&check.policy))
+            .into_iter()
+            .collect(),
     })
+}
+
+/// Where a policy demands something.
+pub fn demand(place: &Place) -> Related<'_> {
+    Related {
+        role: Role::Demand,
+        place,
+    }
 }
 
 fn object_id(object: &Object) -> String {

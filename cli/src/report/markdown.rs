@@ -64,7 +64,7 @@ fn headline(entries: &Entries<'_>) -> String {
 
 fn write_row(entry: &Entry<'_>, out: &mut dyn Write) -> io::Result<()> {
     let place = entry.place.map(|place| code(&place.to_string()));
-    let mut message = markdown(&shortened(&entry.message, CHARACTERS));
+    let mut message = escaped(&shortened(&entry.message, CHARACTERS));
     if !entry.found.is_empty() {
         message.push_str("<br>found ");
         message.push_str(&code(&shortened(entry.found, CHARACTERS)));
@@ -95,7 +95,7 @@ fn write_notices(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
                 Some((line, column)) => format!("{}:{line}:{column}", notice.file),
                 None => notice.file.to_string(),
             };
-            let message = markdown(&shortened(&notice.message, CHARACTERS));
+            let message = escaped(&shortened(&notice.message, CHARACTERS));
             writeln!(out, "- {}: {message}", code(&place))?;
         }
     }
@@ -103,30 +103,30 @@ fn write_notices(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Text in which nothing is markup, on one line.
-fn markdown(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
     for character in clean_text(text).chars() {
         match character {
-            '\n' => escaped.push_str("<br>"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
+            '\n' => out.push_str("<br>"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
             // A comment would call the person of that name.
-            '@' => escaped.push_str("&#64;"),
+            '@' => out.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '$' => {
-                escaped.push('\\');
-                escaped.push(character);
+                out.push('\\');
+                out.push(character);
             }
-            other => escaped.push(other),
+            other => out.push(other),
         }
     }
     // An address would become a link.
-    escaped.replace("://", ":\\//")
+    out.replace("://", ":\\//")
 }
 
 /// Text as code. HTML, because backquotes in the text would end Markdown's own.
 fn code(text: &str) -> String {
-    format!("<code>{}</code>", markdown(text))
+    format!("<code>{}</code>", escaped(text))
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
             ("\u{1b}[2J\u{202e}", "\\\\u{1b}\\[2J\\\\u{202e}"),
             ("é 🎈", "é 🎈"),
         ] {
-            assert_eq!(markdown(text), expected, "{text:?}");
+            assert_eq!(escaped(text), expected, "{text:?}");
         }
     }
 }

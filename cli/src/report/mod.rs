@@ -192,7 +192,10 @@ pub fn write(format: Format, run: &Run<'_>, out: &mut dyn Write) -> io::Result<(
 }
 
 /// Writes one JSON document, indented.
-fn write_json<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_json<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
     writeln!(out, "{}", clean_json(&text))
 }

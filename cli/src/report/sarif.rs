@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::report::entry::{self, Entries, Entry, Notice, RuleFacts};
+use crate::report::entry::{self, Entries, Entry, Notice, Related, RuleFacts};
 use crate::scan::{Outcome, Place};
 
 const SCHEMA: &str =
@@ -302,7 +302,7 @@ fn results(entries: &Entries<'_>) -> Vec<SarifResult> {
                 .map(|place| location(entry, place))
                 .into_iter()
                 .collect(),
-            related_locations: entry.demanded.map(demanded).into_iter().collect(),
+            related_locations: entry.related.iter().enumerate().map(related).collect(),
             partial_fingerprints: [(FINGERPRINT, fingerprints.of(entry))].into(),
             properties: ResultProperties {
                 outcome: entry.outcome,
@@ -337,11 +337,11 @@ fn location(entry: &Entry<'_>, place: &Place) -> Location {
     }
 }
 
-fn demanded(place: &Place) -> Location {
+fn related((index, related): (usize, &Related<'_>)) -> Location {
     Location {
-        id: Some(1),
-        physical_location: physical_location(place),
-        message: Some(message("demanded here".to_owned())),
+        id: Some(index as u32 + 1),
+        physical_location: physical_location(related.place),
+        message: Some(message(format!("{} here", related.role.as_str()))),
         ..Location::default()
     }
 }
@@ -377,8 +377,8 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// Fingerprints of a run: of rule, object and path, and for the same once more of a
-/// count.
+/// Fingerprints of a run: of group, rule, object and path, and for the same once more
+/// of a count.
 #[derive(Default)]
 struct Fingerprints {
     seen: HashMap<[u8; 32], u32>,
@@ -388,7 +388,7 @@ impl Fingerprints {
     fn of(&mut self, entry: &Entry<'_>) -> String {
         let digest = |again: u32| -> [u8; 32] {
             let mut hasher = Sha256::new();
-            for part in [entry.rule.as_str(), &entry.object_id, entry.path] {
+            for part in [&*entry.group, &entry.rule, &entry.object_id, entry.path] {
                 hasher.update((part.len() as u64).to_le_bytes());
                 hasher.update(part.as_bytes());
             }

@@ -26,12 +26,41 @@ pub struct Row {
     pub rule: String,
     /// `namespace/Kind/name`, or in tests `v1/Kind/namespace/name`.
     pub resource: String,
-    /// `Pass`, `Fail`, `Warn`, `Error` or `Skip`.
+    /// `Pass`, `Fail`, `Warn`, `Error` or `Skip`; in tests also `Unsupported`.
     pub result: &'static str,
     /// Why; only tests say so.
     pub reason: String,
     /// The message, for the table with details.
     pub message: String,
+}
+
+impl Row {
+    /// The texts of its cells, its number first.
+    pub fn texts(&self, number: usize, detailed: bool) -> Vec<String> {
+        let texts = [
+            &number.to_string(),
+            &self.policy,
+            &self.rule,
+            &self.resource,
+            self.result,
+            &self.reason,
+            &self.message,
+        ];
+        let columns = if detailed { 7 } else { 6 };
+        texts.into_iter().take(columns).map(str::to_owned).collect()
+    }
+}
+
+/// The texts of the header; with many rows it counts them.
+pub fn header(rows: usize, detailed: bool) -> Vec<String> {
+    let id = match rows {
+        0..=ROWS_NOT_COUNTED => "ID".to_owned(),
+        many => format!("ID ({many})"),
+    };
+    let names = ["POLICY", "RULE", "RESOURCE", "RESULT", "REASON"];
+    let details = detailed.then_some("MESSAGE");
+    let names = names.into_iter().chain(details).map(str::to_owned);
+    std::iter::once(id).chain(names).collect()
 }
 
 /// Kyverno's word for an outcome.
@@ -72,25 +101,21 @@ pub fn write(rows: &[Row], detailed: bool, out: &mut dyn Write) -> io::Result<()
     if rows.is_empty() {
         return Ok(());
     }
-    let columns = if detailed { 7 } else { 6 };
-    let id = match rows.len() {
-        number if number > ROWS_NOT_COUNTED => format!("ID ({number})"),
-        _ => "ID".to_owned(),
-    };
-    let header = [
-        id.as_str(),
-        "POLICY",
-        "RULE",
-        "RESOURCE",
-        "RESULT",
-        "REASON",
-        "MESSAGE",
-    ];
-    let header: Vec<Cell> = header.iter().map(|text| Cell::new(text)).collect();
+    let header: Vec<Cell> = header(rows.len(), detailed)
+        .iter()
+        .map(|text| Cell::new(text))
+        .collect();
     let numbered = rows.iter().enumerate();
-    let body: Vec<[Cell; 7]> = numbered.map(|(index, row)| row.cells(index + 1)).collect();
-    let lines = || std::iter::once(&header[..]).chain(body.iter().map(|row| &row[..]));
-    let widths: Vec<usize> = (0..columns)
+    let body: Vec<Vec<Cell>> = numbered
+        .map(|(index, row)| {
+            row.texts(index + 1, detailed)
+                .iter()
+                .map(|text| Cell::new(text))
+                .collect()
+        })
+        .collect();
+    let lines = || std::iter::once(&header).chain(&body);
+    let widths: Vec<usize> = (0..header.len())
         .map(|column| {
             let cells = lines().filter_map(|line| line.get(column));
             cells.map(Cell::width).max().unwrap_or(0)
@@ -142,22 +167,6 @@ fn broken(text: &str) -> Vec<String> {
     lines
 }
 
-impl Row {
-    fn cells(&self, number: usize) -> [Cell; 7] {
-        let number = number.to_string();
-        [
-            number.as_str(),
-            &self.policy,
-            &self.rule,
-            &self.resource,
-            self.result,
-            &self.reason,
-            &self.message,
-        ]
-        .map(Cell::new)
-    }
-}
-
 /// Sheet 08, section 6: colours of the columns.
 fn style(column: usize, text: &str, is_header: bool) -> Style {
     let bold = |color: AnsiColor| color.on_default().bold();
@@ -165,7 +174,7 @@ fn style(column: usize, text: &str, is_header: bool) -> Style {
         _ if is_header => AnsiColor::Green.on_default(),
         (1..=3, _) => bold(AnsiColor::Cyan),
         (4, "Pass") => bold(AnsiColor::Green),
-        (4, "Warn") => bold(AnsiColor::Yellow),
+        (4, "Warn" | "Unsupported") => bold(AnsiColor::Yellow),
         (4, "Skip") => bold(AnsiColor::Cyan),
         (4, _) => bold(AnsiColor::Red),
         _ => Style::new(),

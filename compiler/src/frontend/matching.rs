@@ -12,9 +12,7 @@ use super::emitter::Emitter;
 use crate::ir::{Block, Instruction, Label, Site, SiteKind};
 use crate::lower::Pools;
 use crate::policy::kind_selector::KindSelector;
-use crate::policy::model::{
-    Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject,
-};
+use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject};
 use crate::source::{Location, SourceId};
 
 /// Lowers `match` and `exclude` of a rule into a block that ends matched or unmatched.
