@@ -76,6 +76,11 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
     policies.show(streams)?;
     if let Some(reason) = why_not_applied(&policies) {
         show_error(reason, streams.err)?;
+        let mut all = policies.compilation.diagnostics.iter();
+        if all.any(|one| one.code == "not-a-policy") {
+            let note = "every path that is not behind --resource is a policy: repeat the option for more resources, or put commas between them";
+            show_note(note, streams.err)?;
+        }
         return Ok(EXIT_BAD_INPUT);
     }
     let Some(bytes) = policies.compilation.bundle.as_deref() else {
@@ -143,7 +148,9 @@ impl ApplyArguments {
             || !later.http_payload.is_empty()
             || !later.envoy_payload.is_empty();
         let readers = [&self.policies, &self.resources, &self.common.exceptions];
-        let readers = readers.into_iter().flatten().filter(|path| is_stdin(path));
+        let readers = readers
+            .into_iter()
+            .filter(|paths| paths.iter().any(|path| is_stdin(path)));
         if self.policies.is_empty() {
             Some("require policy: name the files or directories of the policies")
         } else if self.policies.iter().any(|path| is_stdin(path))
