@@ -204,6 +204,10 @@ fn files(test: &str) -> Files {
                     "{values}policies: [{{name: need-tem}}, {{name: need-team, rules: [{{name: taem}}], resources: [{{name: pods, values: {{{team}}}}}]}}]\n"
                 ),
             ),
+            (
+                "object.yaml",
+                &format!("{values}globalValues: {{request.object: 5}}\n"),
+            ),
             ("old.yaml", "globalValues: {a: b}\n"),
             ("wrong.yaml", &format!("{values}globalValue: {{a: b}}\n")),
         ],
@@ -589,6 +593,21 @@ fn what_is_counted_and_told() {
             "0 1 0 0 0",
             "",
             "cannot read nowhere.yaml",
+        ),
+        // Sections 7.2 and 9.4: a resource that values make no object of.
+        (
+            "p.yaml -r pod.yaml -f object.yaml",
+            2,
+            "0 0 0 0 0",
+            "",
+            "the object retrieved from the json context is not valid",
+        ),
+        (
+            "p.yaml -r pod.yaml -f object.yaml --continue-on-fail",
+            0,
+            "0 0 0 0 0",
+            "",
+            "1 input could not be used",
         ),
         // Flags as Go programs take them.
         (

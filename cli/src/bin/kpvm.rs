@@ -24,9 +24,11 @@ Examples:
 
 Exit codes:
   0  no rule failed
-  1  a rule failed or could not be evaluated
-  2  wrong usage, an input that cannot be used (the others are evaluated all the same),
-     policies with errors, or output that cannot be written
+  1  a rule failed or could not be evaluated, or a policy is invalid (the others are
+     evaluated all the same)
+  2  wrong usage, policies that cannot be read or are not supported yet (nothing is
+     evaluated), a resource that cannot be used (the others are evaluated), or output
+     that cannot be written
 Warnings (failures of policies that are not scored, or with --audit-warn of policies
 that only audit) exit with 0, or with what --warn-exit-code says.";
 
@@ -48,8 +50,9 @@ Examples:
   kpvm apply policies/ -r manifests/ --operation UPDATE --userinfo user.yaml
   kpvm apply policies/ -r manifests/ -o github --report sarif=kpvm.sarif
 
-Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated, 2 wrong usage,
-bad input or policies with errors.";
+Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated or a policy is
+invalid, 2 wrong usage, bad input or policies that are not supported yet. Warnings exit
+with what --warn-exit-code says.";
 
 const TEST_HELP: &str = "\
 Examples:
