@@ -200,10 +200,18 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
+    /// The shapes, those inside another in front of it.
+    shapes: Shape = 33;
+    /// The fields of structs.
+    shape_fields: ShapeField = 34;
+    /// The controls.
+    controls: Control = 35;
+    /// The exclusions.
+    exclusions: Exclusion = 36;
 }
 
-const META_SECTION: usize = 33;
-const SECTION_COUNT: usize = 34;
+const META_SECTION: usize = 37;
+const SECTION_COUNT: usize = 38;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -402,6 +410,10 @@ impl<'a> Tables<'a> {
         slices: &[],
         slots: &[],
         entries: &[],
+        shapes: &[],
+        shape_fields: &[],
+        controls: &[],
+        exclusions: &[],
     };
 
     /// The text; empty if it does not lie in the pool.

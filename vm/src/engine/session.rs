@@ -9,16 +9,20 @@ use kpvm_format::table::{
 };
 
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
-use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
+use super::response::{
+    ControlTexts, Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange,
+};
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
     View,
 };
+use crate::function::quote_json;
 use crate::host::{Host, NoHost};
+use crate::image;
 use crate::limits::Limits;
 use crate::machine::{
-    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, is_secret_path,
-    render_go_value, selector_matches, wildcard_list_matches,
+    Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
+    is_secret_path, render_go_value, selector_matches, wildcard_list_matches,
 };
 use crate::text::append_substituted;
 use kpvm_format::Bundle;
@@ -400,6 +404,8 @@ struct Judgement {
     instruction: u32,
     /// First of the computed report properties.
     properties: Option<u32>,
+    /// What a failed podSecurity rule reports of its controls.
+    controls: Option<ControlTexts>,
 }
 
 impl Judgement {
@@ -411,6 +417,7 @@ impl Judgement {
             found: TextRange::default(),
             instruction: NONE,
             properties: None,
+            controls: None,
         }
     }
 }
@@ -602,6 +609,7 @@ impl<'e> Evaluator<'e, '_> {
                 found: judgement.found,
                 instruction: judgement.instruction,
                 properties: judgement.properties,
+                controls: judgement.controls,
             });
         }
         self.mode == Mode::Decide && refused
@@ -680,6 +688,10 @@ impl<'e> Evaluator<'e, '_> {
             }
         }
         let properties = self.computed_properties(rule, setting);
+        let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
+        if self.is_delete() && is_pod_security {
+            return None;
+        }
         let ending = self.run_block(rule.body_block.get(), setting);
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
@@ -777,6 +789,10 @@ impl<'e> Evaluator<'e, '_> {
         if rule.flags & applies != applies || !(both || self.operation == Operation::Update) {
             return judgement;
         }
+        let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
+        if self.operation != Operation::Update && is_pod_security {
+            return judgement;
+        }
         if self.operation != Operation::Update {
             return self.fixed(Status::Skip, "failed to validate old object");
         }
@@ -843,6 +859,9 @@ impl<'e> Evaluator<'e, '_> {
     /// that takes more than the ending itself.
     fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
         Some(match ending {
+            Ending::Pass if body_kind(rule) == BodyKind::PodSecurity => {
+                Judgement::plain(Status::Pass, Message::CapitalPassed)
+            }
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
             Ending::Alternative(index) => {
                 Judgement::plain(Status::Pass, Message::AlternativePassed(index))
@@ -859,6 +878,7 @@ impl<'e> Evaluator<'e, '_> {
             }
             Ending::Failed { depth } => self.failed(ending, &element_prefix(depth)),
             Ending::Deny { depth } => self.judge_deny(rule, depth, setting),
+            Ending::Findings { instruction } => self.judge_findings(rule, instruction, setting),
             Ending::Error { .. } | Ending::AlternativesFailed { .. } => {
                 self.judge_failure(rule, setting)
             }
@@ -883,6 +903,16 @@ impl<'e> Evaluator<'e, '_> {
             limits.rule_fuel, limits.request_fuel
         );
         self.fixed(Status::Error, &text)
+    }
+
+    /// Appends to the text buffer.
+    fn append(&mut self, text: &str) -> TextRange {
+        let start = self.text.len();
+        self.text.push_str(text);
+        TextRange {
+            start: start as u32,
+            end: self.text.len() as u32,
+        }
     }
 
     /// Appends to the text buffer, within the limit of a message.
@@ -1009,6 +1039,63 @@ impl<'e> Evaluator<'e, '_> {
         // The buffers of the explanation are used again.
         self.machine.explanation = explanation;
         judgement
+    }
+
+    /// Sheet 05, section 8.
+    fn judge_findings(&mut self, rule: &Rule, instruction: u32, setting: Setting<'_>) -> Judgement {
+        let findings = std::mem::take(&mut self.machine.findings);
+        let shown = Shown {
+            tables: self.tables,
+            view: self.world.buffer.view(self.texts, self.tables.symbols),
+        };
+        let (name, level) = (setting.subject.rule_name, self.tables.text(rule.message));
+        let mut message =
+            format!("Validation rule '{name}' failed. It violates PodSecurity \"{level}\": ");
+        findings.message(shown, self.limits.message_bytes, &mut message);
+        let (path, value) = findings
+            .first(shown)
+            .unwrap_or((String::new(), NodeId::MISSING));
+        let mut judgement = self.fixed(Status::Fail, &message);
+        judgement.controls = Some(self.control_texts(&findings));
+        self.machine.findings = findings;
+        self.with_detail(judgement, &path, value, instruction, setting)
+    }
+
+    /// What reports show of failing controls (sheet 05, section 11).
+    fn control_texts(&mut self, findings: &Findings) -> ControlTexts {
+        let tables = self.tables;
+        let shown = Shown {
+            tables,
+            view: self.world.buffer.view(self.texts, tables.symbols),
+        };
+        let object = self.objects.main().unwrap_or(NodeId::MISSING);
+        let images = image::images_by_container(&shown.view, object);
+        let mut ids: Vec<&str> = Vec::new();
+        let mut json: Vec<String> = Vec::new();
+        for number in findings.controls() {
+            let Some(record) = tables.controls.get(number as usize) else {
+                continue;
+            };
+            let (id, name) = (tables.text(record.id), tables.text(record.name));
+            let names = findings.container_names(number, shown);
+            let quoted = names.map(|names| {
+                let image = |name: &String| quote_json(images.get(name).unwrap_or(name));
+                names.iter().map(image).collect::<Vec<_>>().join(",")
+            });
+            let quoted = quoted.map_or("null".into(), |list| format!("[{list}]"));
+            json.push(format!(
+                "{{\"ID\":{},\"Name\":{},\"Images\":{quoted}}}",
+                quote_json(id),
+                quote_json(name),
+            ));
+            ids.push(id);
+        }
+        let json = format!("[{}]", json.join(","));
+        let fits = json.len() <= self.limits.string_bytes;
+        ControlTexts {
+            ids: self.append(&ids.join(",")),
+            json: self.append(if fits { &json } else { "[]" }),
+        }
     }
 
     /// `validation error: `, the rule's message if it has one, and what happened; where
