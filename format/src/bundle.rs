@@ -206,12 +206,20 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
+    /// The shapes, those inside another in front of it.
+    shapes: Shape = 33;
+    /// The fields of structs.
+    shape_fields: ShapeField = 34;
+    /// The controls.
+    controls: Control = 35;
+    /// The exclusions.
+    exclusions: Exclusion = 36;
     /// The exceptions of rules.
-    exceptions: Exception = 33;
+    exceptions: Exception = 37;
 }
 
-const META_SECTION: usize = 34;
-const SECTION_COUNT: usize = 35;
+const META_SECTION: usize = 38;
+const SECTION_COUNT: usize = 39;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -411,6 +419,10 @@ impl<'a> Tables<'a> {
         slots: &[],
         entries: &[],
         exceptions: &[],
+        shapes: &[],
+        shape_fields: &[],
+        controls: &[],
+        exclusions: &[],
     };
 
     /// The text; empty if it does not lie in the pool.
