@@ -4,6 +4,5 @@
 
 pub mod golden;
 pub mod interleave;
-mod mock_host;
 pub mod suites;
 pub mod workload;

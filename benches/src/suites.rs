@@ -4,13 +4,11 @@
 //! test` reads them (sheet 08, sections 2, 3, 4 and 7), as far as rules of
 //! bundles need it; a suite that needs more is unsupported, with the reason, and never agrees.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
+use kpvm::engine::{Bundle, Operation};
 use kpvm::limits::Limits;
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
@@ -18,10 +16,13 @@ use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{SourceId, Sources};
-use serde_json::{Map, Value};
 
-use crate::golden::{tree_of, value_of};
-use crate::mock_host::MockHost;
+use kpvm_cli::evaluation::{Circumstances, Evaluator, is_computed_from};
+use kpvm_cli::mock_host::{Cluster, MockHost};
+use kpvm_cli::problem::Problem;
+use kpvm_cli::strict::Decoder;
+use kpvm_cli::user_info::{User, read_user};
+use kpvm_cli::values::Values;
 
 /// The name of the files that hold suites.
 pub const SUITE_FILE: &str = "kyverno-test.yaml";
@@ -51,7 +52,7 @@ pub enum Reading {
 }
 
 /// Why a suite stops early.
-pub(crate) enum Stop {
+enum Stop {
     /// It needs something that is not supported.
     Unsupported(String),
     /// It cannot be run as it stands.
@@ -59,7 +60,7 @@ pub(crate) enum Stop {
 }
 
 /// What a step of a run gives, or why the suite stops there.
-pub(crate) type Step<T> = Result<T, Stop>;
+type Step<T> = Result<T, Stop>;
 
 /// All suite files below a directory, hidden directories included, in order.
 ///
@@ -106,22 +107,34 @@ fn outcome(result: Step<Outcome>) -> Outcome {
 fn run_suite(test: &Tree, directory: &Path, reading: Reading) -> Step<Outcome> {
     refuse_unsupported_fields(test)?;
     let rows = read_rows(test);
-    let values = Values::read(test, directory)?;
-    let user = User::read(test, directory)?;
-    let bytes = compile_policies(test, directory, &values)?;
+    let mut decoder = Decoder::new("test", SourceId::default());
+    let values = read_values(test, directory, &mut decoder)?;
+    let user = read_user_of(test, directory)?;
+    let bytes = compile_policies(test, directory)?;
     let bundle = Bundle::load(bytes)
         .map_err(|error| Stop::Broken(format!("the compiled bundle does not load: {error}")))?;
     let resources = read_resources(test, directory)?;
-    let trees = resources.iter().map(|resource| &resource.tree);
-    let mut host = MockHost::read(test, directory, trees)?;
-    let responses = evaluate(
-        &bundle,
-        &resources,
-        &rows,
-        &values,
-        user.as_ref(),
-        &mut host,
-    )?;
+    let mut host = read_mocks(test, directory, &resources, &mut decoder);
+    if let Some(first) = decoder.diagnostics.first() {
+        return Err(Stop::Broken(first.message.clone()));
+    }
+    let mut namespaces = BTreeMap::new();
+    if let Some(cluster) = host.cluster() {
+        namespaces.extend(cluster.namespace_labels());
+    }
+    namespaces.extend(values.namespaces().clone());
+    let circumstances = Circumstances {
+        // A cluster knows subresources by itself (sheet 08, section 7.3).
+        subresources: match host.cluster() {
+            Some(_) => Vec::new(),
+            None => values.subresources().to_vec(),
+        },
+        values,
+        namespaces,
+        user,
+        ..Circumstances::default()
+    };
+    let responses = evaluate(&bundle, &resources, &rows, &circumstances, &mut host)?;
     let run = Run {
         policies: policy_names(&bundle),
         responses,
@@ -160,7 +173,7 @@ fn refuse_unsupported_fields(test: &Tree) -> Step<()> {
 // ---- small readers ----
 
 /// The text under a key; empty if there is none.
-pub(crate) fn text(tree: &Tree, key: &str) -> String {
+fn text(tree: &Tree, key: &str) -> String {
     match tree.get(key).map(|value| &value.value) {
         Some(TreeValue::String(text)) => text.to_string(),
         Some(TreeValue::Int(number)) => number.to_string(),
@@ -170,23 +183,15 @@ pub(crate) fn text(tree: &Tree, key: &str) -> String {
 }
 
 /// The items under a key; none if there is no list.
-pub(crate) fn list<'t>(tree: &'t Tree, key: &str) -> &'t [Tree] {
+fn list<'t>(tree: &'t Tree, key: &str) -> &'t [Tree] {
     tree.get(key).and_then(Tree::as_list).unwrap_or(&[])
 }
 
 /// The texts of the list under a key.
-pub(crate) fn texts(tree: &Tree, key: &str) -> Vec<String> {
+fn texts(tree: &Tree, key: &str) -> Vec<String> {
     list(tree, key)
         .iter()
         .filter_map(|item| item.as_str().map(str::to_owned))
-        .collect()
-}
-
-fn pairs(tree: Option<&Tree>) -> Vec<(String, String)> {
-    let members = tree.and_then(Tree::as_map).unwrap_or(&[]);
-    members
-        .iter()
-        .filter_map(|member| tree.map(|tree| (member.key.to_string(), text(tree, &member.key))))
         .collect()
 }
 
@@ -195,7 +200,7 @@ fn read_text(file: &Path) -> Step<String> {
 }
 
 /// The YAML documents of a file.
-pub(crate) fn read_documents(file: &Path, duplicate_keys: DuplicateKeys) -> Step<Vec<Tree>> {
+fn read_documents(file: &Path, duplicate_keys: DuplicateKeys) -> Step<Vec<Tree>> {
     let options = yaml::Options {
         duplicate_keys,
         limits: &Limits::DEFAULT,
@@ -234,14 +239,13 @@ fn expand(path: PathBuf, recursive: bool) -> Vec<PathBuf> {
 
 // ---- policies ----
 
-fn compile_policies(test: &Tree, directory: &Path, values: &Values) -> Step<Vec<u8>> {
+fn compile_policies(test: &Tree, directory: &Path) -> Step<Vec<u8>> {
     let mut sources = Sources::new();
     let mut policies = Vec::new();
     for (file, document) in referenced(test, "policies", directory, &mut sources)? {
         // Exceptions beside policies are loaded and not used (sheet 08, section 3).
         if document_kind(&document) != DocumentKind::PolicyException {
             refuse_other_kind(&document)?;
-            values.refuse_seen_rewrites(&document)?;
             policies.push((file, document));
         }
     }
@@ -318,307 +322,58 @@ fn policy_names(bundle: &Bundle<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Policy and rule of every computed rule.
-fn rule_names(bundle: &Bundle<'_>) -> Vec<(String, String)> {
-    let tables = bundle.tables();
-    let names = |rule: &kpvm_format::table::Rule| {
-        let policy = tables.policies.get(rule.policy.get() as usize);
-        let policy = policy.map_or("", |policy| tables.text(policy.name));
-        (policy.to_owned(), tables.text(rule.name).to_owned())
-    };
-    tables.rules.iter().map(names).collect()
-}
+// ---- values, user, mocks (sheet 08, section 7) ----
 
-// ---- values and user (sheet 08, section 7) ----
-
-#[derive(Default)]
-struct Values {
-    /// Labels by namespace.
-    labels: BTreeMap<String, Vec<(String, String)>>,
-    global_operation: Option<String>,
-    /// Operation by policy and resource name.
-    operations: BTreeMap<(String, String), String>,
-    subresources: Vec<Subresource>,
-    variables: Vec<Variables>,
-}
-
-/// Variables and where they hold.
-struct Variables {
-    /// Empty: every policy.
-    policy: String,
-    scope: Scope,
-    /// A map; keys with dots are taken apart.
-    values: Value,
-}
-
-enum Scope {
-    Everywhere,
-    Resource(String),
-    Rule(String),
-}
-
-/// An object of the kind `child` stands for a subresource of `parent`.
-struct Subresource {
-    child: [String; 3],
-    parent: [String; 3],
-    name: String,
-}
-
-impl Values {
-    fn read(test: &Tree, directory: &Path) -> Step<Self> {
-        if let Some(values) = test.get("values") {
-            return Ok(Self::from_tree(values));
-        }
-        let file = text(test, "variables");
-        if file.is_empty() {
-            return Ok(Self::default());
-        }
-        let documents = read_documents(&directory.join(file), DuplicateKeys::Refuse)?;
-        let values = documents.first();
-        Ok(values.map_or_else(Self::default, Self::from_tree))
+/// The values of a test.
+fn read_values(test: &Tree, directory: &Path, decoder: &mut Decoder) -> Step<Values> {
+    if let Some(values) = test.get("values") {
+        return Ok(Values::read_inline(values, SourceId::default(), decoder));
     }
-
-    fn from_tree(tree: &Tree) -> Self {
-        let mut values = Self {
-            global_operation: operation_of(tree.get("globalValues")),
-            ..Self::default()
-        };
-        if let Some(globals) = tree.get("globalValues") {
-            values.add("", Scope::Everywhere, globals);
-        }
-        for policy in list(tree, "policies") {
-            let name = text(policy, "name");
-            for rule in list(policy, "rules") {
-                let scope = || Scope::Rule(text(rule, "name"));
-                if let Some(set) = rule.get("values") {
-                    values.add(&name, scope(), set);
-                }
-                if let Some(set) = rule.get("foreachValues") {
-                    values.add(&name, scope(), &first_items(set));
-                }
-            }
-            for resource in list(policy, "resources") {
-                if let Some(set) = resource.get("values") {
-                    values.add(&name, Scope::Resource(text(resource, "name")), set);
-                }
-                if let Some(operation) = operation_of(resource.get("values")) {
-                    let key = (text(policy, "name"), text(resource, "name"));
-                    values.operations.insert(key, operation);
-                }
-            }
-        }
-        for entry in list(tree, "namespaceSelector") {
-            let labels = pairs(entry.get("labels"));
-            values.labels.insert(text(entry, "name"), labels);
-        }
-        for namespace in list(tree, "namespaces") {
-            let metadata = namespace.get("metadata");
-            let labels = pairs(metadata.and_then(|metadata| metadata.get("labels")));
-            let name = metadata.map_or_else(String::new, |metadata| text(metadata, "name"));
-            values.labels.insert(name, labels);
-        }
-        for entry in list(tree, "subresources") {
-            values.subresources.extend(Subresource::read(entry));
-        }
-        values
+    let file = text(test, "variables");
+    if file.is_empty() {
+        return Ok(Values::default());
     }
-
-    fn add(&mut self, policy: &str, scope: Scope, set: &Tree) {
-        let mut values = Value::Object(Map::new());
-        for member in set.as_map().unwrap_or(&[]) {
-            // The operation is that of the request, see `Values::operation`.
-            if &*member.key == "request.operation" && text(set, &member.key) != "CONNECT" {
-                continue;
-            }
-            let value = value_of(&member.value);
-            set_path(&mut values, &split_key(&member.key), value);
-        }
-        self.variables.push(Variables {
-            policy: policy.to_owned(),
-            scope,
-            values,
-        });
-    }
-
-    /// The variables of a rule on a resource; `None` if there are none.
-    fn variables(&self, policy: &str, rule: &str, resource: &str) -> Option<Value> {
-        let holds = |set: &&Variables| {
-            let here = match &set.scope {
-                Scope::Everywhere => true,
-                Scope::Resource(name) => name == resource,
-                Scope::Rule(name) => is_rule(rule, name),
-            };
-            here && (set.policy.is_empty() || set.policy == policy)
-        };
-        let mut merged = Value::Object(Map::new());
-        for set in self.variables.iter().filter(holds) {
-            merge(&mut merged, &set.values);
-        }
-        let is_empty = merged.as_object().is_some_and(Map::is_empty);
-        (!is_empty).then_some(merged)
-    }
-
-    /// Values of a rule reach its context only (sheet 08, section 7.4), here they rewrite
-    /// the resource. That differs where a rule also sees the resource itself: what it
-    /// matches is in the metadata, and some checks judge the resource.
-    fn refuse_seen_rewrites(&self, policy: &Tree) -> Step<()> {
-        let name = policy
-            .get("metadata")
-            .map(|metadata| text(metadata, "name"));
-        let rules = policy
-            .get("spec")
-            .map_or(&[][..], |spec| list(spec, "rules"));
-        for rule in rules {
-            let rule_name = text(rule, "name");
-            let own = self.variables.iter().filter(|set| {
-                Some(&set.policy) == name.as_ref()
-                    && matches!(&set.scope, Scope::Rule(scope) if is_rule(&rule_name, scope))
-            });
-            let objects = own.flat_map(|set| {
-                let request = set.values.get("request");
-                ["object", "oldObject"].map(|side| request.and_then(|request| request.get(side)))
-            });
-            let mut objects = objects.flatten().peekable();
-            let judges = ["pattern", "anyPattern", "podSecurity", "assert"];
-            let check = rule.get("validate");
-            let is_judged = judges
-                .iter()
-                .any(|key| check.is_some_and(|check| check.get(key).is_some()));
-            let is_seen = is_judged && objects.peek().is_some();
-            if is_seen || objects.any(|object| object.get("metadata").is_some()) {
-                return Err(Stop::Unsupported(
-                    "values of a rule that rewrite what it sees of the resource".into(),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// The operation of a resource's default run under a policy.
-    fn operation(&self, policy: &str, resource: &str) -> Operation {
-        let key = (policy.to_owned(), resource.to_owned());
-        let name = self.operations.get(&key).or(self.global_operation.as_ref());
-        match name.map(String::as_str) {
-            Some("UPDATE") => Operation::Update,
-            Some("DELETE") => Operation::Delete,
-            _ => Operation::Create,
-        }
-    }
+    Values::read_file(&directory.join(file), &mut Sources::new()).map_err(broken_by)
 }
 
-/// `request.operation` of a map of variables.
-fn operation_of(values: Option<&Tree>) -> Option<String> {
-    let operation = text(values?, "request.operation");
-    Some(operation).filter(|operation| !operation.is_empty())
-}
-
-/// Of the values for each element only the first is ever used (sheet 08, section 7.4).
-fn first_items(set: &Tree) -> Tree {
-    let mut first = set.clone();
-    if let TreeValue::Map(members) = &mut first.value {
-        for member in members {
-            if let Some(item) = member.value.as_list().and_then(<[Tree]>::first).cloned() {
-                member.value = item;
-            }
-        }
+fn read_user_of(test: &Tree, directory: &Path) -> Step<Option<User>> {
+    let file = text(test, "userinfo");
+    if file.is_empty() {
+        return Ok(None);
     }
-    first
+    let user = read_user(&directory.join(file), &mut Sources::new());
+    user.map(Some).map_err(broken_by)
 }
 
-/// Parts of a key between dots; a part in quotes may hold dots (sheet 08, section 7.2).
-fn split_key(key: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut quoted = false;
-    for character in key.chars() {
-        match character {
-            '"' => quoted = !quoted,
-            '.' if !quoted => parts.push(String::new()),
-            other => parts
-                .last_mut()
-                .into_iter()
-                .for_each(|part| part.push(other)),
-        }
+fn broken_by(problems: Vec<Problem>) -> Stop {
+    Stop::Broken(format!("{problems:?}"))
+}
+
+/// The mocks of a test.
+fn read_mocks(
+    test: &Tree,
+    directory: &Path,
+    resources: &[Resource],
+    decoder: &mut Decoder,
+) -> MockHost {
+    let mut host = MockHost::default();
+    host.read_calls(test.get("apiCallResponses"), decoder);
+    host.read_global_entries(test.get("globalContextEntries"), directory, decoder);
+    let files = decoder.texts(test.get("clusterResources"));
+    if !files.is_empty() {
+        let mut cluster = Cluster::read(&files, directory, decoder);
+        resources
+            .iter()
+            .for_each(|resource| cluster.add(resource.object.tree.to_json()));
+        host.set_cluster(cluster, true);
     }
-    parts
-}
-
-fn set_path(target: &mut Value, path: &[String], value: Value) {
-    let nested = path.iter().rev().fold(value, |value, part| {
-        Value::Object(Map::from_iter([(part.clone(), value)]))
-    });
-    merge(target, &nested);
-}
-
-/// Maps merge, anything else replaces.
-fn merge(target: &mut Value, from: &Value) {
-    match (target, from) {
-        (Value::Object(target), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(target.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (target, from) => *target = from.clone(),
-    }
-}
-
-/// Whether a computed rule is a written rule or made from it.
-fn is_rule(computed: &str, written: &str) -> bool {
-    computed == written
-        || computed.strip_prefix("autogen-") == Some(written)
-        || computed.strip_prefix("autogen-cronjob-") == Some(written)
-}
-
-impl Subresource {
-    fn read(entry: &Tree) -> Option<Self> {
-        let kind = |tree: &Tree| {
-            [
-                text(tree, "group"),
-                text(tree, "version"),
-                text(tree, "kind"),
-            ]
-        };
-        let child = entry.get("subresource")?;
-        let name = text(child, "name").split_once('/')?.1.to_owned();
-        Some(Self {
-            child: kind(child),
-            parent: kind(entry.get("parentResource")?),
-            name,
-        })
-    }
-}
-
-#[derive(Default)]
-struct User {
-    username: String,
-    groups: Vec<String>,
-    roles: Vec<String>,
-    cluster_roles: Vec<String>,
-}
-
-impl User {
-    fn read(test: &Tree, directory: &Path) -> Step<Option<Self>> {
-        let file = text(test, "userinfo");
-        if file.is_empty() {
-            return Ok(None);
-        }
-        let documents = read_documents(&directory.join(file), DuplicateKeys::Refuse)?;
-        let Some(tree) = documents.first() else {
-            return Ok(None);
-        };
-        let info = tree.get("userInfo");
-        Ok(Some(Self {
-            username: info.map_or_else(String::new, |info| text(info, "username")),
-            groups: info.map_or_else(Vec::new, |info| texts(info, "groups")),
-            roles: texts(tree, "roles"),
-            cluster_roles: texts(tree, "clusterRoles"),
-        }))
-    }
+    host
 }
 
 // ---- resources (sheet 08, section 8.6) ----
 
 struct Resource {
-    tree: Tree,
+    object: kpvm_cli::resources::Resource,
     api_version: String,
     kind: String,
     namespace: String,
@@ -668,7 +423,10 @@ impl Resource {
         }
         Ok(Self {
             name: metadata(&tree, "name"),
-            tree,
+            object: kpvm_cli::resources::Resource {
+                tree,
+                source: SourceId::default(),
+            },
             api_version,
             kind,
             namespace,
@@ -679,12 +437,6 @@ impl Resource {
         self.api_version
             .split_once('/')
             .map_or("", |(group, _)| group)
-    }
-
-    fn version(&self) -> &str {
-        self.api_version
-            .split_once('/')
-            .map_or(&self.api_version, |(_, version)| version)
     }
 
     /// The version is not part of an object's identity.
@@ -806,11 +558,10 @@ fn evaluate(
     bundle: &Bundle<'_>,
     resources: &[Resource],
     rows: &[Row],
-    values: &Values,
-    user: Option<&User>,
+    circumstances: &Circumstances,
     host: &mut MockHost,
 ) -> Step<Responses> {
-    let mut session = Session::new(bundle);
+    let mut evaluator = Evaluator::new(bundle, circumstances);
     let mut operations: Vec<Option<String>> =
         rows.iter().map(|row| row.operation.clone()).collect();
     operations.push(None);
@@ -819,127 +570,25 @@ fn evaluate(
     let mut responses = Responses::new();
     for (number, resource) in resources.iter().enumerate() {
         for operation in &operations {
-            // How the default run looks may depend on the rule.
-            let wanted = |policy: &str, rule: &str| {
-                let kind = match operation.as_deref() {
-                    Some(name) => Operation::parse(name).unwrap_or_default(),
-                    None => values.operation(policy, &resource.name),
-                };
-                (kind, values.variables(policy, rule, &resource.name))
+            let name = operation.as_deref();
+            let given = name.map(|name| Operation::parse(name).unwrap_or_default());
+            let found = evaluator
+                .evaluate(&resource.object, given, host)
+                .map_err(|error| Stop::Broken(format!("{}: {error}", resource.key())))?;
+            let response = |response: &kpvm::engine::RuleResponse<'_>| Response {
+                policy: response.policy().to_owned(),
+                rule: response.rule().to_owned(),
+                result: match response.status().as_str() {
+                    "fail" if !response.is_scored() => "warn",
+                    status => status,
+                },
+                message: response.message().into_owned(),
             };
-            let mut runs: Vec<(Operation, Option<Value>)> = Vec::new();
-            for (policy, rule) in rule_names(bundle) {
-                let run = wanted(&policy, &rule);
-                if !runs.contains(&run) {
-                    runs.push(run);
-                }
-            }
-            let mut found = Vec::new();
-            for run in &runs {
-                let (kind, variables) = run;
-                let variables = variables.as_ref();
-                let all =
-                    evaluate_one(&mut session, resource, *kind, values, variables, user, host)?;
-                let own = |one: &Response| wanted(&one.policy, &one.rule) == *run;
-                found.extend(all.into_iter().filter(own));
-            }
+            let found = found.iter().map(response).collect();
             responses.insert((number, operation.clone()), found);
         }
     }
     Ok(responses)
-}
-
-fn evaluate_one(
-    session: &mut Session<'_>,
-    resource: &Resource,
-    operation: Operation,
-    values: &Values,
-    variables: Option<&Value>,
-    user: Option<&User>,
-    host: &mut MockHost,
-) -> Step<Vec<Response>> {
-    let strs = |list: &'_ [String]| list.iter().map(String::clone).collect::<Vec<_>>();
-    let lists = user.map(|user| {
-        [
-            strs(&user.groups),
-            strs(&user.roles),
-            strs(&user.cluster_roles),
-        ]
-    });
-    let borrowed = lists
-        .iter()
-        .flatten()
-        .map(|list| list.iter().map(String::as_str).collect::<Vec<_>>())
-        .collect::<Vec<_>>();
-    let part = |index: usize| borrowed.get(index).map_or(&[][..], Vec::as_slice);
-    let labels = values.labels.get(&resource.namespace).cloned();
-    let labels = labels.unwrap_or_else(|| host.namespace_labels(&resource.namespace));
-    let labels: Vec<(&str, &str)> = labels
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect();
-    let own = [resource.group(), resource.version(), &resource.kind];
-    // A cluster knows subresources by itself (sheet 08, section 7.3).
-    let listed = values.subresources.iter();
-    let subresource = listed
-        .filter(|_| !host.has_cluster())
-        .find(|entry| entry.child == own);
-    let [group, version, kind] = match subresource {
-        Some(entry) => [&*entry.parent[0], &*entry.parent[1], &*entry.parent[2]],
-        None => own,
-    };
-    let object = rewritten(&resource.tree, variables, "object")?;
-    let old_object = rewritten(&resource.tree, variables, "oldObject")?;
-    let request = Request {
-        object: (operation != Operation::Delete).then_some(Input::Tree(&object)),
-        old_object: (operation != Operation::Create).then_some(Input::Tree(&old_object)),
-        operation,
-        kind: Some(GroupVersionKind {
-            group,
-            version,
-            kind,
-        }),
-        subresource: subresource.map_or("", |entry| &entry.name),
-        user: user.map(|user| UserInfo {
-            username: &user.username,
-            groups: part(0),
-            roles: part(1),
-            cluster_roles: part(2),
-        }),
-        namespace_labels: &labels,
-        variables,
-        numbers: Numbers::Float,
-    };
-    let evaluation = session
-        .evaluate_with(&request, host)
-        .map_err(|error| Stop::Broken(format!("{}: {error}", resource.key())))?;
-    let response = |response: kpvm::engine::RuleResponse<'_>| Response {
-        policy: response.policy().to_owned(),
-        rule: response.rule().to_owned(),
-        result: match response.status().as_str() {
-            "fail" if !response.is_scored() => "warn",
-            status => status,
-        },
-        message: response.message().into_owned(),
-    };
-    Ok(evaluation.responses().map(response).collect())
-}
-
-/// The resource with what the values put into `request.object` or `request.oldObject`
-/// (sheet 08, section 7.2).
-fn rewritten<'r>(tree: &'r Tree, variables: Option<&Value>, side: &str) -> Step<Cow<'r, Tree>> {
-    let request = variables.and_then(|variables| variables.get("request"));
-    match request.and_then(|request| request.get(side)) {
-        None => Ok(Cow::Borrowed(tree)),
-        Some(Value::Object(members)) => {
-            let mut object = value_of(tree);
-            merge(&mut object, &Value::Object(members.clone()));
-            Ok(Cow::Owned(tree_of(&object)))
-        }
-        Some(_) => Err(Stop::Broken(
-            "the object retrieved from the json context is not valid".into(),
-        )),
-    }
 }
 
 // ---- rows (sheet 08, section 4) ----
@@ -1011,7 +660,8 @@ impl Row {
 
     fn covers(&self, response: &Response) -> bool {
         let rule = &response.rule;
-        response.policy == self.policy && (self.rule.is_empty() || is_rule(rule, &self.rule))
+        response.policy == self.policy
+            && (self.rule.is_empty() || is_computed_from(rule, &self.rule))
     }
 }
 

@@ -188,45 +188,39 @@ impl<'p> Reader<'p> {
     }
 
     fn add_object(&mut self, tree: Tree, source: SourceId, from_directory: bool) {
-        let kind = document_kind(&tree);
+        let class = classify(&tree);
         if self.only_exceptions {
-            return match kind {
-                DocumentKind::Policy(_) | DocumentKind::Other { .. } if from_directory => {
+            return match class {
+                Class::Policy | Class::UnsupportedPolicy { .. } | Class::Other(_)
+                    if from_directory =>
+                {
                     self.set_aside(text(&tree, "kind"));
                 }
                 // The compiler says what is wrong with anything but an exception.
                 _ => self.exceptions.push((source, tree)),
             };
         }
-        let (api_version, kind) = match kind {
+        match class {
             // The compiler says what is wrong with anything but a policy.
-            DocumentKind::Policy(_) | DocumentKind::NotAnObject => {
-                return self.documents.push((source, tree));
+            Class::Policy => self.documents.push((source, tree)),
+            Class::Exception if self.apply_exceptions => self.exceptions.push((source, tree)),
+            Class::Exception => self.keep_unused(&tree, source),
+            Class::UnsupportedPolicy { .. } if self.options.skip_unsupported => {
+                let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
+                self.omit(&tree, source, kind);
             }
-            DocumentKind::PolicyException if self.apply_exceptions => {
-                return self.exceptions.push((source, tree));
+            Class::UnsupportedPolicy { .. } => {
+                let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
+                let message = format!("policies of the kind {kind} are not supported yet");
+                let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
+                self.refuse("unsupported", message, source, span);
+                if let Some(diagnostic) = self.diagnostics.last_mut() {
+                    diagnostic.hint =
+                        Some("leave such policies out with --skip-unsupported".into());
+                }
             }
-            DocumentKind::PolicyException => return self.keep_unused(&tree, source),
-            DocumentKind::Other { api_version, kind } => (api_version, kind),
-        };
-        let group = api_version.split('/').next().unwrap_or("");
-        let is_policy = POLICY_GROUPS.contains(&group) && kind.contains("Policy");
-        if is_policy && self.options.skip_unsupported {
-            self.omit(&tree, source, format!("{api_version} {kind}"));
-        } else if is_policy {
-            let message =
-                format!("policies of the kind {api_version} {kind} are not supported yet");
-            let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
-            self.refuse("unsupported", message, source, span);
-            if let Some(diagnostic) = self.diagnostics.last_mut() {
-                diagnostic.hint = Some("leave such policies out with --skip-unsupported".into());
-            }
-        } else if from_directory && kind.is_empty() {
-            self.set_aside("no kind");
-        } else if from_directory {
-            self.set_aside(&format!("{api_version} {kind}"));
-        } else {
-            self.documents.push((source, tree));
+            Class::Other(what) if from_directory => self.set_aside(&what),
+            Class::Other(_) => self.documents.push((source, tree)),
         }
     }
 
@@ -275,6 +269,48 @@ impl<'p> Reader<'p> {
     ) {
         self.diagnostics
             .push(Diagnostic::error(code, message, Location { source, span }));
+    }
+}
+
+/// What an object among policies is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Class {
+    /// A policy that the compiler reads, or nothing that it could be told apart from.
+    Policy,
+    /// A policy of a kind that is not supported yet.
+    UnsupportedPolicy {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// A PolicyException.
+    Exception,
+    /// Anything else, in words.
+    Other(String),
+}
+
+/// Says what an object among policies is, by `apiVersion` and `kind` alone.
+pub fn classify(tree: &Tree) -> Class {
+    let (api_version, kind) = match document_kind(tree) {
+        DocumentKind::Policy(_) | DocumentKind::NotAnObject => return Class::Policy,
+        DocumentKind::PolicyException => return Class::Exception,
+        DocumentKind::Other { api_version, kind } => (api_version, kind),
+    };
+    let group = api_version.split('/').next().unwrap_or("");
+    if POLICY_GROUPS.contains(&group) && kind == "PolicyException" {
+        Class::Exception
+    } else if POLICY_GROUPS.contains(&group) && kind.contains("Policy") {
+        let metadata = tree.get("metadata");
+        let name = metadata.map_or("", |metadata| text(metadata, "name"));
+        Class::UnsupportedPolicy {
+            kind,
+            name: name.to_owned(),
+        }
+    } else if kind.is_empty() {
+        Class::Other("no kind".to_owned())
+    } else {
+        Class::Other(format!("{api_version} {kind}").trim().to_owned())
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Resources {
     pub problems: Vec<Problem>,
     /// How many lists had no items at all.
     pub empty_lists: usize,
+    /// Whether lists are objects like any other, as in `kyverno test`.
+    keep_lists: bool,
 }
 
 impl Resource {
@@ -64,6 +66,13 @@ impl Resource {
         let metadata = self.tree.get("metadata");
         let value = metadata.and_then(|metadata| metadata.get(key));
         value.and_then(Tree::as_str).unwrap_or("")
+    }
+
+    /// Group (empty for core), version and kind.
+    pub fn group_version_kind(&self) -> [&str; 3] {
+        let api_version = self.text("apiVersion");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        [group, version, self.text("kind")]
     }
 
     /// The object's place.
@@ -93,7 +102,27 @@ pub fn read_resources(paths: &[PathBuf], stdin: &mut dyn Read) -> Resources {
 }
 
 impl Resources {
-    fn add_file(&mut self, file: InputFile) {
+    /// No objects yet; lists will stay single objects (sheet 08, section 8.6, step 5).
+    pub fn keeping_lists() -> Self {
+        Self {
+            keep_lists: true,
+            ..Self::default()
+        }
+    }
+
+    /// The objects of one text.
+    pub fn from_text(name: &str, text: &str) -> Self {
+        let mut resources = Self::default();
+        resources.add_file(InputFile {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            from_directory: false,
+        });
+        resources
+    }
+
+    /// Adds the objects of a file.
+    pub fn add_file(&mut self, file: InputFile) {
         let documents = documents(&file);
         self.lines.push(LineIndex::new(&file.text));
         let source = self.sources.add(file.name, file.text);
@@ -107,6 +136,9 @@ impl Resources {
     }
 
     fn add_document(&mut self, document: Tree, source: SourceId) {
+        if self.keep_lists && document.as_map().is_some() {
+            return self.add_object(document, source);
+        }
         for item in expand(document) {
             match item {
                 Item::Object(tree) => self.add_object(tree, source),
@@ -192,30 +224,7 @@ fn read_json(text: &str) -> Option<Vec<Tree>> {
     let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text)
         .into_iter()
         .collect();
-    Some(values.ok()?.into_iter().map(json_tree).collect())
-}
-
-/// The depth is bounded by serde_json's reader.
-fn json_tree(value: Value) -> Tree {
-    let value = match value {
-        Value::Null => TreeValue::Null,
-        Value::Bool(value) => TreeValue::Bool(value),
-        Value::Number(number) => match number.as_i64() {
-            Some(number) => TreeValue::Int(number),
-            None => TreeValue::Float(number.as_f64().unwrap_or(0.0)),
-        },
-        Value::String(text) => TreeValue::String(text.into()),
-        Value::Array(items) => TreeValue::List(items.into_iter().map(json_tree).collect()),
-        Value::Object(members) => {
-            let member = |(key, value): (String, Value)| Member {
-                key: key.into(),
-                key_span: Span::default(),
-                value: json_tree(value),
-            };
-            TreeValue::Map(members.into_iter().map(member).collect())
-        }
-    };
-    Tree::new(value, Span::default())
+    Some(values.ok()?.iter().map(Tree::from).collect())
 }
 
 /// Writes the namespace `default` into an object of a namespaced kind that has none
@@ -321,16 +330,6 @@ fn strip_segment<'p>(path: &'p str, key: &str) -> Option<&'p str> {
 mod tests {
     use super::*;
 
-    fn resources(name: &str, text: &str) -> Resources {
-        let mut resources = Resources::default();
-        resources.add_file(InputFile {
-            name: name.into(),
-            text: text.into(),
-            from_directory: false,
-        });
-        resources
-    }
-
     /// Sheet 08, section 8.6, step 3.
     #[test]
     fn namespaces_are_defaulted() {
@@ -353,7 +352,7 @@ mod tests {
             ("{apiVersion: v1, kind: Node, metadata: {name: a}}", ""),
             ("{apiVersion: example.com/v1, kind: Anything}", "default"),
         ] {
-            let found = resources("a.yaml", text);
+            let found = Resources::from_text("a.yaml", text);
             assert_eq!(found.list[0].metadata("namespace"), expected, "{text}");
         }
     }
@@ -361,7 +360,7 @@ mod tests {
     /// Sheet 08, section 8.6, step 4, and case 50.
     #[test]
     fn nulls_of_some_keys_are_empty_maps() {
-        let found = resources(
+        let found = Resources::from_text(
             "a.yaml",
             "kind: A\nmetadata:\n  labels:\nspec:\nlist:\n- data:\n",
         );
@@ -375,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_bad_document_stops_no_other() {
-        let found = resources(
+        let found = Resources::from_text(
             "a.yaml",
             "kind: A\n---\nkind: [\n---\nname: x\n---\n- 1\n---\nkind: 5\n---\n---\nkind: B\n",
         );
@@ -410,21 +409,21 @@ mod tests {
             r#"{"kind": "A", "icon": "\ud83c\udf88", "url": "a\/b", "spec": {"n": 1}}"#,
             "{\"kind\":\"A\",\"spec\":{\"n\":1}}\n",
         ] {
-            let found = resources("a.json", text);
+            let found = Resources::from_text("a.json", text);
             assert_eq!(found.problems, [], "{text}");
             let number = found.list[0].tree.get("spec").unwrap().get("n").unwrap();
             assert_eq!(number.value, TreeValue::Int(1), "{text}");
         }
-        let stream = resources("<stdin>", "{\"kind\":\"A\"}\n{\"kind\":\"B\"}\n");
+        let stream = Resources::from_text("<stdin>", "{\"kind\":\"A\"}\n{\"kind\":\"B\"}\n");
         assert_eq!(stream.list.len(), 2);
-        let bad = resources("a.json", "{\"kind\": \"A\",, }");
+        let bad = Resources::from_text("a.json", "{\"kind\": \"A\",, }");
         assert_eq!((bad.list.len(), bad.problems.len()), (0, 1));
     }
 
     #[test]
     fn paths_lead_to_places() {
         let text = "kind: A\nmetadata:\n  labels:\n    app: x\n    app/name: y\nspec:\n  containers:\n  - image: z\n";
-        let found = resources("a.yaml", text);
+        let found = Resources::from_text("a.yaml", text);
         for (path, line, column) in [
             ("", 1, 1),
             ("/metadata/labels/app/name/", 5, 5),

@@ -1,10 +1,7 @@
 //! Every object against every rule: the responses of the engine become findings, and
 //! these are counted as Kyverno's command line counts (sheet 08, section 9.7).
 
-use std::collections::BTreeMap;
-
-use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
+use kpvm::engine::{Bundle, RuleResponse, Status};
 use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_format::Tables;
@@ -12,19 +9,15 @@ use kpvm_format::meta::Meta;
 use kpvm_format::table::{PolicyFlags, RuleFlags};
 use serde::Serialize;
 
+use crate::evaluation::{Circumstances, Evaluator};
 use crate::problem::Problem;
 use crate::resources::{Resource, Resources};
-use crate::user_info::User;
 
 /// How objects are evaluated.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// What is done to the objects.
-    pub operation: Operation,
-    /// The labels of namespaces.
-    pub namespace_labels: BTreeMap<String, Vec<(String, String)>>,
-    /// The user, if one is given.
-    pub user: Option<User>,
+    /// What decides beside policies and objects.
+    pub circumstances: Circumstances,
     /// Whether failures of policies that only audit count as warnings.
     pub audit_warn: bool,
     /// Whether findings that pass are kept, or only counted.
@@ -205,34 +198,15 @@ pub fn scan(
         omitted: meta.omitted.clone(),
         ..Scan::default()
     };
-    let mut session = Session::new(bundle);
-    let user = settings.user.as_ref().map(User::borrow);
+    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
     let mut problems = Vec::new();
     for resource in &resources.list {
-        let namespace = match resource.text("kind") {
-            "Namespace" => "",
-            _ => resource.metadata("namespace"),
-        };
-        let labels: Vec<(&str, &str)> = settings
-            .namespace_labels
-            .get(namespace)
-            .map(|labels| {
-                labels
-                    .iter()
-                    .map(|(key, value)| (key.as_str(), value.as_str()))
-                    .collect()
-            })
-            .unwrap_or_default();
-        let mut request = request(settings.operation, &resource.tree);
-        request.user = user.as_ref().map(|user| user.info());
-        request.namespace_labels = &labels;
-        request.numbers = Numbers::Float;
-        match session.evaluate_with(&request, host) {
-            Ok(evaluation) => {
+        match evaluator.evaluate(resource, None, host) {
+            Ok(responses) => {
                 scan.objects.push(object(resource, resources));
-                for response in evaluation.responses() {
-                    let action = policy_enforces(&tables, &response);
-                    scan.add(&response, action, resource, resources, &meta, settings);
+                for response in &responses {
+                    let action = policy_enforces(&tables, response);
+                    scan.add(response, action, resource, resources, &meta, settings);
                 }
             }
             Err(error) => {
@@ -244,20 +218,6 @@ pub fn scan(
     }
     resources.problems.extend(problems);
     scan
-}
-
-/// An update changes nothing; a deletion has the old object only.
-fn request(operation: Operation, tree: &kpvm::tree::Tree) -> Request<'_> {
-    let input = Input::Tree(tree);
-    match operation {
-        Operation::Create => Request::create(input),
-        Operation::Update => Request::update(input, input),
-        Operation::Delete => Request::delete(input),
-        Operation::Connect => Request {
-            operation,
-            ..Request::create(input)
-        },
-    }
 }
 
 fn object(resource: &Resource, resources: &Resources) -> Object {
@@ -276,13 +236,35 @@ fn object(resource: &Resource, resources: &Resources) -> Object {
     }
 }
 
-fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
+/// Where a path of a resource, as the engine gives it, stands in its file.
+pub fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
     let place = resources.place_of_path(resource, path);
     Place {
         file: resources.sources.file(resource.source).name.clone(),
         line: place.line,
         column: place.column,
     }
+}
+
+/// The check that decided a response, if one did; `files` are those of the bundle.
+pub fn failed_check(
+    response: &RuleResponse<'_>,
+    resource: &Resource,
+    resources: &Resources,
+    files: &[String],
+) -> Option<Check> {
+    let failure = response.failure()?;
+    let file = files.get(failure.source as usize);
+    Some(Check {
+        path: failure.path.to_owned(),
+        found: failure.found.to_owned(),
+        resource: place_in(resource, resources, failure.path),
+        policy: Place {
+            file: file.cloned().unwrap_or_default(),
+            line: failure.line,
+            column: failure.column,
+        },
+    })
 }
 
 /// The action of the policy as a whole, which decides what `--audit-warn` applies to:
@@ -324,20 +306,7 @@ impl Scan {
         if outcome == Outcome::Pass && !settings.keep_passes {
             return;
         }
-        let check = response.failure().map(|failure| Check {
-            path: failure.path.to_owned(),
-            found: failure.found.to_owned(),
-            resource: place_in(resource, resources, failure.path),
-            policy: Place {
-                file: meta
-                    .sources
-                    .get(failure.source as usize)
-                    .cloned()
-                    .unwrap_or_default(),
-                line: failure.line,
-                column: failure.column,
-            },
-        });
+        let check = failed_check(response, resource, resources, &meta.sources);
         self.findings.push(Finding {
             policy: response.policy_index(),
             rule: response.rule().to_owned(),

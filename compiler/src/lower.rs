@@ -7,7 +7,9 @@ use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags};
+use kpvm_format::table::{
+    self, BodyKind, KeyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags,
+};
 use zerocopy::little_endian::U32;
 
 use crate::codegen::{self, CodegenError};
@@ -15,6 +17,7 @@ use crate::diagnostic::Diagnostic;
 use crate::frontend::condition::Messages;
 use crate::frontend::emitter::{Emitter, Scope};
 use crate::frontend::foreach::Loaders;
+use crate::frontend::index_key::{self, Key};
 use crate::frontend::leaf::Leaves;
 use crate::frontend::pattern::Subject;
 use crate::frontend::pod_security::{self, PodSecurity};
@@ -214,17 +217,9 @@ impl Lowerer {
         }
         let rules = Range::new(first, self.bundle.rules.len() - first);
         let overrides = self.action_overrides(&policy.failure_action_overrides, sources, limits);
-        let namespace = match policy.kind {
-            PolicyKind::ClusterPolicy => "",
-            PolicyKind::Policy => policy
-                .namespace
-                .as_deref()
-                .filter(|name| !name.is_empty())
-                .unwrap_or("default"),
-        };
         let entry = table::Policy {
             name: self.bundle.text(&policy.name.value),
-            namespace: self.bundle.text(namespace),
+            namespace: self.bundle.text(namespace_of(policy).unwrap_or("")),
             flags: policy_flags(policy),
             rules,
             overrides,
@@ -278,6 +273,7 @@ impl Lowerer {
             message_kind: blocks.message_kind as u8,
             message: self.bundle.text(&blocks.message_text),
             kinds: self.index_kinds(&indexed.kinds),
+            keys: self.index_keys(policy, rule),
             dropped_kinds: self.index_kinds(&indexed.dropped_kinds),
             overrides: self.action_overrides(&validate.failure_action_overrides, sources, limits),
             properties: self.properties(rule),
@@ -294,6 +290,24 @@ impl Lowerer {
             self.bundle.index_kinds.push(text);
         }
         Range::new(start, kinds.len())
+    }
+
+    /// A namespaced policy looks at its own namespace, whatever its rules match.
+    fn index_keys(&mut self, policy: &Policy, rule: &Rule) -> Range {
+        let keys = match namespace_of(policy) {
+            Some(namespace) => vec![Key::whole(KeyKind::Namespace, namespace)],
+            None => index_key::keys(&rule.match_block),
+        };
+        let start = self.bundle.index_keys.len();
+        for key in &keys {
+            let entry = table::IndexKey {
+                kind: key.kind as u8,
+                whole: u8::from(key.whole),
+                text: self.bundle.text(&key.text),
+            };
+            self.bundle.index_keys.push(entry);
+        }
+        Range::new(start, keys.len())
     }
 
     fn properties(&mut self, rule: &Rule) -> Range {
@@ -392,6 +406,16 @@ fn rule_flags(policy: &Policy, validate: &Validate, generated: bool) -> u8 {
         .iter()
         .filter(|(set, _)| *set)
         .fold(0, |flags, (_, flag)| flags | flag)
+}
+
+/// The namespace of a namespaced policy.
+fn namespace_of(policy: &Policy) -> Option<&str> {
+    let namespace = policy.namespace.as_deref();
+    (policy.kind == PolicyKind::Policy).then(|| {
+        namespace
+            .filter(|name| !name.is_empty())
+            .unwrap_or("default")
+    })
 }
 
 /// The rules of a policy with the kinds for which each is tried: Kyverno computes the

@@ -188,12 +188,12 @@ sections! {
     policies: Policy = 22;
     /// The kinds under which rules are indexed.
     index_kinds: Text = 23;
-    /// The match index: kinds ascending by symbol.
+    /// The match index: kinds ascending by symbol, rules for every kind last.
     index: IndexEntry = 24;
-    /// The rules of index entries.
+    /// The rules of index entries and nodes.
     index_rules: U32 = 25;
-    /// The rules whose kinds have wildcards, tried for every kind.
-    wildcard_rules: U32 = 26;
+    /// The keys of rules, for the index.
+    index_keys: IndexKey = 26;
     /// Where errors lie, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
@@ -216,10 +216,12 @@ sections! {
     exclusions: Exclusion = 36;
     /// The exceptions of rules.
     exceptions: Exception = 37;
+    /// The nodes of index entries: rules by what an object must have.
+    index_nodes: IndexNode = 38;
 }
 
-const META_SECTION: usize = 38;
-const SECTION_COUNT: usize = 39;
+const META_SECTION: usize = 39;
+const SECTION_COUNT: usize = 40;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -411,7 +413,7 @@ impl<'a> Tables<'a> {
         index_kinds: &[],
         index: &[],
         index_rules: &[],
-        wildcard_rules: &[],
+        index_keys: &[],
         sites: &[],
         path_segments: &[],
         constants: &[],
@@ -423,6 +425,7 @@ impl<'a> Tables<'a> {
         shape_fields: &[],
         controls: &[],
         exclusions: &[],
+        index_nodes: &[],
     };
 
     /// The text; empty if it does not lie in the pool.
@@ -480,20 +483,6 @@ impl<'a> Tables<'a> {
             .sites
             .binary_search_by_key(&instruction, |site| site.instruction.get());
         found.ok().and_then(|index| self.sites.get(index))
-    }
-
-    /// The rules listed for a kind, without those of the wildcard list.
-    pub fn rules_of_kind(&self, kind: SymbolId) -> &'a [U32] {
-        match self
-            .index
-            .binary_search_by_key(&kind.0, |entry| entry.kind.get())
-        {
-            Ok(entry) => self
-                .index
-                .get(entry)
-                .map_or(&[], |entry| Self::range(self.index_rules, entry.rules)),
-            Err(_) => &[],
-        }
     }
 }
 

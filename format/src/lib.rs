@@ -5,6 +5,7 @@
 //! - [`function`]: the functions that instructions call, numbered.
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`condition`]: the operators of conditions.
+//! - [`index`]: from an object to the rules worth trying.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
@@ -15,7 +16,7 @@ pub mod bundle;
 pub mod condition;
 pub mod disassemble;
 pub mod function;
-mod index;
+pub mod index;
 pub mod instruction;
 pub mod meta;
 pub mod symbol;

@@ -321,6 +321,11 @@ fn verify_matching(tables: &Tables<'_>) -> Verified {
         .iter()
         .chain(tables.index_kinds)
         .try_for_each(|&text| tables.check_text(text))?;
+    for key in tables.index_keys {
+        number("kind of key", u32::from(key.kind), KeyKind::ALL.len())?;
+        bits("whole flag", key.whole, 1)?;
+        tables.check_text(key.text)?;
+    }
     for pair in tables.pairs {
         tables.check_text(pair.key)?;
         tables.check_text(pair.value)?;
@@ -399,6 +404,7 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
         )?;
         bits("flags of a rule", rule.flags, RuleFlags::ALL)?;
         range("kinds", rule.kinds, tables.index_kinds.len())?;
+        range("index keys", rule.keys, tables.index_keys.len())?;
         range(
             "dropped kinds",
             rule.dropped_kinds,

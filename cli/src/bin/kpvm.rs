@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use kpvm_cli::command::{evaluate, limits};
+use kpvm_cli::command::{evaluate, limits, test};
 use kpvm_cli::stream;
 
 /// Evaluate Kubernetes resources with Kyverno policies.
@@ -47,6 +47,20 @@ Examples:
 Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated, 2 wrong usage,
 bad input or policies with errors.";
 
+const TEST_HELP: &str = "\
+Examples:
+  kpvm test .
+  kpvm test policies/ --fail-only
+  kpvm test policies/ -t policy=require-labels -v
+  kpvm test policies/ -o json --output-file results.json
+
+A suite is a kyverno-test.yaml as `kyverno test` reads it. Rows that need what is not
+supported yet are listed as unsupported and do not fail the run by themselves.
+
+Exit codes: 0 all rows agree, 1 a row disagrees (or what the --fail-on options and
+--require-tests ask for), 2 wrong usage or a suite that cannot be used as it stands; the
+others are run all the same.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Evaluate resources with a compiled bundle
@@ -55,15 +69,24 @@ enum Command {
     /// Compile policies in memory and evaluate resources with them
     #[command(after_help = APPLY_HELP)]
     Apply(evaluate::ApplyArguments),
+    /// Run suites: policies, resources and the results expected of them
+    #[command(after_help = TEST_HELP)]
+    Test(test::TestArguments),
     /// Print the limits under which inputs are read and rules are evaluated
     Limits,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Command::Test(arguments) = &arguments.command
+        && arguments.remove_color
+    {
+        anstream::ColorChoice::Never.write_global();
+    }
     stream::run(|streams| match &arguments.command {
         Command::Eval(arguments) => evaluate::eval(arguments, streams),
         Command::Apply(arguments) => evaluate::apply(arguments, streams),
+        Command::Test(arguments) => test::run(arguments, streams),
         Command::Limits => limits::run(streams),
     })
 }

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use kpvm::engine::{Bundle, Operation};
 use kpvm_compiler::compile::{self, Options};
+use kpvm_compiler::source::Sources;
 
 use crate::command::load_bundle;
 use crate::diagnostics::{show_error, show_note, show_warning};
+use crate::evaluation::Circumstances;
 use crate::host::{ProcessHost, since_epoch};
 use crate::omitted;
 use crate::policies::{self, Exceptions, Policies, PolicyPaths};
@@ -18,6 +20,7 @@ use crate::scan::{Scan, Settings, scan};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::text::{clean, count};
 use crate::user_info::read_user;
+use crate::values::Labels;
 
 /// Arguments of `kpvm eval`.
 #[derive(Debug, clap::Args)]
@@ -261,7 +264,8 @@ fn evaluate(
 ) -> io::Result<u8> {
     let mut settings = settings(arguments);
     if let Some(path) = &arguments.userinfo {
-        match read_user(path) {
+        let mut sources = Sources::new();
+        match read_user(path, &mut sources) {
             Ok(user) => {
                 if !user.is_typed {
                     let name = path.display().to_string();
@@ -270,10 +274,12 @@ fn evaluate(
                         streams.err,
                     )?;
                 }
-                settings.user = Some(user);
+                settings.circumstances.user = Some(user);
             }
-            Err(bad) => {
-                bad.problem.show(&bad.sources, streams)?;
+            Err(problems) => {
+                for problem in problems {
+                    problem.show(&sources, streams)?;
+                }
                 return Ok(EXIT_BAD_INPUT);
             }
         }
@@ -297,19 +303,21 @@ fn evaluate(
 }
 
 fn settings(arguments: &CommonArguments) -> Settings {
-    let mut namespace_labels: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    let mut namespaces: BTreeMap<String, Labels> = BTreeMap::new();
     for entry in &arguments.namespace_labels {
-        let labels = namespace_labels.entry(entry.namespace.clone()).or_default();
+        let labels = namespaces.entry(entry.namespace.clone()).or_default();
         labels.extend(entry.labels.iter().cloned());
     }
     Settings {
-        operation: match arguments.operation {
-            OperationName::Create => Operation::Create,
-            OperationName::Update => Operation::Update,
-            OperationName::Delete => Operation::Delete,
+        circumstances: Circumstances {
+            operation: match arguments.operation {
+                OperationName::Create => Operation::Create,
+                OperationName::Update => Operation::Update,
+                OperationName::Delete => Operation::Delete,
+            },
+            namespaces,
+            ..Circumstances::default()
         },
-        namespace_labels,
-        user: None,
         audit_warn: arguments.audit_warn,
         keep_passes: arguments.output.lists_passes(),
     }

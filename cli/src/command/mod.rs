@@ -8,6 +8,7 @@ pub mod evaluate;
 pub mod inspect;
 pub mod jp;
 pub mod limits;
+pub mod test;
 
 use std::io;
 use std::path::Path;

@@ -139,7 +139,7 @@ fn write_finding(scan: &Scan, finding: &Finding, out: &mut dyn Write) -> io::Res
 
 /// A found value on one line: texts are quoted by the engine, so that what begins with
 /// a bracket is a map or a list, and not shown whole.
-fn found(text: &str) -> Cow<'_, str> {
+pub(crate) fn found(text: &str) -> Cow<'_, str> {
     const CHARACTERS: usize = 120;
     if text.starts_with("map[") {
         "a map".into()

@@ -8,6 +8,7 @@ pub mod emitter;
 pub mod exception;
 pub mod expression;
 pub mod foreach;
+pub mod index_key;
 pub mod jmespath;
 pub mod leaf;
 pub mod matching;

@@ -187,6 +187,11 @@ impl<'s> RuleResponse<'s> {
             .unwrap_or("")
     }
 
+    /// Number of the rule in the bundle.
+    pub fn rule_index(&self) -> usize {
+        self.outcome.rule as usize
+    }
+
     /// Number of the policy in the bundle.
     pub fn policy_index(&self) -> usize {
         self.record().map_or(0, |rule| rule.policy.get() as usize)

@@ -6,6 +6,7 @@ mod exception;
 use std::fmt::Write;
 
 use kpvm_format::Tables;
+use kpvm_format::index::ObjectKeys;
 use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };
@@ -87,6 +88,8 @@ pub struct Session<'b> {
     buffer: DocumentBuffer,
     machine: Machine,
     outcomes: Vec<Outcome>,
+    /// The rules to try for the object at hand.
+    candidates: Vec<u32>,
     /// Values of computed report properties.
     properties: Vec<TextRange>,
     /// Exceptions that skipped rules.
@@ -121,6 +124,7 @@ impl<'b> Session<'b> {
             buffer: DocumentBuffer::new(),
             machine: Machine::new(&tables),
             outcomes: Vec::new(),
+            candidates: Vec::new(),
             properties: Vec::new(),
             excepted: Vec::new(),
             names: String::new(),
@@ -301,7 +305,7 @@ impl<'b> Session<'b> {
             excepted: &mut self.excepted,
             text: &mut self.text,
         };
-        evaluator.evaluate_rules(&main_names.subject(names));
+        evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
         Ok(())
     }
 
@@ -548,8 +552,8 @@ struct Evaluator<'e, 'm> {
 }
 
 impl<'e> Evaluator<'e, '_> {
-    /// Sheet 01, section 7.1, over the rules that the index gives for the kind.
-    fn evaluate_rules(&mut self, main: &Subject<'e>) {
+    /// Sheet 01, section 7.1, over the rules that the index gives for the object.
+    fn evaluate_rules(&mut self, main: &Subject<'e>, candidates: &mut Vec<u32>) {
         let mut subject = *main;
         let namespace = self.policy_namespace();
         self.machine.change_subject();
@@ -557,24 +561,13 @@ impl<'e> Evaluator<'e, '_> {
         let mut policy_done = false;
         let tables = self.tables;
         let kind = self.facts.kind;
-        let exact = tables
-            .symbols
-            .lookup(kind.as_bytes())
-            .map_or(&[][..], |symbol| tables.rules_of_kind(symbol));
-        let (mut exact, mut wildcard) = (
-            exact.iter().peekable(),
-            tables.wildcard_rules.iter().peekable(),
-        );
-        // Both lists ascend and share no rule; merged they are the order of evaluation.
-        loop {
-            let next = match (exact.peek(), wildcard.peek()) {
-                (Some(left), Some(right)) if left.get() < right.get() => exact.next(),
-                (_, Some(_)) => wildcard.next(),
-                (_, None) => exact.next(),
-            };
-            let Some(number) = next.map(|number| number.get()) else {
-                return;
-            };
+        let keys = ObjectKeys {
+            namespace: main.matched_namespace(),
+            name: main.matched_name,
+            operation: self.operation.name(),
+        };
+        tables.candidate_rules(kind, &keys, candidates);
+        for &number in candidates.iter() {
             let Some(rule) = tables.rules.get(number as usize) else {
                 continue;
             };

@@ -34,7 +34,15 @@ pub(crate) struct Subject<'s> {
     pub(crate) rule_name: &'s str,
 }
 
-impl Subject<'_> {
+impl<'s> Subject<'s> {
+    /// What namespace patterns look at: of a Namespace its name.
+    pub(crate) fn matched_namespace(&self) -> &'s str {
+        match self.kind {
+            "Namespace" => self.name,
+            _ => self.namespace,
+        }
+    }
+
     /// A value that is no object of Kubernetes.
     pub(crate) fn of_value(root: NodeId) -> Self {
         Self {
@@ -89,14 +97,7 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchKinds => kinds_match(entry, tables, request),
         Op::MatchOperations => flag & request.operation != 0,
         Op::MatchNames => wildcard_list_matches(entry, subject.matched_name, tables),
-        Op::MatchNamespaces => {
-            let namespace = if subject.kind == "Namespace" {
-                subject.name
-            } else {
-                subject.namespace
-            };
-            wildcard_list_matches(entry, namespace, tables)
-        }
+        Op::MatchNamespaces => wildcard_list_matches(entry, subject.matched_namespace(), tables),
         Op::MatchAnnotations => annotations_match(entry, scene),
         Op::MatchSelector => selector_matches(
             entry,

@@ -562,14 +562,17 @@ impl Machine {
         world: &mut World<'_>,
     ) -> Flow {
         // What the request has is what its context has (see `build_base`), which need not
-        // be made for it.
+        // be made for it, unless variables add to it.
         let objects = setting.request;
-        let object = if setting.is_delete {
-            objects.old_object
+        let (key, object) = if setting.is_delete {
+            ("oldObject", objects.old_object)
         } else {
-            objects.object
+            ("object", objects.object)
         };
-        if let Some(object) = object {
+        let additions = objects
+            .variables
+            .and_then(|variables| variables.get("request")?.get(key));
+        if let (Some(object), None) = (object, additions) {
             return self.set(register, object);
         }
         let base = match self.base_context(setting, world) {
@@ -577,11 +580,6 @@ impl Machine {
             Err(error) => return self.refuse(error),
         };
         let view = setting.view(world);
-        let key = if setting.is_delete {
-            "oldObject"
-        } else {
-            "object"
-        };
         let request = view.get_text(base, b"request");
         match view.get_text(request, key.as_bytes()) {
             NodeId::MISSING => self.missing_key(register, key),
