@@ -12,9 +12,7 @@ use super::emitter::Emitter;
 use crate::ir::{Block, Instruction, Label, Site, SiteKind};
 use crate::lower::Pools;
 use crate::policy::kind_selector::KindSelector;
-use crate::policy::model::{
-    Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject,
-};
+use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject};
 use crate::source::{Location, SourceId};
 
 /// Lowers `match` and `exclude` of a rule into a block that ends matched or unmatched.
@@ -367,8 +365,11 @@ impl Pools<'_> {
     }
 
     /// A list of texts.
-    pub fn text_list(&mut self, texts: &[String]) -> u32 {
-        let entries: Vec<table::Text> = texts.iter().map(|text| self.bundle.text(text)).collect();
+    pub fn text_list(&mut self, texts: &[impl AsRef<str>]) -> u32 {
+        let entries: Vec<table::Text> = texts
+            .iter()
+            .map(|text| self.bundle.text(text.as_ref()))
+            .collect();
         let start = self.bundle.texts.len();
         self.bundle.texts.extend(&entries);
         self.bundle
