@@ -206,21 +206,29 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
-    /// The nodes of index entries: rules by what an object must have.
-    index_nodes: IndexNode = 33;
+    /// The shapes, those inside another in front of it.
+    shapes: Shape = 33;
+    /// The fields of structs.
+    shape_fields: ShapeField = 34;
+    /// The controls.
+    controls: Control = 35;
+    /// The exclusions.
+    exclusions: Exclusion = 36;
     /// The exceptions of rules.
-    exceptions: Exception = 34;
+    exceptions: Exception = 37;
+    /// The nodes of index entries: rules by what an object must have.
+    index_nodes: IndexNode = 38;
     /// Where the rules are written, one place for each of `rules`.
-    rule_places: Place = 35;
+    rule_places: Place = 39;
     /// Where the context entries are written, one place for each of `entries`.
-    entry_places: Place = 36;
+    entry_places: Place = 40;
     /// Where the entries of label and annotation patterns are written, one place for
     /// each of `tag_entries`.
-    tag_places: Place = 37;
+    tag_places: Place = 41;
 }
 
-const META_SECTION: usize = 38;
-const SECTION_COUNT: usize = 39;
+const META_SECTION: usize = 42;
+const SECTION_COUNT: usize = 43;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -420,6 +428,10 @@ impl<'a> Tables<'a> {
         slots: &[],
         entries: &[],
         exceptions: &[],
+        shapes: &[],
+        shape_fields: &[],
+        controls: &[],
+        exclusions: &[],
         index_nodes: &[],
         rule_places: &[],
         entry_places: &[],

@@ -365,8 +365,11 @@ impl Pools<'_> {
     }
 
     /// A list of texts.
-    pub fn text_list(&mut self, texts: &[String]) -> u32 {
-        let entries: Vec<table::Text> = texts.iter().map(|text| self.bundle.text(text)).collect();
+    pub fn text_list(&mut self, texts: &[impl AsRef<str>]) -> u32 {
+        let entries: Vec<table::Text> = texts
+            .iter()
+            .map(|text| self.bundle.text(text.as_ref()))
+            .collect();
         let start = self.bundle.texts.len();
         self.bundle.texts.extend(&entries);
         self.bundle
