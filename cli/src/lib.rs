@@ -11,6 +11,7 @@ pub mod command;
 pub mod demands;
 pub mod diagnostics;
 pub mod evaluation;
+pub mod explain;
 pub mod expression;
 pub mod go_json;
 pub mod hints;

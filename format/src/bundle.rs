@@ -188,7 +188,7 @@ sections! {
     index_rules: U32 = 25;
     /// The keys of rules, for the index.
     index_keys: IndexKey = 26;
-    /// Where errors lie, ascending by instruction.
+    /// What instructions look at, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
     path_segments: PathSegment = 28;
@@ -202,10 +202,17 @@ sections! {
     entries: Entry = 32;
     /// The nodes of index entries: rules by what an object must have.
     index_nodes: IndexNode = 33;
+    /// Where the rules are written, one place for each of `rules`.
+    rule_places: Place = 34;
+    /// Where the context entries are written, one place for each of `entries`.
+    entry_places: Place = 35;
+    /// Where the entries of label and annotation patterns are written, one place for
+    /// each of `tag_entries`.
+    tag_places: Place = 36;
 }
 
-const META_SECTION: usize = 34;
-const SECTION_COUNT: usize = 35;
+const META_SECTION: usize = 37;
+const SECTION_COUNT: usize = 38;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -405,6 +412,9 @@ impl<'a> Tables<'a> {
         slots: &[],
         entries: &[],
         index_nodes: &[],
+        rule_places: &[],
+        entry_places: &[],
+        tag_places: &[],
     };
 
     /// The text; empty if it does not lie in the pool.

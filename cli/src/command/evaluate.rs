@@ -8,9 +8,10 @@ use kpvm::engine::{Bundle, Operation};
 use kpvm_compiler::compile::Options;
 use kpvm_compiler::source::Sources;
 
-use crate::command::load_bundle;
+use crate::command::{explain, load_bundle};
 use crate::diagnostics::{show_error, show_warning};
 use crate::evaluation::Circumstances;
+use crate::explain::ExplainArguments;
 use crate::hints;
 use crate::host::{ProcessHost, since_epoch};
 use crate::omitted;
@@ -106,6 +107,9 @@ pub struct CommonArguments {
     /// Exit with 1 when no rule applied to any resource
     #[arg(long)]
     pub fail_on_empty: bool,
+    /// What to explain.
+    #[command(flatten)]
+    pub explain: ExplainArguments,
 }
 
 /// What is done to the resources.
@@ -274,6 +278,22 @@ fn evaluate(
         }
     }
     let mut resources = read_resources(paths, &mut io::stdin());
+    if let Some(rule) = &arguments.explain.explain {
+        let Some(format) = arguments.output.of_traces() else {
+            let message = "--explain gives text, json or yaml, and no other form of output";
+            show_error(message, streams.err)?;
+            return Ok(EXIT_BAD_INPUT);
+        };
+        return explain::run(
+            rule,
+            &arguments.explain,
+            format,
+            bundle,
+            &mut resources,
+            &settings.circumstances,
+            streams,
+        );
+    }
     let scan = scan(bundle, &mut resources, &settings, &mut ProcessHost);
     for problem in &resources.problems {
         problem.show(&resources.sources, streams)?;

@@ -6,6 +6,7 @@ pub mod compile;
 pub mod completion;
 pub mod disassemble;
 pub mod evaluate;
+pub mod explain;
 pub mod inspect;
 pub mod jp;
 pub mod limits;

@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::explain;
 use crate::output::write_file;
 use crate::policies::Policies;
 use crate::problem::Problem;
@@ -78,6 +79,16 @@ pub enum Format {
 }
 
 impl Format {
+    /// The form of traces (`--explain`); `None` where there is none.
+    pub fn of_traces(self) -> Option<explain::Format> {
+        match self {
+            Format::Text => Some(explain::Format::Text),
+            Format::Json => Some(explain::Format::Json),
+            Format::Yaml => Some(explain::Format::Yaml),
+            _ => None,
+        }
+    }
+
     /// Whether passed rules are listed, and not only counted.
     pub fn lists_passes(self) -> bool {
         match self {

@@ -9,6 +9,7 @@ use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };
 
+use super::observer::{Event, NotTried, Observer, Stage, Verdict};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{
@@ -21,7 +22,7 @@ use crate::machine::{
     Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, is_secret_path,
     render_go_value, selector_matches, wildcard_list_matches,
 };
-use crate::text::append_substituted;
+use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
 
 /// Bytes of a found value that a response carries.
@@ -148,7 +149,22 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
     ) -> Result<Evaluation<'_>, EvaluateError> {
-        self.run(request, host, Mode::Report)?;
+        self.run(request, host, None, Mode::Report)?;
+        Ok(self.evaluation())
+    }
+
+    /// As [`Session::evaluate_with`], with an observer that hears of everything that is
+    /// done. The responses are the same.
+    ///
+    /// # Errors
+    /// As [`Session::evaluate`].
+    pub fn evaluate_observed(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+        observer: &mut dyn Observer,
+    ) -> Result<Evaluation<'_>, EvaluateError> {
+        self.run(request, host, Some(observer), Mode::Report)?;
         Ok(self.evaluation())
     }
 
@@ -170,7 +186,7 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
     ) -> Result<Decision<'_>, EvaluateError> {
-        self.run(request, host, Mode::Decide)?;
+        self.run(request, host, None, Mode::Decide)?;
         let evaluation = self.evaluation();
         Ok(match self.outcomes.first() {
             None => Decision::Admitted,
@@ -191,6 +207,7 @@ impl<'b> Session<'b> {
         &mut self,
         request: &Request<'_>,
         host: &mut dyn Host,
+        observer: Option<&mut dyn Observer>,
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         self.buffer.clear();
@@ -287,6 +304,10 @@ impl<'b> Session<'b> {
             world: World {
                 buffer: &mut self.buffer,
                 host,
+                observer: match observer {
+                    Some(observer) => Some(observer),
+                    None => None,
+                },
             },
             outcomes: &mut self.outcomes,
             properties: &mut self.properties,
@@ -391,6 +412,34 @@ impl Objects {
     /// one (sheet 01, section 5.6).
     fn main(&self) -> Option<NodeId> {
         self.new.or(self.old)
+    }
+}
+
+/// Whether the rules of a policy are still tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PolicyState {
+    Open,
+    /// It looks at the objects of another namespace.
+    OtherNamespace,
+    /// One of its rules applied, and that is enough.
+    AppliedOne,
+}
+
+/// Why a rule that was tried gives no response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    NotMatched,
+    Deletion,
+    NoElement,
+}
+
+impl Silence {
+    fn verdict(self) -> Verdict<'static> {
+        match self {
+            Silence::NotMatched => Verdict::NotMatched,
+            Silence::Deletion => Verdict::Deletion,
+            Silence::NoElement => Verdict::NoElement,
+        }
     }
 }
 
@@ -538,7 +587,7 @@ impl<'e> Evaluator<'e, '_> {
         let namespace = self.policy_namespace();
         self.machine.change_subject();
         let mut policy_number = NONE;
-        let mut policy_done = false;
+        let mut policy_state = PolicyState::Open;
         let tables = self.tables;
         let kind = self.facts.kind;
         let keys = ObjectKeys {
@@ -547,6 +596,8 @@ impl<'e> Evaluator<'e, '_> {
             operation: self.operation.name(),
         };
         tables.candidate_rules(kind, &keys, candidates);
+        let is_observed = self.world.observer.is_some();
+        let listed = is_observed.then(|| all_instead(candidates, tables.rules.len()));
         for &number in candidates.iter() {
             let Some(rule) = tables.rules.get(number as usize) else {
                 continue;
@@ -556,21 +607,85 @@ impl<'e> Evaluator<'e, '_> {
             };
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
-                policy_done = policy.flags & PolicyFlags::NAMESPACED != 0
-                    && namespace != Some(tables.text(policy.namespace));
+                policy_state = PolicyState::Open;
+                if policy.flags & PolicyFlags::NAMESPACED != 0
+                    && namespace != Some(tables.text(policy.namespace))
+                {
+                    policy_state = PolicyState::OtherNamespace;
+                }
             }
-            if policy_done || is_dropped(rule, kind, tables) {
+            if policy_state != PolicyState::Open || is_dropped(rule, kind, tables) {
+                if is_observed {
+                    self.tell_not_tried(number, policy_state, policy);
+                }
                 continue;
             }
             subject.rule_name = tables.text(rule.name);
-            let Some(judgement) = self.evaluate_rule(rule, &subject) else {
-                continue;
+            if let Some(listed) = &listed {
+                self.world.tell(&Event::Tried { rule: number });
+                if listed.binary_search(&number).is_err() {
+                    self.show_why_not_listed(rule, &subject);
+                    continue;
+                }
+            }
+            let judgement = match self.evaluate_rule(rule, &subject) {
+                Ok(judgement) => judgement,
+                Err(silence) => {
+                    if is_observed {
+                        self.world.tell(&Event::Decided(silence.verdict()));
+                    }
+                    continue;
+                }
             };
-            policy_done = policy.flags & PolicyFlags::APPLY_ONE != 0
-                && matches!(judgement.status, Status::Pass | Status::Fail);
+            if policy.flags & PolicyFlags::APPLY_ONE != 0
+                && matches!(judgement.status, Status::Pass | Status::Fail)
+            {
+                policy_state = PolicyState::AppliedOne;
+            }
             if self.record(number, rule, policy, &subject, judgement) {
                 return;
             }
+            if is_observed {
+                self.tell_response();
+            }
+        }
+    }
+
+    /// The index knows that a rule does not match; its match block can say why. What it
+    /// comes to does not count, nor does the fuel it takes.
+    #[cold]
+    fn show_why_not_listed(&mut self, rule: &Rule, subject: &Subject<'e>) {
+        let fuel = self.fuel;
+        let setting = self.setting(rule, subject, self.facts);
+        self.run_block(rule.match_block.get(), Stage::Match, setting);
+        self.fuel = fuel;
+        self.world.tell(&Event::Decided(Verdict::NotMatched));
+    }
+
+    #[cold]
+    fn tell_not_tried(&mut self, rule: u32, state: PolicyState, policy: &Policy) {
+        let reason = match state {
+            PolicyState::Open => NotTried::Generated,
+            PolicyState::AppliedOne => NotTried::AppliedOne,
+            PolicyState::OtherNamespace => NotTried::Namespace {
+                namespace: self.tables.text(policy.namespace),
+            },
+        };
+        self.world.tell(&Event::NotTried { rule, reason });
+    }
+
+    /// Tells of the outcome that was kept last.
+    #[cold]
+    fn tell_response(&mut self) {
+        if let (Some(observer), Some(outcome)) = (&mut self.world.observer, self.outcomes.last()) {
+            let evaluation = Evaluation {
+                tables: self.tables,
+                outcomes: self.outcomes,
+                properties: self.properties,
+                text: self.text,
+            };
+            let response = RuleResponse::new(evaluation, outcome);
+            observer.observe(&Event::Decided(Verdict::Response(response)));
         }
     }
 
@@ -644,8 +759,17 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// Runs a block under the limits of one rule.
-    fn run_block(&mut self, block: u32, setting: Setting<'_>) -> Ending {
+    fn run_block(&mut self, block: u32, stage: Stage, setting: Setting<'_>) -> Ending {
+        if self.world.observer.is_some() {
+            return self.trace_block(block, stage, setting);
+        }
         self.limited(|machine, world| machine.check(block, setting, world))
+    }
+
+    #[cold]
+    fn trace_block(&mut self, block: u32, stage: Stage, setting: Setting<'_>) -> Ending {
+        self.world.tell(&Event::Stage(stage));
+        self.limited(|machine, world| machine.trace(block, setting, world))
     }
 
     fn limited(&mut self, run: impl FnOnce(&mut Machine, &mut World<'_>) -> Ending) -> Ending {
@@ -656,36 +780,38 @@ impl<'e> Evaluator<'e, '_> {
         ending
     }
 
-    /// Sheet 01, section 7.2; `None` when the rule gives no response.
-    fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Option<Judgement> {
+    /// Sheet 01, section 7.2.
+    fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Result<Judgement, Silence> {
         let setting = self.setting(rule, subject, self.facts);
-        match self.run_block(rule.match_block.get(), setting) {
+        match self.run_block(rule.match_block.get(), Stage::Match, setting) {
             Ending::Matched => {}
-            Ending::OutOfFuel => return Some(self.out_of_fuel()),
-            _ => return None,
+            Ending::OutOfFuel => return Ok(self.out_of_fuel()),
+            _ => return Err(Silence::NotMatched),
         }
         self.machine.begin_rule();
         if rule.precondition_block.get() != NONE {
-            match self.run_block(rule.precondition_block.get(), setting) {
+            match self.run_block(rule.precondition_block.get(), Stage::Preconditions, setting) {
                 Ending::True => {}
-                Ending::False => return Some(self.preconditions_not_met()),
-                ending => return Some(self.failed(ending, "")),
+                Ending::False => return Ok(self.preconditions_not_met()),
+                ending => return Ok(self.failed(ending, "")),
             }
         }
         let properties = self.computed_properties(rule, setting);
-        let ending = self.run_block(rule.body_block.get(), setting);
+        let ending = self.run_block(rule.body_block.get(), Stage::Body, setting);
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
             ending,
             Ending::Text { status: 2, .. } | Ending::Failed { .. }
         );
         if self.is_delete() && is_pattern && !comes_first {
-            return None;
+            return Err(Silence::Deletion);
         }
-        let judgement = self.judge(rule, ending, setting)?;
+        let judgement = self
+            .judge(rule, ending, setting)
+            .ok_or(Silence::NoElement)?;
         let mut judgement = self.allow_existing(rule, judgement);
         judgement.properties = properties;
-        Some(judgement)
+        Ok(judgement)
     }
 
     fn preconditions_not_met(&mut self) -> Judgement {
@@ -741,7 +867,9 @@ impl<'e> Evaluator<'e, '_> {
         if rule.properties_block.get() == NONE {
             return None;
         }
-        let Ending::Value(list) = self.run_block(rule.properties_block.get(), setting) else {
+        let Ending::Value(list) =
+            self.run_block(rule.properties_block.get(), Stage::Properties, setting)
+        else {
             return None;
         };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
@@ -807,7 +935,8 @@ impl<'e> Evaluator<'e, '_> {
         self.machine.change_subject();
         self.machine.change_context();
         let mark = self.text.len();
-        let fails = self.run_block(rule.match_block.get(), setting) == Ending::Matched
+        let fails = self.run_block(rule.match_block.get(), Stage::OldMatch, setting)
+            == Ending::Matched
             && self.old_body_fails(rule, setting);
         self.text.truncate(mark);
         self.machine.change_subject();
@@ -827,7 +956,7 @@ impl<'e> Evaluator<'e, '_> {
         } else {
             setting
         };
-        let ending = self.run_block(rule.body_block.get(), setting);
+        let ending = self.run_block(rule.body_block.get(), Stage::OldBody, setting);
         let judgement = self.judge(rule, ending, setting);
         judgement.is_some_and(|judgement| judgement.status == Status::Fail)
     }
@@ -937,7 +1066,7 @@ impl<'e> Evaluator<'e, '_> {
     /// The text that a message block gives. Where the message is one variable alone and
     /// its value no text, Kyverno says so.
     fn computed_text(&mut self, block: u32, alone: bool, setting: Setting<'_>) -> Option<String> {
-        let Ending::Value(value) = self.run_block(block, setting) else {
+        let Ending::Value(value) = self.run_block(block, Stage::Message, setting) else {
             return None;
         };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
@@ -955,7 +1084,10 @@ impl<'e> Evaluator<'e, '_> {
     /// Sheet 02, sections 2.1, 11 and 12.
     fn judge_failure(&mut self, rule: &Rule, setting: Setting<'_>) -> Judgement {
         let body = rule.body_block.get();
+        // What happened has been told already.
+        let observer = self.world.observer.take();
         let ending = self.limited(|machine, world| machine.explain(body, setting, world));
+        self.world.observer = observer;
         let explanation = std::mem::take(&mut self.machine.explanation);
         let name = setting.subject.rule_name;
         let judgement = match ending {
@@ -1118,21 +1250,17 @@ fn message_kind(rule: &Rule) -> MessageKind {
         .unwrap_or(MessageKind::Absent)
 }
 
+/// Makes every rule of the bundle a candidate; those that were.
+#[cold]
+fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
+    std::mem::replace(candidates, (0..rules as u32).collect())
+}
+
 /// Whether autogen replaces the rule for this kind.
 fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
     Tables::range(tables.index_kinds, rule.dropped_kinds)
         .iter()
         .any(|&dropped| tables.text(dropped) == kind)
-}
-
-/// Cuts a text at a character border.
-fn truncate(text: &mut String, mut length: usize) {
-    if text.len() > length {
-        while !text.is_char_boundary(length) {
-            length -= 1;
-        }
-        text.truncate(length);
-    }
 }
 
 fn body_kind(rule: &Rule) -> BodyKind {

@@ -13,6 +13,7 @@ use kpvm_format::table::{self, ConstantKind, NONE};
 use super::{Ending, FALSE, Machine, NULL, Scene, Setting, TRUE, World};
 use crate::condition;
 use crate::document::{Kind, Label, NodeId, Numbers, View};
+use crate::engine::observer::Event;
 use crate::function::{self, FunctionError, Values};
 use crate::host::ExternalKind;
 use crate::jmespath;
@@ -689,6 +690,24 @@ impl Machine {
         world: &mut World<'_>,
     ) -> Ending {
         self.set_entry(entry, EntryState::Done);
+        let is_observed = world.observer.is_some();
+        if is_observed {
+            world.tell(&Event::EntryBegins { entry });
+        }
+        let ending = self.run_loader_block(entry, record, setting, world);
+        if is_observed {
+            self.report_entry(entry, ending, setting, world);
+        }
+        ending
+    }
+
+    fn run_loader_block(
+        &mut self,
+        entry: u32,
+        record: &table::Entry,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
         if self.suspended.len() >= MAX_LOADER_DEPTH {
             self.fail_with("context entries depend on one another more than 64 deep");
             return Ending::Failed { depth: 0 };
