@@ -9,7 +9,7 @@ use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::Location;
 use kpvm_format::Tables;
 use kpvm_format::meta::Meta;
-use kpvm_format::table::{PolicyFlags, RuleFlags};
+use kpvm_format::table::{self, PolicyFlags, RuleFlags};
 use serde::Serialize;
 
 use crate::evaluation::{Circumstances, Evaluator};
@@ -202,10 +202,19 @@ pub struct PolicyFacts {
     pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
-    /// Names of its rules, generated ones included.
-    pub rules: Vec<String>,
+    /// Its rules, generated ones included.
+    pub rules: Vec<RuleFacts>,
     /// Whether one of its rules applied to an object.
     pub applied: bool,
+}
+
+/// What reports say of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleFacts {
+    /// Its name, `autogen-` in front of a generated one.
+    pub name: String,
+    /// Where it is written.
+    pub place: Place,
 }
 
 impl PolicyFacts {
@@ -271,8 +280,9 @@ pub fn scan(
             }
         }
     }
-    resources.problems.extend(problems);
     scan.unmatched = unmatched::find(&tables, &scan);
+    unmatched::explain(&mut scan, bundle, resources, &mut evaluator, host);
+    resources.problems.extend(problems);
     scan
 }
 
@@ -290,6 +300,22 @@ fn object(resource: &Resource, resources: &Resources) -> Object {
         resource_version: resource.metadata("resourceVersion").to_owned(),
         place: resources.place(resource.location()),
         location: resource.location(),
+    }
+}
+
+/// Where a path of a resource, as the engine gives it, stands in its file.
+pub fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
+    resources.place(resources.location_of_path(resource, path))
+}
+
+/// A place of a bundle; `files` are those of the bundle.
+pub fn policy_place(place: &table::Place, files: &[String]) -> Place {
+    let file = files.get(place.source.get() as usize);
+    Place {
+        file: file.cloned().unwrap_or_default(),
+        line: place.line.get(),
+        column: place.column.get(),
+        end_column: None,
     }
 }
 
@@ -380,6 +406,13 @@ impl Scan {
         self.policies.get(finding.policy)
     }
 
+    /// Where the rule of a finding is written.
+    pub fn rule_place(&self, finding: &Finding) -> Option<&Place> {
+        let mut rules = self.policy(finding)?.rules.iter();
+        let rule = rules.find(|rule| rule.name == finding.rule)?;
+        (rule.place.line > 0).then_some(&rule.place)
+    }
+
     /// The object of a finding.
     pub fn object(&self, finding: &Finding) -> Option<&Object> {
         self.objects.get(finding.object)
@@ -402,7 +435,15 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             let text = annotation(name).map(str::trim);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
         };
-        let rules = Tables::range(tables.rules, policy.rules).iter();
+        let first = policy.rules.start.get() as usize;
+        let rules = Tables::range(tables.rules, policy.rules).iter().enumerate();
+        let rules = rules.map(|(index, rule)| RuleFacts {
+            name: tables.text(rule.name).to_owned(),
+            place: tables
+                .rule_places
+                .get(first + index)
+                .map_or_else(Place::default, |place| policy_place(place, &meta.sources)),
+        });
         PolicyFacts {
             name: tables.text(policy.name).to_owned(),
             namespace: tables.text(policy.namespace).to_owned(),
@@ -413,9 +454,7 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             title: text("title"),
             description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
-            rules: rules
-                .map(|rule| tables.text(rule.name).to_owned())
-                .collect(),
+            rules: rules.collect(),
             applied: false,
         }
     };

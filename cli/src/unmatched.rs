@@ -1,18 +1,24 @@
 //! Policies of which no rule applied to any object, and what did not fit.
 //!
 //! Silence must not look like success: a policy for the kind `Deploymnt` passes
-//! everything. The kinds that a rule asks for are compared with those of the objects;
-//! what its other filters mean is not decided here, only that they select nothing.
+//! everything. The kinds that a rule asks for are compared with those of the objects; what its
+//! other filters do with an object is what a trace of the engine says.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
+use kpvm::engine::Bundle;
+use kpvm::host::Host;
 use kpvm::scalar::wildcard;
 use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{Policy, Rule, RuleFlags};
 
+use crate::evaluation::Evaluator;
+use crate::explain::step::StepKind;
+use crate::explain::{Explainer, Trace};
 use crate::nearest::misspelled;
+use crate::resources::{Resource, Resources};
 use crate::scan::{Object, Scan};
 
 /// Names in a list before the rest is counted.
@@ -47,7 +53,18 @@ pub enum Reason {
         kinds: Vec<String>,
         /// What the rules ask for besides kinds, e.g. `namespaces`.
         filters: Vec<&'static str>,
+        /// Such an object with what does not fit, where that was looked at.
+        example: Option<Example>,
     },
+}
+
+/// An object that a policy could be about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// The object: `Pod default/web`.
+    pub object: String,
+    /// What does not fit, filter by filter.
+    pub filters: Vec<String>,
 }
 
 /// The policies of a scan that nothing matched, in the order of the bundle.
@@ -101,8 +118,96 @@ fn reason(tables: &Tables<'_>, policy: &Policy, objects: &[Object]) -> Reason {
         Reason::Filters {
             kinds: kinds.into_iter().collect(),
             filters: filters(tables, rules),
+            example: None,
         }
     }
+}
+
+/// Policies for which an example is looked for; each takes an evaluation.
+const EXAMPLES: usize = 50;
+
+/// Looks at one object for each policy whose filters let none through.
+pub fn explain(
+    scan: &mut Scan,
+    bundle: &Bundle<'_>,
+    resources: &Resources,
+    evaluator: &mut Evaluator<'_>,
+    host: &mut dyn Host,
+) {
+    let tables = bundle.tables();
+    let mut left = EXAMPLES;
+    for unmatched in &mut scan.unmatched {
+        let Reason::Filters { example, .. } = &mut unmatched.reason else {
+            continue;
+        };
+        let Some(remaining) = left.checked_sub(1) else {
+            break;
+        };
+        left = remaining;
+        let policy = tables.policies.get(unmatched.policy);
+        *example = policy.and_then(|policy| {
+            let (rule, resource) = candidate(&tables, policy, resources)?;
+            let explainer = Explainer::of_rule(bundle, rule);
+            let traces = explainer.trace(resource, resources, None, evaluator, host);
+            let filters = traces.ok()?.iter().flat_map(misfits).collect::<Vec<_>>();
+            (!filters.is_empty()).then(|| Example {
+                object: title(resource),
+                filters,
+            })
+        });
+    }
+}
+
+/// A written rule of the policy, by number, and an object of a kind that it asks for.
+fn candidate<'r>(
+    tables: &Tables<'_>,
+    policy: &Policy,
+    resources: &'r Resources,
+) -> Option<(u32, &'r Resource)> {
+    let rules = Tables::range(tables.rules, policy.rules);
+    let mut written = (policy.rules.start.get()..)
+        .zip(rules)
+        .filter(|(_, rule)| rule.flags & RuleFlags::GENERATED == 0);
+    written.find_map(|(number, rule)| {
+        let kinds = Tables::range(tables.index_kinds, rule.kinds);
+        let fits = |resource: &&Resource| {
+            let kind = resource.text("kind").as_bytes();
+            kinds
+                .iter()
+                .any(|&wanted| wildcard::matches(tables.text(wanted).as_bytes(), kind))
+        };
+        Some((number, resources.list.iter().find(fits)?))
+    })
+}
+
+fn title(resource: &Resource) -> String {
+    let (kind, name) = (resource.text("kind"), resource.metadata("name"));
+    match resource.metadata("namespace") {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+/// The filters of a trace that keep the rule from the object.
+fn misfits(trace: &Trace) -> Vec<String> {
+    let mut misfits = Vec::new();
+    let stages = trace.steps.iter().flat_map(|stage| &stage.steps);
+    for step in stages {
+        let keeps_away = match step.step {
+            StepKind::Filter => step.held == Some(false),
+            StepKind::Exclusion => step.held == Some(true),
+            _ => false,
+        };
+        if keeps_away {
+            let [found, expected] = [&step.found, &step.expected].map(|text| text.as_deref());
+            let place = step.policy_place.as_ref();
+            let place = place.map_or(String::new(), |place| format!(" ({place})"));
+            let part = format!("{}.{}", step.part, step.written);
+            let (found, expected) = (found.unwrap_or(""), expected.unwrap_or(""));
+            misfits.push(format!("{part} asks for {expected}, found {found}{place}"));
+        }
+    }
+    misfits
 }
 
 /// What the match blocks ask for besides kinds, and kinds where group, version or
@@ -158,7 +263,11 @@ impl fmt::Display for Reason {
                 f,
                 "it is a policy of the namespace {namespace}, where no resource of its kinds is"
             ),
-            Reason::Filters { kinds, filters } => write!(
+            Reason::Filters {
+                example: Some(Example { object, filters }),
+                ..
+            } => write!(f, "e.g. {object} is not selected: {}", filters.join("; ")),
+            Reason::Filters { kinds, filters, .. } => write!(
                 f,
                 "there are resources of the kind {}, but its {} select none of them",
                 list(kinds, "and"),

@@ -74,6 +74,15 @@ impl<'b> Explainer<'b> {
         })
     }
 
+    /// For one rule by its number.
+    pub fn of_rule(bundle: &'b Bundle<'_>, rule: u32) -> Self {
+        Self {
+            tables: bundle.tables(),
+            files: bundle.meta().sources,
+            rules: vec![rule],
+        }
+    }
+
     /// What happens when the rule meets a resource: the traces of all that has a
     /// response, else the trace of what is written.
     ///

@@ -13,7 +13,7 @@ use kpvm_format::table::{self, Anchor, Leaf, LeafKind, Site, SiteKind};
 use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};
 use crate::resources::{Resource, Resources};
-use crate::scan::Place;
+use crate::scan::{Place, policy_place};
 
 /// Bytes of a value that is shown.
 const SHOWN_BYTES: usize = 240;
@@ -149,13 +149,7 @@ impl<'r> Recorder<'r> {
     }
 
     fn place(&self, place: &table::Place) -> Place {
-        let file = self.files.get(place.source.get() as usize);
-        Place {
-            file: file.cloned().unwrap_or_default(),
-            line: place.line.get(),
-            column: place.column.get(),
-            end_column: None,
-        }
+        policy_place(place, self.files)
     }
 
     fn step(&self, kind: StepKind, site: &Site) -> Step {

@@ -82,6 +82,8 @@ pub struct Related<'e> {
 pub enum Role {
     /// What the policy demands.
     Demand,
+    /// The rule, where no single demand of it failed.
+    Rule,
     /// The object, or what was found in it.
     Object,
 }
@@ -91,6 +93,7 @@ impl Role {
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Demand => "demanded",
+            Role::Rule => "rule",
             Role::Object => "object",
         }
     }
@@ -164,7 +167,7 @@ pub fn entries<'r>(run: &Run<'r>) -> Entries<'r> {
 
 fn rules(policy: &PolicyFacts) -> impl Iterator<Item = RuleFacts<'_>> {
     policy.rules.iter().map(|rule| RuleFacts {
-        id: rule_id(policy, rule),
+        id: rule_id(policy, &rule.name),
         title: policy.title.as_deref(),
         description: policy.description.as_deref(),
         category: policy.category.as_deref(),
@@ -190,11 +193,22 @@ fn entry<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Entry<'s>> {
         path: check.map_or("", |check| &check.path),
         found: check.map_or("", |check| &check.found),
         place: Some(check.map_or(&object.place, |check| &check.resource)),
-        related: check
-            .map(|check| demand(&check.policy))
-            .into_iter()
-            .collect(),
+        related: related(scan, finding),
     })
+}
+
+/// Where the policy demands what failed, else where the rule is.
+fn related<'s>(scan: &'s Scan, finding: &'s Finding) -> Vec<Related<'s>> {
+    let rule = || {
+        let place = scan.rule_place(finding)?;
+        Some(Related {
+            role: Role::Rule,
+            place,
+        })
+    };
+    let check = finding.check.as_ref();
+    let related = check.map(|check| demand(&check.policy)).or_else(rule);
+    related.into_iter().collect()
 }
 
 /// Where a policy demands something.

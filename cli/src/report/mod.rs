@@ -90,15 +90,7 @@ impl Format {
             Format::Text => Some(explain::Format::Text),
             Format::Json => Some(explain::Format::Json),
             Format::Yaml => Some(explain::Format::Yaml),
-            Format::Table
-            | Format::PolicyReport
-            | Format::OpenReports
-            | Format::Sarif
-            | Format::Junit
-            | Format::Github
-            | Format::Markdown
-            | Format::KyvernoReport
-            | Format::KyvernoReportJson => None,
+            _ => None,
         }
     }
 

@@ -123,6 +123,9 @@ pub struct Result<'s> {
     /// Where the policy demands it; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_place: Option<&'s Place>,
+    /// Where the rule is written; optional.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_place: Option<&'s Place>,
     /// The rule's `reportProperties`; optional.
     #[serde(skip_serializing_if = "Pairs::is_empty")]
     pub properties: Pairs<'s>,
@@ -280,6 +283,7 @@ fn result<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Result<'s>> {
         found: check.map(|check| check.found.as_str()),
         resource_place: check.map(|check| &check.resource),
         policy_place: check.map(|check| &check.policy),
+        rule_place: scan.rule_place(finding),
         properties: Pairs(&finding.properties),
     })
 }

@@ -113,9 +113,10 @@ fn write_group(
     match &shown {
         Some((_, lines)) => writeln!(out, "{lines}")?,
         None => {
-            if let Some(place) = key.demanded {
-                let place = place.to_string();
-                writeln!(out, "  {DIM}demanded at {}{DIM:#}", clean(&place))?;
+            let rule = findings.first().and_then(|one| run.scan.rule_place(one));
+            let place = key.demanded.map(|place| ("demanded", place));
+            if let Some((what, place)) = place.or(rule.map(|place| ("rule", place))) {
+                writeln!(out, "  {DIM}{what} at {}{DIM:#}", show_place(place))?;
             }
         }
     }
@@ -165,7 +166,7 @@ fn write_finding(scan: &Scan, finding: &Finding, out: &mut dyn Write) -> io::Res
         Some(check) => &check.resource,
         None => &object.place,
     };
-    writeln!(out, " {DIM}({}){DIM:#}", clean(&place.to_string()))
+    writeln!(out, " {DIM}({}){DIM:#}", show_place(place))
 }
 
 /// The found value, or where nothing was found.
@@ -191,4 +192,9 @@ pub(crate) fn found(text: &str) -> Cow<'_, str> {
             .into_owned()
             .into()
     }
+}
+
+/// A place, safe for a terminal.
+pub(crate) fn show_place(place: &Place) -> String {
+    clean(&place.to_string()).into_owned()
 }

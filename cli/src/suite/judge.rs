@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::evaluation::is_computed_from;
 use crate::nearest::did_you_mean;
 use crate::resources::Resources;
-use crate::scan::{Check, Place};
+use crate::scan::{Check, Place, place_in};
 use crate::strict::Text;
 use crate::suite::compare::{Comparison, ExpectedFiles};
 use crate::suite::document::{Expectation, ResourceSpec};
@@ -273,7 +273,7 @@ impl Judge<'_> {
             message: String::new(),
             hint: None,
             check: None,
-            resource_place: resource.map(|resource| self.resources.place(resource.location())),
+            resource_place: resource.map(|resource| place_in(resource, self.resources, "")),
             place: self.place(expectation),
         }
     }

@@ -7,16 +7,10 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use super::{Detail, Totals, write_summary};
-use crate::report::text::found;
-use crate::scan::Place;
+use crate::report::text::{found, show_place};
 use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
 use crate::text::{clean, clean_lines, count};
-
-/// A place, safe for a terminal.
-fn show_place(place: &Place) -> String {
-    clean(&place.to_string()).into_owned()
-}
 
 /// The style of policy and rule names.
 const BOLD: Style = Style::new().bold();
