@@ -175,6 +175,19 @@ impl Lowerer {
         Self::default()
     }
 
+    /// What goes on from a bundle.
+    pub fn continuing(bundle: BundleBuilder) -> Self {
+        Self {
+            bundle,
+            ..Self::default()
+        }
+    }
+
+    /// The bundle so far.
+    pub(crate) fn bundle(&mut self) -> &mut BundleBuilder {
+        &mut self.bundle
+    }
+
     /// The bundle so far, to add facts to it and to write it.
     pub fn finish(self) -> BundleBuilder {
         self.bundle
@@ -258,6 +271,7 @@ impl Lowerer {
             dropped_kinds: self.index_kinds(&indexed.dropped_kinds),
             overrides: self.action_overrides(&validate.failure_action_overrides, sources, limits),
             properties: self.properties(rule),
+            exceptions: Range::EMPTY,
         };
         self.bundle.rules.push(entry);
         Ok(())

@@ -24,7 +24,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::instruction::Instruction;
 use crate::meta::Meta;
-use crate::symbol::{SymbolTable, SymbolTableBuilder};
+use crate::symbol::{SymbolId, SymbolTable, SymbolTableBuilder};
 use crate::table::*;
 use crate::verify::{self, VerifyError};
 
@@ -120,6 +120,12 @@ macro_rules! sections {
         }
 
         impl BundleBuilder {
+            /// Takes over every table as it is.
+            fn with_tables(mut self, tables: &Tables<'_>) -> Self {
+                $(self.$field = tables.$field.to_vec();)+
+                self
+            }
+
             fn table_bytes(&self) -> [&[u8]; TABLE_COUNT] {
                 [$(self.$field.as_bytes()),+]
             }
@@ -202,10 +208,12 @@ sections! {
     entries: Entry = 32;
     /// The nodes of index entries: rules by what an object must have.
     index_nodes: IndexNode = 33;
+    /// The exceptions of rules.
+    exceptions: Exception = 34;
 }
 
-const META_SECTION: usize = 34;
-const SECTION_COUNT: usize = 35;
+const META_SECTION: usize = 35;
+const SECTION_COUNT: usize = 36;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -404,6 +412,7 @@ impl<'a> Tables<'a> {
         slices: &[],
         slots: &[],
         entries: &[],
+        exceptions: &[],
         index_nodes: &[],
     };
 
@@ -423,6 +432,14 @@ impl<'a> Tables<'a> {
         table
             .get(start..start.wrapping_add(range.length.get() as usize))
             .unwrap_or(&[])
+    }
+
+    /// How messages name an exception: `namespace/name`, or its name alone.
+    pub fn exception_key(&self, exception: &Exception) -> String {
+        match self.text(exception.namespace) {
+            "" => self.text(exception.name).to_owned(),
+            namespace => format!("{namespace}/{}", self.text(exception.name)),
+        }
     }
 
     /// The texts of list number `list`.
@@ -477,6 +494,31 @@ impl BundleBuilder {
     /// A bundle without policies.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What a bundle holds, to add to it: every number keeps its meaning.
+    pub fn from_bundle(bundle: &Bundle<'_>) -> Self {
+        let tables = bundle.tables();
+        let mut builder = Self {
+            pool: tables.pool.to_owned(),
+            meta: bundle.meta(),
+            ..Self::default()
+        }
+        .with_tables(&tables);
+        for number in 0..tables.symbols.len() as u32 {
+            builder
+                .symbols
+                .intern(tables.symbols.text(SymbolId(number)));
+        }
+        builder
+    }
+
+    /// The text that an entry of the pool stands for.
+    pub fn text_of(&self, text: Text) -> &str {
+        let start = text.offset.get() as usize;
+        self.pool
+            .get(start..start.wrapping_add(text.length.get() as usize))
+            .unwrap_or("")
     }
 
     /// Puts a text into the pool, once.

@@ -51,6 +51,10 @@ fn disassemble_rule(
     for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
         disassemble_block(tables, title, block.get(), out)?;
     }
+    for exception in Tables::range(tables.exceptions, rule.exceptions) {
+        let title = format!("exception {}", tables.exception_key(exception));
+        disassemble_block(tables, &title, exception.block.get(), out)?;
+    }
     writeln!(out)
 }
 

@@ -418,8 +418,9 @@ instruction_set! {
     MatchAnnotations(annotations: C Pairs, target: D Forward);
     /// Match: the label selector selects the object.
     MatchSelector(selector: C Selector, target: D Forward);
-    /// Match: the selector selects the namespace's labels; `any_kind` when the filter's kinds hold `*`.
-    MatchNamespaceSelector(any_kind: B Immediate, selector: C Selector, target: D Forward);
+    /// Match: the selector selects the namespace's labels. Of an object without a kind this is asked only when the
+    /// filter's kinds hold `*` (`filter` 1); a Namespace it holds for only in an exception (2).
+    MatchNamespaceSelector(filter: B Immediate, selector: C Selector, target: D Forward);
     /// Match: the user has one of the roles.
     MatchRoles(roles: C Texts, target: D Forward);
     /// Match: the user has one of the cluster roles.

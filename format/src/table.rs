@@ -548,6 +548,20 @@ record! {
         overrides: Range,
         /// `reportProperties`: range of `pairs`.
         properties: Range,
+        /// Range of `exceptions`: those that may hold for the rule, in order.
+        exceptions: Range,
+    }
+}
+
+record! {
+    /// A `PolicyException` as one rule sees it (sheet 01, section 9).
+    Exception {
+        /// Its namespace, empty without one.
+        namespace: Text,
+        /// Its name.
+        name: Text,
+        /// Block that decides whether it holds: its match block and its conditions.
+        block: U32,
     }
 }
 

@@ -345,6 +345,12 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
         )?;
         range("overrides", rule.overrides, tables.action_overrides.len())?;
         range("properties", rule.properties, tables.pairs.len())?;
+        range("exceptions", rule.exceptions, tables.exceptions.len())?;
+    }
+    for exception in tables.exceptions {
+        tables.check_text(exception.namespace)?;
+        tables.check_text(exception.name)?;
+        number("block", exception.block.get(), tables.blocks.len())?;
     }
     let mut first = 0;
     for (policy, entry) in tables.policies.iter().enumerate() {

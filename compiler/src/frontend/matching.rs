@@ -1,4 +1,5 @@
-//! `match` and `exclude` (sheet 01, sections 4 and 5): filters in, IR out.
+//! `match` and `exclude` (sheet 01, sections 4 and 5), and `match` of an exception
+//! (section 9): filters in, IR out.
 
 use kpvm::labels;
 use kpvm::scalar::wildcard::contains_wildcard;
@@ -6,6 +7,7 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, NONE, Range, RequirementOperator, SubjectKind};
 use zerocopy::little_endian::U32;
 
+use super::emitter::Emitter;
 use crate::ir::{Block, Instruction, Label};
 use crate::lower::Pools;
 use crate::policy::kind_selector::KindSelector;
@@ -35,12 +37,29 @@ pub fn lower_matching(rule: &Rule, pools: &mut Pools<'_>) -> Block {
     lowering.block
 }
 
-/// Whether the filters stand under `match` or `exclude`; they differ in what an empty
-/// filter and missing user information mean (section 5.2).
+/// Lowers `match` of an exception: falls through when it holds, else goes on at
+/// `otherwise`. One with neither `any` nor `all` never holds.
+pub fn lower_exception_match(block: &MatchBlock, otherwise: Label, emitter: &mut Emitter<'_, '_>) {
+    let mut lowering = Lowering {
+        block: std::mem::replace(&mut emitter.block, Block::new()),
+        pools: emitter.pools,
+    };
+    if filters(&block.any).is_empty() && filters(&block.all).is_empty() {
+        lowering.block.jump(otherwise);
+    } else {
+        lowering.lower_block(block, Side::Exception, otherwise);
+    }
+    emitter.block = lowering.block;
+}
+
+/// Where the filters stand. `match` and `exclude` differ in what an empty filter and
+/// missing user information mean (section 5.2). An exception looks at no operation,
+/// and holds a Namespace against no `namespaceSelector` (section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Match,
     Exclude,
+    Exception,
 }
 
 fn has_resources(filter: &Filter) -> bool {
@@ -61,6 +80,16 @@ fn has_user_info(filter: &Filter) -> bool {
 
 fn is_empty_filter(filter: &Filter) -> bool {
     !has_resources(filter) && !has_user_info(filter)
+}
+
+/// Whether an exception's filter is empty: explicit empty lists of users count as
+/// absent there.
+fn is_empty_exception(filter: &Filter) -> bool {
+    let is_empty = |count: Option<usize>| count.is_none_or(|count| count == 0);
+    !has_resources(filter)
+        && is_empty(filter.roles.as_ref().map(Vec::len))
+        && is_empty(filter.cluster_roles.as_ref().map(Vec::len))
+        && is_empty(filter.subjects.as_ref().map(Vec::len))
 }
 
 fn is_empty_exclude(block: &MatchBlock) -> bool {
@@ -102,11 +131,15 @@ impl Lowering<'_, '_> {
 
     /// Falls through when the filter holds, else jumps to `otherwise`.
     fn lower_filter(&mut self, filter: &Filter, side: Side, otherwise: Label) {
-        if is_empty_filter(filter) {
+        let is_empty = match side {
+            Side::Match | Side::Exclude => is_empty_filter(filter),
+            Side::Exception => is_empty_exception(filter),
+        };
+        if is_empty {
             self.block.jump(otherwise);
             return;
         }
-        self.lower_resources(filter, otherwise);
+        self.lower_resources(filter, side, otherwise);
         if !has_user_info(filter) {
             return;
         }
@@ -120,16 +153,16 @@ impl Lowering<'_, '_> {
             Side::Match => self
                 .block
                 .push(Instruction::new(Op::JumpIfNoUser).target(otherwise)),
-            Side::Exclude => {}
+            Side::Exclude | Side::Exception => {}
         }
         self.lower_user(filter, otherwise);
         self.block.place(no_user);
     }
 
     /// Section 5.3. Every test is independent, so the cheap and selective ones go first.
-    fn lower_resources(&mut self, filter: &Filter, otherwise: Label) {
+    fn lower_resources(&mut self, filter: &Filter, side: Side, otherwise: Label) {
         let resources = &filter.resources;
-        if !resources.operations.is_empty() {
+        if !resources.operations.is_empty() && side != Side::Exception {
             let set = operation_set(&resources.operations);
             if set != 0b1111 {
                 self.block.push(
@@ -185,8 +218,12 @@ impl Lowering<'_, '_> {
         if let Some(selector) = &resources.namespace_selector {
             let selector = self.pools.selector(selector);
             let any_kind = resources.kinds.iter().any(|kind| kind.value == "*");
+            let filter = match side {
+                Side::Match | Side::Exclude => u32::from(any_kind),
+                Side::Exception => 2,
+            };
             let instruction = Instruction::new(Op::MatchNamespaceSelector)
-                .b(u32::from(any_kind))
+                .b(filter)
                 .c(selector);
             self.block.push(instruction.target(otherwise));
         }

@@ -5,6 +5,7 @@ pub mod anchor;
 pub mod condition;
 pub mod context;
 pub mod emitter;
+pub mod exception;
 pub mod expression;
 pub mod foreach;
 pub mod index_key;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use kpvm_format::Tables;
-use kpvm_format::table::{NONE, PolicyFlags, Rule, RuleFlags};
+use kpvm_format::table::{Exception, NONE, PolicyFlags, Rule, RuleFlags};
 
 /// Outcome of one rule on one resource. A rule without a response did not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +44,28 @@ pub(crate) struct TextRange {
     pub(crate) end: u32,
 }
 
+/// A range of the session's list of exceptions that hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ExceptionRange {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl ExceptionRange {
+    /// Their records, from the list and the bundle.
+    pub(crate) fn of<'s>(
+        self,
+        list: &'s [u32],
+        tables: &Tables<'s>,
+    ) -> impl Iterator<Item = &'s Exception> + use<'s> {
+        let exceptions = tables.exceptions;
+        list.get(self.start as usize..self.end as usize)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(move |&number| exceptions.get(number as usize))
+    }
+}
+
 /// Where the message of a response comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
@@ -69,6 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) instruction: u32,
     /// First of its computed properties, where it has some.
     pub(crate) properties: Option<u32>,
+    /// The exceptions that skip the rule.
+    pub(crate) exceptions: ExceptionRange,
 }
 
 /// The responses of one evaluation, borrowed from the session.
@@ -77,6 +101,7 @@ pub struct Evaluation<'s> {
     pub(crate) tables: &'s Tables<'s>,
     pub(crate) outcomes: &'s [Outcome],
     pub(crate) properties: &'s [TextRange],
+    pub(crate) excepted: &'s [u32],
     pub(crate) text: &'s str,
 }
 
@@ -188,6 +213,21 @@ impl<'s> RuleResponse<'s> {
             .into(),
             Message::Rendered(range) => self.text(range).into(),
         }
+    }
+
+    /// The exceptions that skip the rule, each with its namespace (empty without one)
+    /// and its name; none unless the status is skip for that reason.
+    pub fn exceptions(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
+        let tables = self.evaluation.tables;
+        self.outcome
+            .exceptions
+            .of(self.evaluation.excepted, tables)
+            .map(move |exception| {
+                (
+                    tables.text(exception.namespace),
+                    tables.text(exception.name),
+                )
+            })
     }
 
     /// Whether a failure refuses the request: the action that holds for the rule and

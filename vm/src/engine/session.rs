@@ -10,7 +10,9 @@ use kpvm_format::table::{
 };
 
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
-use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
+use super::response::{
+    Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status, TextRange,
+};
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
     View,
@@ -85,6 +87,8 @@ pub struct Session<'b> {
     candidates: Vec<u32>,
     /// Values of computed report properties.
     properties: Vec<TextRange>,
+    /// Exceptions that skipped rules.
+    excepted: Vec<u32>,
     /// Names of the objects and their kinds.
     names: String,
     text: String,
@@ -117,6 +121,7 @@ impl<'b> Session<'b> {
             outcomes: Vec::new(),
             candidates: Vec::new(),
             properties: Vec::new(),
+            excepted: Vec::new(),
             names: String::new(),
             text: String::new(),
             runtime_expressions: true,
@@ -183,6 +188,7 @@ impl<'b> Session<'b> {
             tables: &self.tables,
             outcomes: &self.outcomes,
             properties: &self.properties,
+            excepted: &self.excepted,
             text: &self.text,
         }
     }
@@ -198,6 +204,7 @@ impl<'b> Session<'b> {
         self.text.clear();
         self.names.clear();
         self.properties.clear();
+        self.excepted.clear();
         self.machine.begin_evaluation();
         self.buffer
             .push_well_known()
@@ -290,6 +297,7 @@ impl<'b> Session<'b> {
             },
             outcomes: &mut self.outcomes,
             properties: &mut self.properties,
+            excepted: &mut self.excepted,
             text: &mut self.text,
         };
         evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
@@ -404,6 +412,8 @@ struct Judgement {
     instruction: u32,
     /// First of the computed report properties.
     properties: Option<u32>,
+    /// The exceptions that skip the rule.
+    exceptions: ExceptionRange,
 }
 
 impl Judgement {
@@ -415,6 +425,7 @@ impl Judgement {
             found: TextRange::default(),
             instruction: NONE,
             properties: None,
+            exceptions: ExceptionRange::default(),
         }
     }
 }
@@ -528,6 +539,7 @@ struct Evaluator<'e, 'm> {
     world: World<'m>,
     outcomes: &'m mut Vec<Outcome>,
     properties: &'m mut Vec<TextRange>,
+    excepted: &'m mut Vec<u32>,
     text: &'m mut String,
 }
 
@@ -595,6 +607,7 @@ impl<'e> Evaluator<'e, '_> {
                 found: judgement.found,
                 instruction: judgement.instruction,
                 properties: judgement.properties,
+                exceptions: judgement.exceptions,
             });
         }
         self.mode == Mode::Decide && refused
@@ -673,6 +686,10 @@ impl<'e> Evaluator<'e, '_> {
             }
         }
         let properties = self.computed_properties(rule, setting);
+        if let Some(mut judgement) = self.excepted(rule, setting) {
+            judgement.properties = properties;
+            return Some(judgement);
+        }
         let ending = self.run_block(rule.body_block.get(), setting);
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
@@ -685,6 +702,41 @@ impl<'e> Evaluator<'e, '_> {
         let judgement = self.judge(rule, ending, setting)?;
         let mut judgement = self.allow_existing(rule, judgement);
         judgement.properties = properties;
+        Some(judgement)
+    }
+
+    /// Sheet 01, section 9: all exceptions that hold for the object skip the rule
+    /// together.
+    fn excepted(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<Judgement> {
+        let tables = self.tables;
+        let first = self.excepted.len() as u32;
+        let numbers = rule.exceptions.start.get()..;
+        for (number, exception) in numbers.zip(Tables::range(tables.exceptions, rule.exceptions)) {
+            match self.run_block(exception.block.get(), setting) {
+                Ending::Matched => self.excepted.push(number),
+                Ending::Unmatched => {}
+                // Only a crossed limit: in doubt the rule is neither skipped nor passed.
+                ending => return Some(self.failed(ending, "")),
+            }
+        }
+        let exceptions = ExceptionRange {
+            start: first,
+            end: self.excepted.len() as u32,
+        };
+        if exceptions.start == exceptions.end {
+            return None;
+        }
+        let keys: Vec<String> = exceptions
+            .of(self.excepted, tables)
+            .map(|exception| tables.exception_key(exception))
+            .collect();
+        // Kyverno's text has no blank in front of the first key.
+        let text = format!(
+            "rule is skipped due to policy exceptions{}",
+            keys.join(", ")
+        );
+        let mut judgement = self.fixed(Status::Skip, &text);
+        judgement.exceptions = exceptions;
         Some(judgement)
     }
 

@@ -1,0 +1,26 @@
+//! A `PolicyException` for one rule (sheet 01, section 9): a block that says whether
+//! it holds for the object at hand.
+
+use kpvm_format::instruction::Op;
+
+use super::emitter::{Emitter, Scope};
+use super::matching::lower_exception_match;
+use crate::ir::{Block, Instruction};
+use crate::lower::Pools;
+use crate::policy::model::PolicyException;
+
+/// Lowers the match block and the conditions into a block that ends matched or
+/// unmatched. `scope` is what the rule's preconditions see.
+pub fn lower_exception(exception: &PolicyException, scope: Scope, pools: &mut Pools<'_>) -> Block {
+    let mut emitter = Emitter::new(exception.source, scope, pools);
+    let otherwise = emitter.block.label();
+    lower_exception_match(&exception.match_block, otherwise, &mut emitter);
+    if let Some(conditions) = &exception.conditions {
+        emitter.exception_conditions(conditions, otherwise);
+    }
+    emitter.block.push(Instruction::new(Op::ReturnMatched));
+    emitter.flush_cold();
+    emitter.block.place(otherwise);
+    emitter.block.push(Instruction::new(Op::ReturnUnmatched));
+    emitter.block
+}
