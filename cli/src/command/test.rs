@@ -9,7 +9,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::input::reason;
 use crate::output::write_file;
-use crate::problem::show_unreadable;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::suite::discovery::{Discovery, SUITE_FILE, discover};
 use crate::suite::report::{self, Detail, Format, Totals};
@@ -85,16 +84,16 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         show_error(&clean(error), streams.err)?;
     }
     let discovery = discover(&arguments.paths, &arguments.file_name);
-    for unreadable in &discovery.unreadable {
-        show_unreadable(unreadable, streams)?;
-    }
     let options = Options {
         selector,
         ..Options::default()
     };
     let progress = Progress::new(discovery.files.len());
-    let runs = run_files(&discovery.files, &options, &|| progress.step());
+    let searched = run_files(&discovery.files, &options, &|| progress.step());
     progress.bar.finish_and_clear();
+    // A path that cannot be searched hides suites, which is like one that is broken.
+    let unreadable = discovery.unreadable.iter().map(SuiteRun::unreadable);
+    let runs: Vec<SuiteRun> = unreadable.chain(searched).collect();
     for report in runs.iter().flat_map(|run| &run.reports) {
         write!(streams.err, "{}", report.shown)?;
     }
@@ -105,8 +104,7 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
     streams.out.flush()?;
     let totals = Totals::of(&runs);
     say_what_is_missing(arguments, &discovery, &totals, streams)?;
-    let is_bad = !wrong.is_empty() || !discovery.unreadable.is_empty();
-    Ok(exit_code(arguments, &totals, is_bad))
+    Ok(exit_code(arguments, &totals, !wrong.is_empty()))
 }
 
 /// A bar on the terminal, once a run has taken long enough.
@@ -179,7 +177,7 @@ fn say_what_is_missing(
         let message = "--git-branch has no effect: repositories are never fetched; clone first";
         show_warning(message, streams.err)?;
     }
-    if discovery.files.is_empty() {
+    if discovery.files.is_empty() && discovery.unreadable.is_empty() {
         let name = clean(&arguments.file_name);
         show_warning(
             &format!("there is no file named {name} below the paths"),
@@ -194,7 +192,7 @@ fn say_what_is_missing(
     }
     if totals.broken_suites > 0 {
         let message = format!(
-            "{} could not be used as it stands; the others were run",
+            "{} could not be used; the others were run",
             count(totals.broken_suites, "suite")
         );
         show_error(&message, streams.err)?;
