@@ -26,6 +26,7 @@ pub mod output;
 pub mod policies;
 pub mod problem;
 pub mod report;
+pub mod resource_host;
 pub mod resources;
 pub mod scan;
 pub mod stream;

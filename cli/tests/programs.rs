@@ -108,12 +108,12 @@ fn exit_codes_of_apply() {
             "pass: 0, fail: 0, warn: 0, error: 0, skip: 0",
         ),
         (
-            "p.yaml -r good.yaml broken.yaml",
+            "p.yaml -r good.yaml,broken.yaml",
             2,
             "pass: 1, fail: 0, warn: 0, error: 0, skip: 0",
         ),
         (
-            "p.yaml -r missing.yaml bad.yaml",
+            "p.yaml -r missing.yaml -r bad.yaml",
             2,
             "pass: 0, fail: 1, warn: 0, error: 0, skip: 0",
         ),
@@ -303,11 +303,8 @@ fn inputs_of_every_kind() {
             "pass: 1, fail: 0, warn: 0, error: 0, skip: 0",
         ),
     ] {
-        let arguments: Vec<&str> = ["apply", "p.yaml", "-r"]
-            .iter()
-            .chain(arguments)
-            .copied()
-            .collect();
+        let resources = arguments.join(",");
+        let arguments = ["apply", "p.yaml", "-r", &resources];
         let done = files.run_with_input("kpvm", &arguments, input);
         assert_eq!(
             (done.code, counts(&done)),
@@ -554,15 +551,7 @@ fn colour_is_for_terminals_only_and_the_payload_is_alone_on_its_stream() {
     );
     let done = files.run(
         "kpvm",
-        &[
-            "apply",
-            "p.yaml",
-            "-r",
-            "r.yaml",
-            "broken.yaml",
-            "-o",
-            "json",
-        ],
+        &["apply", "p.yaml", "-r", "r.yaml,broken.yaml", "-o", "json"],
     );
     assert!(!done.out.contains('\u{1b}') && !done.err.contains('\u{1b}'));
     let forced = Command::new(env!("CARGO_BIN_EXE_kpvm"))

@@ -4,12 +4,12 @@
 use std::io;
 
 use kpvm::engine::Bundle;
+use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
 
 use crate::diagnostics::show_error;
 use crate::evaluation::{Circumstances, Evaluator};
 use crate::explain::{self, ExplainArguments, Explainer, Format, Outcome};
-use crate::host::ProcessHost;
 use crate::nearest::did_you_mean;
 use crate::problem::Problem;
 use crate::resources::Resources;
@@ -21,14 +21,15 @@ use crate::text::clean;
 /// # Errors
 /// Those of the writers.
 pub fn run(
-    rule: &str,
     arguments: &ExplainArguments,
     format: Format,
     bundle: &Bundle<'_>,
     resources: &mut Resources,
     circumstances: &Circumstances,
+    host: &mut dyn Host,
     streams: &mut Streams<'_>,
 ) -> io::Result<u8> {
+    let rule = arguments.explain.as_deref().unwrap_or_default();
     let Some(explainer) = Explainer::new(bundle, rule) else {
         let known = explain::rule_names(&bundle.tables());
         let message = explain::unknown_rule(rule, known.iter().map(String::as_str));
@@ -43,8 +44,7 @@ pub fn run(
             continue;
         }
         is_there = true;
-        let mut host = ProcessHost;
-        match explainer.trace(resource, resources, None, &mut evaluator, &mut host) {
+        match explainer.trace(resource, resources, None, &mut evaluator, host) {
             Ok(found) => traces.extend(found),
             Err(error) => {
                 let location = resource.location();

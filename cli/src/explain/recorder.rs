@@ -13,7 +13,7 @@ use kpvm_format::table::{self, Anchor, Leaf, LeafKind, Site, SiteKind};
 use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};
 use crate::resources::{Resource, Resources};
-use crate::scan::{Place, place_in, policy_place};
+use crate::scan::{Place, policy_place};
 
 /// Bytes of a value that is shown.
 const SHOWN_BYTES: usize = 240;
@@ -135,7 +135,7 @@ impl<'r> Recorder<'r> {
                 kind: self.resource.text("kind").to_owned(),
                 namespace: self.resource.metadata("namespace").to_owned(),
                 name: name.to_owned(),
-                place: place_in(self.resource, self.resources, ""),
+                place: self.resources.place(self.resource.location()),
             },
             operation: String::new(),
             result: Outcome::NoResponse,
@@ -220,7 +220,8 @@ impl<'r> Recorder<'r> {
             ),
         }
         if !step.path.is_empty() && !step.part.starts_with("foreach") {
-            step.resource_place = Some(place_in(self.resource, self.resources, &step.path));
+            let location = self.resources.location_of_path(self.resource, &step.path);
+            step.resource_place = Some(self.resources.place(location));
         }
         Some(step)
     }

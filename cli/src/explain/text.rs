@@ -6,7 +6,6 @@ use anstyle::{AnsiColor, Style};
 
 use super::filter::NO_USER;
 use super::step::{Outcome, Step, StepKind, Trace};
-use crate::report::text::show_place;
 use crate::scan::Place;
 use crate::text::{clean, clean_lines};
 
@@ -43,12 +42,12 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "  {DIM}rule at {}{DIM:#}",
-        show_place(&trace.rule_place)
+        clean(&trace.rule_place.to_string())
     )?;
     writeln!(
         out,
         "  {DIM}resource at {}{DIM:#}",
-        show_place(&resource.place)
+        clean(&resource.place.to_string())
     )?;
     for step in &trace.steps {
         write_step(step, 1, out)?;
@@ -77,7 +76,8 @@ fn write_step(step: &Step, depth: usize, out: &mut dyn Write) -> io::Result<()> 
         .flatten()
         .collect();
     if !places.is_empty() {
-        let places: Vec<String> = places.into_iter().map(show_place).collect();
+        let shown = |place: &Place| clean(&place.to_string()).into_owned();
+        let places: Vec<String> = places.into_iter().map(shown).collect();
         write!(out, "  {DIM}{}{DIM:#}", places.join("  "))?;
     }
     writeln!(out)?;

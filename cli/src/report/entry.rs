@@ -157,6 +157,7 @@ pub fn entries<'r>(run: &Run<'r>) -> Entries<'r> {
             .filter_map(|finding| entry(scan, finding))
             .collect(),
         notices: problems
+            .chain(invalid_policies(run))
             .chain(omitted_rules(&scan.omitted))
             .chain(omitted_policies(run))
             .collect(),
@@ -237,6 +238,19 @@ fn omitted_rules(rules: &[OmittedRule]) -> impl Iterator<Item = Notice<'_>> {
             file: file.into(),
             position,
             message: group.describe().into(),
+        }
+    })
+}
+
+fn invalid_policies<'r>(run: &Run<'r>) -> impl Iterator<Item = Notice<'r>> {
+    let policies = run.policies.map_or(&[][..], |policies| &policies.invalid);
+    policies.iter().map(|policy| {
+        let (file, position) = split_place(&policy.place);
+        Notice {
+            level: Level::Error,
+            file: file.into(),
+            position,
+            message: policy.describe().into(),
         }
     })
 }

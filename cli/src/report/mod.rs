@@ -79,6 +79,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether it is read on a terminal, so that a heading belongs before it.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Text | Format::Table)
+    }
+
     /// The form of traces (`--explain`); `None` where there is none.
     pub fn of_traces(self) -> Option<explain::Format> {
         match self {

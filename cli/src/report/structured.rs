@@ -6,7 +6,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::policies::OmittedPolicy;
+use crate::policies::{InvalidPolicy, OmittedPolicy};
 use crate::report::Run;
 use crate::scan::{Finding, Outcome, Place, Scan, Summary};
 use crate::unmatched::Unmatched;
@@ -29,6 +29,10 @@ pub struct Document<'s> {
     /// Policies that were left out because their kind is not supported yet; optional.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted_policies: Vec<OmittedPolicyEntry<'s>>,
+    /// Policies that were skipped because they are invalid, each counted as an error;
+    /// optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid_policies: Vec<InvalidPolicyEntry<'s>>,
     /// Policies that no object matched, and why; optional.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unmatched_policies: Vec<UnmatchedPolicy<'s>>,
@@ -45,6 +49,17 @@ pub struct OmittedPolicyEntry<'s> {
     pub policy: &'s str,
     /// Where: `file:line:column`.
     pub place: &'s str,
+}
+
+/// A policy that was skipped because it is invalid.
+#[derive(Debug, Serialize)]
+pub struct InvalidPolicyEntry<'s> {
+    /// Its name.
+    pub policy: &'s str,
+    /// Where: `file:line:column`.
+    pub place: &'s str,
+    /// What is wrong with it.
+    pub messages: Vec<&'s str>,
 }
 
 /// A policy that no object matched.
@@ -187,6 +202,7 @@ pub fn document<'r>(run: &Run<'r>) -> Document<'r> {
     let omitted_policies = run
         .policies
         .map_or(&[][..], |policies| &policies.omitted_policies);
+    let invalid_policies = run.policies.map_or(&[][..], |policies| &policies.invalid);
     Document {
         version: 1,
         summary: scan.summary,
@@ -202,6 +218,7 @@ pub fn document<'r>(run: &Run<'r>) -> Document<'r> {
             .collect(),
         omitted_rules: omitted(&scan.omitted),
         omitted_policies: omitted_policies.iter().map(omitted_policy).collect(),
+        invalid_policies: invalid_policies.iter().map(invalid_policy).collect(),
         unmatched_policies: unmatched(scan),
         problems: super::problems(run.resources)
             .map(|(file, place, message)| ProblemEntry {
@@ -219,6 +236,15 @@ fn omitted_policy(policy: &OmittedPolicy) -> OmittedPolicyEntry<'_> {
         kind: &policy.kind,
         policy: &policy.name,
         place: &policy.place,
+    }
+}
+
+fn invalid_policy(policy: &InvalidPolicy) -> InvalidPolicyEntry<'_> {
+    let messages = policy.errors.iter().map(|error| error.message.as_str());
+    InvalidPolicyEntry {
+        policy: &policy.name,
+        place: &policy.place,
+        messages: messages.collect(),
     }
 }
 
