@@ -51,7 +51,7 @@ impl Lines<'_> {
                 };
                 format!("not tried {}: {reason}", self.rule(rule))
             }
-            Event::Tried { rule } => format!("tried {}", self.rule(rule)),
+            Event::Tried { rule, .. } => format!("tried {}", self.rule(rule)),
             Event::Stage(stage) => format!("{stage:?}"),
             Event::Test(test) => {
                 if test.held && test.site.kind() == SiteKind::Structure {

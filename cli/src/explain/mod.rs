@@ -4,7 +4,7 @@
 //! tree for people or as JSON or YAML. Where the named rule is written for pods, the
 //! rules that autogen made of it are explained for the kinds that they are about.
 
-mod filter;
+pub(crate) mod filter;
 mod recorder;
 pub mod step;
 mod text;

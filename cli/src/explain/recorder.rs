@@ -127,6 +127,7 @@ impl<'r> Recorder<'r> {
         };
         let place = self.tables.rule_places.get(rule as usize);
         let trace = Trace {
+            suite: None,
             policy: self.tables.text(policy.name).to_owned(),
             policy_namespace: self.tables.text(policy.namespace).to_owned(),
             rule: self.tables.text(record.name).to_owned(),
@@ -409,7 +410,7 @@ impl<'r> Recorder<'r> {
 impl Observer for Recorder<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match *event {
-            Event::Tried { rule } => self.current = self.begin(rule),
+            Event::Tried { rule, .. } => self.current = self.begin(rule),
             Event::NotTried { rule, reason } => {
                 self.current = None;
                 if let Some(mut current) = self.begin(rule) {

@@ -8,6 +8,9 @@ use crate::scan::Place;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
+    /// The suite's file; absent but for `kpvm test`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
     /// Name of the policy.
     pub policy: String,
     /// Its namespace; absent for a `ClusterPolicy`.

@@ -40,6 +40,9 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         write!(out, " ({})", trace.operation)?;
     }
     writeln!(out)?;
+    if let Some(suite) = &trace.suite {
+        writeln!(out, "  {DIM}suite {}{DIM:#}", clean(suite))?;
+    }
     writeln!(
         out,
         "  {DIM}rule at {}{DIM:#}",

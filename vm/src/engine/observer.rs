@@ -40,6 +40,8 @@ pub enum Event<'e> {
     Tried {
         /// The rule.
         rule: u32,
+        /// The kind of the request.
+        kind: &'e str,
     },
     /// A part of the rule began to run.
     Stage(Stage),

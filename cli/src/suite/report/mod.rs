@@ -10,6 +10,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::explain;
 use crate::report::write_yaml;
 use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
@@ -28,6 +29,23 @@ pub enum Format {
     Yaml,
     /// Tables of Markdown, one for each suite
     Markdown,
+}
+
+impl Format {
+    /// Whether it is for people, so that other text may stand beside it.
+    pub fn is_for_people(self) -> bool {
+        !matches!(self, Format::Json | Format::Yaml)
+    }
+
+    /// The form of traces (`--explain`); `None` where there is none.
+    pub fn of_traces(self) -> Option<explain::Format> {
+        match self {
+            Format::Text => Some(explain::Format::Text),
+            Format::Json => Some(explain::Format::Json),
+            Format::Yaml => Some(explain::Format::Yaml),
+            Format::Table | Format::Markdown => None,
+        }
+    }
 }
 
 /// What is shown of the rows.
