@@ -186,6 +186,28 @@ fn json_of_one_resource() {
     assert!(yaml.out.contains("result: pass"), "{}", yaml.out);
 }
 
+/// A trace has an end, and says so.
+#[test]
+fn many_elements() {
+    let items: Vec<String> = (0..30_000).map(|item| item.to_string()).collect();
+    let object = format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: [{}]}}",
+        items.join(",")
+    );
+    let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {background: false, rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, foreach: [{list: request.object.spec, deny: {conditions: {all: [{key: '{{ element }}', operator: Equals, value: x}]}}}]}}]}}";
+    let files = Files::new(
+        "explain-many",
+        &[("policy.yaml", policy), ("pod.yaml", &object)],
+    );
+    let done = files.run("kpvm", &apply("p/r", &[]));
+    assert_eq!((done.code, &*done.err), (0, ""));
+    assert!(done.out.lines().count() < 10_010, "{}", done.out.len());
+    let mut end = done.out.lines().rev();
+    assert_eq!(end.next(), Some("  pass: rule passed"));
+    // Two stages, a filter, three events of each element, and the end of the list.
+    assert_eq!(end.next(), Some("  … and 80004 further steps"));
+}
+
 #[test]
 fn nothing_to_explain() {
     let files = files("explain-nothing");

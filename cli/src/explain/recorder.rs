@@ -1,6 +1,8 @@
 //! From the events of an evaluation to the traces of the rules that are to be explained.
 
 use kpvm::engine::Status;
+use std::collections::BTreeSet;
+
 use kpvm::engine::observer::{
     EntryOutcome, Event, NotTried, Observer, Stage, Test, Tested, Verdict,
 };
@@ -18,12 +20,18 @@ use crate::scan::{Place, place_in};
 /// Bytes of a value that is shown.
 const SHOWN_BYTES: usize = 240;
 
+/// Characters of the text of a failure.
+const FAILURE_CHARACTERS: usize = 1000;
+
+/// Steps of a trace; further ones are only counted.
+const STEPS: usize = 10_000;
+
 /// Writes down what happens to some rules on one resource.
 pub(super) struct Recorder<'r> {
     tables: Tables<'r>,
     /// Names of the policies' files.
     files: &'r [String],
-    rules: &'r [u32],
+    rules: &'r BTreeSet<u32>,
     resources: &'r Resources,
     resource: &'r Resource,
     finished: Vec<Trace>,
@@ -35,6 +43,7 @@ struct Current {
     trace: Trace,
     /// Steps that others are inside of, outermost first.
     open: Vec<Step>,
+    steps: usize,
 }
 
 impl Current {
@@ -89,7 +98,7 @@ impl<'r> Recorder<'r> {
     pub(super) fn new(
         tables: Tables<'r>,
         files: &'r [String],
-        rules: &'r [u32],
+        rules: &'r BTreeSet<u32>,
         resources: &'r Resources,
         resource: &'r Resource,
     ) -> Self {
@@ -142,10 +151,12 @@ impl<'r> Recorder<'r> {
             result: Outcome::NoResponse,
             message: String::new(),
             steps: Vec::new(),
+            left_out: 0,
         };
         Some(Current {
             trace,
             open: Vec::new(),
+            steps: 0,
         })
     }
 
@@ -292,6 +303,11 @@ impl<'r> Recorder<'r> {
     }
 
     fn record(&self, event: &Event<'_>, current: &mut Current) {
+        if current.steps >= STEPS {
+            current.trace.left_out += 1;
+            return;
+        }
+        current.steps += 1;
         match *event {
             // These begin or end a trace.
             Event::NotTried { .. } | Event::Tried { .. } | Event::Decided(_) => {}
@@ -375,7 +391,7 @@ impl<'r> Recorder<'r> {
                     let (held, found) = match outcome {
                         EntryOutcome::Loaded(value) => (true, value.show(SHOWN_BYTES)),
                         EntryOutcome::Missing => (false, "nothing: there is no such data".into()),
-                        EntryOutcome::Failed(text) => (false, text.to_owned()),
+                        EntryOutcome::Failed(text) => (false, cut(text)),
                     };
                     (step.held, step.found) = (Some(held), Some(found));
                 }
@@ -389,7 +405,7 @@ impl<'r> Recorder<'r> {
                 // Of failures in a row the last one says most.
                 inside.pop_if(|step| step.step == StepKind::Failure);
                 let mut step = Step::new(StepKind::Failure, "");
-                step.found = Some(text.to_owned());
+                step.found = Some(cut(text));
                 inside.push(step);
             }
         }
@@ -440,6 +456,14 @@ impl Observer for Recorder<'_> {
 const SIDE_STAGES: [Stage; 2] = [Stage::Properties, Stage::Message];
 
 const ABSENT: &str = "no such key";
+
+fn cut(text: &str) -> String {
+    let mut cut: String = text.chars().take(FAILURE_CHARACTERS).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    cut
+}
 
 fn no_place() -> Place {
     Place {

@@ -32,6 +32,14 @@ pub struct Trace {
     pub message: String,
     /// What was done, in order.
     pub steps: Vec<Step>,
+    /// How many further steps were left out: a trace has an end, whatever the resource.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks for it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What came of a rule.

@@ -56,6 +56,9 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for step in &trace.steps {
         write_step(step, 1, out)?;
     }
+    if trace.left_out > 0 {
+        writeln!(out, "  {DIM}… and {}{DIM:#}", count_steps(trace.left_out))?;
+    }
     let style = match trace.result {
         Outcome::Pass => GREEN.bold(),
         Outcome::Fail | Outcome::Error => RED.bold(),
@@ -67,6 +70,11 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         trace.result.as_str(),
         clean_lines(&trace.message, "    ")
     )
+}
+
+fn count_steps(steps: u64) -> String {
+    let noun = if steps == 1 { "step" } else { "steps" };
+    format!("{steps} further {noun}")
 }
 
 /// Depth: that of the rule, which the compiler bounds.
