@@ -124,15 +124,19 @@ fn sources() -> Sources {
 }
 
 fn run_evaluation(case: &Case<'_>) -> Verdict {
-    if case.exceptions.is_some() {
-        return Verdict::Unsupported("exceptions".into());
-    }
     let options = Options {
         check: false,
         ..Options::default()
     };
     let documents = [(SourceId(0), Tree::from(&case.policy))];
-    let compilation = compile::compile_documents(&documents, &sources(), &options, Vec::new());
+    let exceptions: Vec<(SourceId, Tree)> = case
+        .exceptions
+        .iter()
+        .flatten()
+        .map(|exception| (SourceId(0), Tree::from(exception)))
+        .collect();
+    let compilation =
+        compile::compile_with_exceptions(&documents, &exceptions, &sources(), &options, Vec::new());
     let Some(bytes) = compilation.bundle else {
         let first = compilation
             .diagnostics
@@ -301,7 +305,9 @@ fn run_load(case: &Case<'_>) -> Verdict {
     let tree = Tree::from(&case.policy);
     let diagnostics = if kind == "PolicyException" {
         let mut diagnostics = Vec::new();
-        validate::validate_exception(&tree, SourceId(0), &mut diagnostics);
+        if let Some(exception) = read::read_exception(&tree, SourceId(0), &mut diagnostics) {
+            validate::validate_exception(&exception, &mut diagnostics);
+        }
         diagnostics
     } else {
         compile::check_documents(&[(SourceId(0), tree)], &Options::default())

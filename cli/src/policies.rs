@@ -1,8 +1,9 @@
-//! From policy files to a compilation.
+//! From policy files, and files of exceptions, to a compilation.
 //!
 //! A file that is named has to hold policies. A directory may hold other things as
 //! well (tests, resources, kustomizations): those are counted and said, but only a
-//! policy of a kind that is not supported yet is an error there.
+//! policy of a kind that is not supported yet is an error there. An exception among
+//! policies is applied only on request; otherwise people are told of it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 
 use kpvm::tree::{Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::compile::{Compilation, Options, compile_documents};
+use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{Location, SourceId, Sources};
@@ -43,6 +44,19 @@ pub struct Policies {
     pub omitted_policies: Vec<OmittedPolicy>,
     /// Documents of directories that are no policies, counted by what they are.
     pub others: BTreeMap<String, usize>,
+    /// Exceptions among the policies that are not applied: name and place of each.
+    pub unused_exceptions: Vec<(String, String)>,
+}
+
+/// Where policies and exceptions come from.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyPaths<'p> {
+    /// Files and directories of policies.
+    pub policies: &'p [PathBuf],
+    /// Files and directories of exceptions.
+    pub exceptions: &'p [PathBuf],
+    /// Whether exceptions among the policies are applied too.
+    pub exceptions_within_policies: bool,
 }
 
 /// A policy of a kind that is not supported yet.
@@ -56,29 +70,27 @@ pub struct OmittedPolicy {
     pub place: String,
 }
 
-/// Reads and compiles all policies of all paths.
-pub fn load(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Policies {
-    let inputs = read_inputs(paths, stdin);
-    let mut policies = Policies {
-        unreadable: inputs.unreadable,
-        ..Policies::default()
-    };
-    let mut reader = Reader {
-        policies: &mut policies,
-        options,
-        documents: Vec::new(),
-        diagnostics: Vec::new(),
-    };
-    inputs
-        .files
-        .into_iter()
-        .for_each(|file| reader.add_file(file));
+/// Reads and compiles all policies with all exceptions.
+pub fn load(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
+    let mut policies = Policies::default();
+    let mut reader = Reader::new(&mut policies, options);
+    reader.apply_exceptions = paths.exceptions_within_policies;
+    reader.read(paths.policies, stdin);
+    reader.only_exceptions = true;
+    reader.read(paths.exceptions, stdin);
     let Reader {
         documents,
+        exceptions,
         diagnostics,
         ..
     } = reader;
-    let mut compilation = compile_documents(&documents, &policies.sources, options, diagnostics);
+    let mut compilation = compile_with_exceptions(
+        &documents,
+        &exceptions,
+        &policies.sources,
+        options,
+        diagnostics,
+    );
     // In the order of the texts, whatever found them.
     compilation
         .diagnostics
@@ -92,14 +104,62 @@ pub fn load(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Polic
     policies
 }
 
+/// Exceptions by themselves, for policies that were compiled before.
+#[derive(Debug, Default)]
+pub struct Exceptions {
+    /// What reading them gave; `compilation` holds nothing but diagnostics.
+    pub read: Policies,
+    /// The documents.
+    pub documents: Vec<(SourceId, Tree)>,
+}
+
+/// Reads the exceptions of all paths.
+pub fn load_exceptions(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Exceptions {
+    let mut policies = Policies::default();
+    let mut reader = Reader::new(&mut policies, options);
+    reader.only_exceptions = true;
+    reader.read(paths, stdin);
+    let (documents, diagnostics) = (reader.exceptions, reader.diagnostics);
+    policies.compilation.diagnostics = diagnostics;
+    Exceptions {
+        read: policies,
+        documents,
+    }
+}
+
 struct Reader<'p> {
     policies: &'p mut Policies,
     options: &'p Options,
+    /// Whether the files at hand hold exceptions and nothing else.
+    only_exceptions: bool,
+    /// Whether exceptions among policies are applied.
+    apply_exceptions: bool,
     documents: Vec<(SourceId, Tree)>,
+    exceptions: Vec<(SourceId, Tree)>,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Reader<'_> {
+impl<'p> Reader<'p> {
+    fn new(policies: &'p mut Policies, options: &'p Options) -> Self {
+        Self {
+            policies,
+            options,
+            only_exceptions: false,
+            apply_exceptions: false,
+            documents: Vec::new(),
+            exceptions: Vec::new(),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, paths: &[PathBuf], stdin: &mut dyn Read) {
+        let inputs = read_inputs(paths, stdin);
+        self.policies.unreadable.extend(inputs.unreadable);
+        for file in inputs.files {
+            self.add_file(file);
+        }
+    }
+
     fn add_file(&mut self, file: InputFile) {
         let options = yaml::Options {
             duplicate_keys: DuplicateKeys::Refuse,
@@ -128,14 +188,28 @@ impl Reader<'_> {
     }
 
     fn add_object(&mut self, tree: Tree, source: SourceId, from_directory: bool) {
-        match classify(&tree) {
+        let class = classify(&tree);
+        if self.only_exceptions {
+            return match class {
+                Class::Policy | Class::UnsupportedPolicy { .. } | Class::Other(_)
+                    if from_directory =>
+                {
+                    self.set_aside(text(&tree, "kind"));
+                }
+                // The compiler says what is wrong with anything but an exception.
+                _ => self.exceptions.push((source, tree)),
+            };
+        }
+        match class {
             // The compiler says what is wrong with anything but a policy.
             Class::Policy => self.documents.push((source, tree)),
-            Class::UnsupportedPolicy { .. } | Class::Exception if self.options.skip_unsupported => {
+            Class::Exception if self.apply_exceptions => self.exceptions.push((source, tree)),
+            Class::Exception => self.keep_unused(&tree, source),
+            Class::UnsupportedPolicy { .. } if self.options.skip_unsupported => {
                 let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
                 self.omit(&tree, source, kind);
             }
-            Class::UnsupportedPolicy { .. } | Class::Exception => {
+            Class::UnsupportedPolicy { .. } => {
                 let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
                 let message = format!("policies of the kind {kind} are not supported yet");
                 let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
@@ -151,20 +225,31 @@ impl Reader<'_> {
     }
 
     fn omit(&mut self, tree: &Tree, source: SourceId, kind: String) {
+        let place = self.place(tree, source);
+        let name = metadata(tree, "name").to_owned();
+        self.policies
+            .omitted_policies
+            .push(OmittedPolicy { kind, name, place });
+    }
+
+    fn keep_unused(&mut self, exception: &Tree, source: SourceId) {
+        let place = self.place(exception, source);
+        let name = match metadata(exception, "namespace") {
+            "" => metadata(exception, "name").to_owned(),
+            namespace => format!("{namespace}/{}", metadata(exception, "name")),
+        };
+        self.policies.unused_exceptions.push((name, place));
+    }
+
+    /// `file:line:column`
+    fn place(&self, tree: &Tree, source: SourceId) -> String {
         let location = Location {
             source,
             span: tree.span,
         };
         let place = self.policies.sources.line_column(location);
         let file = &self.policies.sources.file(source).name;
-        let place = format!("{file}:{}:{}", place.line, place.column);
-        let name = tree
-            .get("metadata")
-            .map_or("", |metadata| text(metadata, "name"))
-            .to_owned();
-        self.policies
-            .omitted_policies
-            .push(OmittedPolicy { kind, name, place });
+        format!("{file}:{}:{}", place.line, place.column)
     }
 
     fn set_aside(&mut self, what: &str) {
@@ -236,6 +321,11 @@ fn text<'t>(tree: &'t Tree, key: &str) -> &'t str {
     }
 }
 
+fn metadata<'t>(tree: &'t Tree, key: &str) -> &'t str {
+    tree.get("metadata")
+        .map_or("", |metadata| text(metadata, key))
+}
+
 impl Policies {
     /// Whether something could not be read or has errors.
     pub fn has_errors(&self) -> bool {
@@ -263,6 +353,14 @@ impl Policies {
             let message = format!(
                 "left out the {} {}: not supported yet ({})",
                 clean(kind),
+                clean(name),
+                clean(place)
+            );
+            show_warning(&message, streams.err)?;
+        }
+        for (name, place) in &self.unused_exceptions {
+            let message = format!(
+                "the PolicyException {} is not applied: give its file with --exception ({})",
                 clean(name),
                 clean(place)
             );

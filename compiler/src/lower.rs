@@ -20,6 +20,7 @@ use crate::frontend::foreach::Loaders;
 use crate::frontend::index_key::{self, Key};
 use crate::frontend::leaf::Leaves;
 use crate::frontend::pattern::Subject;
+use crate::frontend::pod_security::{self, PodSecurity};
 use crate::frontend::template::{has_variable, unescape_keys};
 use crate::frontend::{context, matching, pattern, reference, variable};
 use crate::ir::{Block, Instruction, Label};
@@ -30,6 +31,7 @@ use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{
     ApplyRules, FailureActionOverride, Filter, Policy, PolicyKind, Rule, Spanned, Validate,
 };
+use crate::policy::read::text_of;
 use crate::source::{Location, SourceId, Sources};
 
 /// The bundle under construction, with everything that gives equal entries equal numbers.
@@ -44,6 +46,8 @@ pub struct Pools<'b> {
     leaves: &'b mut Leaves,
     paths: &'b mut HashMap<(u32, SymbolId), u32>,
     texts: &'b mut HashMap<String, u32>,
+    /// What podSecurity rules share.
+    pub(crate) pod_security: &'b mut pod_security::Shared,
 }
 
 impl Pools<'_> {
@@ -164,6 +168,7 @@ pub struct Lowerer {
     paths: HashMap<(u32, SymbolId), u32>,
     texts: HashMap<String, u32>,
     constants: HashMap<String, u32>,
+    pod_security: pod_security::Shared,
 }
 
 /// A rule as it goes into the bundle: with the kinds under which the index lists it.
@@ -178,6 +183,19 @@ impl Lowerer {
     /// Nothing lowered yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What goes on from a bundle.
+    pub fn continuing(bundle: BundleBuilder) -> Self {
+        Self {
+            bundle,
+            ..Self::default()
+        }
+    }
+
+    /// The bundle so far.
+    pub(crate) fn bundle(&mut self) -> &mut BundleBuilder {
+        &mut self.bundle
     }
 
     /// The bundle so far, to add facts to it and to write it.
@@ -224,6 +242,7 @@ impl Lowerer {
             leaves: &mut self.leaves,
             paths: &mut self.paths,
             texts: &mut self.texts,
+            pod_security: &mut self.pod_security,
         }
     }
 
@@ -263,6 +282,7 @@ impl Lowerer {
             dropped_kinds: self.index_kinds(&indexed.dropped_kinds),
             overrides: self.action_overrides(&validate.failure_action_overrides, sources, limits),
             properties: self.properties(rule),
+            exceptions: Range::EMPTY,
         };
         self.bundle.rules.push(entry);
         let location = Location {
@@ -572,7 +592,6 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
     }
     let parts = [
         ("celPreconditions", &rule.cel_preconditions),
-        ("validate.podSecurity", &validate.pod_security),
         ("validate.cel", &validate.cel),
         ("validate.manifests", &validate.manifests),
         ("validate.assert", &validate.assert),
@@ -649,7 +668,14 @@ fn lower_blocks(
             record.block = U32::new(block);
         }
     }
-    let (message_kind, message_text, message) = lower_message(validate, policy, &scope, pools);
+    let (message_kind, message_text, message) = match (&validate.pod_security, kind) {
+        // Kyverno does not look at the message of such a rule (sheet 05, section 8).
+        (Some(tree), BodyKind::PodSecurity) => {
+            let (level, version) = (text_of(tree, "level"), text_of(tree, "version"));
+            (MessageKind::Text, format!("{level}:{version}"), NONE)
+        }
+        _ => lower_message(validate, policy, &scope, pools),
+    };
     let properties = lower_properties(rule, policy, &scope, pools);
     let properties = properties
         .map_or(Ok(NONE), |block| pools.generate(block))
@@ -692,7 +718,8 @@ fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
     emitter.block.push(Instruction::new(Op::ReturnFailed));
 }
 
-/// By the order in which Kyverno looks at the bodies: deny, pattern, anyPattern, foreach.
+/// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
+/// anyPattern, foreach.
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -701,6 +728,14 @@ fn lower_body(
     loaders: &mut Loaders,
     pools: &mut Pools<'_>,
 ) -> Result<(BodyKind, Block, Scope), LowerError> {
+    let too_big = |error: CodegenError| {
+        let location = Location {
+            source: policy.source,
+            span: rule.tree.span,
+        };
+        let diagnostic = Diagnostic::error("rule-too-big", error.to_string(), location);
+        LowerError::Invalid(Box::new(diagnostic))
+    };
     let too_deep = |error: pattern::PatternError| {
         let location = Location {
             source: policy.source,
@@ -713,6 +748,19 @@ fn lower_body(
         )))
     };
     let mut emitter = Emitter::new(policy.source, scope, pools);
+    if let Some(tree) = &validate.pod_security {
+        match PodSecurity::read(tree) {
+            Some(pod_security) => {
+                emitter.pod_security_rule(&pod_security).map_err(too_big)?;
+                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
+            }
+            None if is_alone(validate) => {
+                emitter.block.push(Instruction::new(Op::ReturnNothing));
+                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
+            }
+            None => {}
+        }
+    }
     if let Some(deny) = &validate.deny {
         lower_deny(deny, policy, &mut emitter)?;
         return Ok((BodyKind::Deny, emitter.block, emitter.scope));
@@ -748,6 +796,17 @@ fn lower_body(
         }
     };
     Ok((kind, emitter.block, emitter.scope))
+}
+
+/// Whether a rule has nothing but `podSecurity`.
+fn is_alone(validate: &Validate) -> bool {
+    let others = [
+        &validate.deny,
+        &validate.pattern,
+        &validate.any_pattern,
+        &validate.foreach,
+    ];
+    others.into_iter().all(Option::is_none)
 }
 
 fn lower_pattern(

@@ -24,7 +24,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::instruction::Instruction;
 use crate::meta::Meta;
-use crate::symbol::{SymbolTable, SymbolTableBuilder};
+use crate::symbol::{SymbolId, SymbolTable, SymbolTableBuilder};
 use crate::table::*;
 use crate::verify::{self, VerifyError};
 
@@ -120,6 +120,12 @@ macro_rules! sections {
         }
 
         impl BundleBuilder {
+            /// Takes over every table as it is.
+            fn with_tables(mut self, tables: &Tables<'_>) -> Self {
+                $(self.$field = tables.$field.to_vec();)+
+                self
+            }
+
             fn table_bytes(&self) -> [&[u8]; TABLE_COUNT] {
                 [$(self.$field.as_bytes()),+]
             }
@@ -200,19 +206,29 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
+    /// The shapes, those inside another in front of it.
+    shapes: Shape = 33;
+    /// The fields of structs.
+    shape_fields: ShapeField = 34;
+    /// The controls.
+    controls: Control = 35;
+    /// The exclusions.
+    exclusions: Exclusion = 36;
+    /// The exceptions of rules.
+    exceptions: Exception = 37;
     /// The nodes of index entries: rules by what an object must have.
-    index_nodes: IndexNode = 33;
+    index_nodes: IndexNode = 38;
     /// Where the rules are written, one place for each of `rules`.
-    rule_places: Place = 34;
+    rule_places: Place = 39;
     /// Where the context entries are written, one place for each of `entries`.
-    entry_places: Place = 35;
+    entry_places: Place = 40;
     /// Where the entries of label and annotation patterns are written, one place for
     /// each of `tag_entries`.
-    tag_places: Place = 36;
+    tag_places: Place = 41;
 }
 
-const META_SECTION: usize = 37;
-const SECTION_COUNT: usize = 38;
+const META_SECTION: usize = 42;
+const SECTION_COUNT: usize = 43;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -411,6 +427,11 @@ impl<'a> Tables<'a> {
         slices: &[],
         slots: &[],
         entries: &[],
+        exceptions: &[],
+        shapes: &[],
+        shape_fields: &[],
+        controls: &[],
+        exclusions: &[],
         index_nodes: &[],
         rule_places: &[],
         entry_places: &[],
@@ -433,6 +454,14 @@ impl<'a> Tables<'a> {
         table
             .get(start..start.wrapping_add(range.length.get() as usize))
             .unwrap_or(&[])
+    }
+
+    /// How messages name an exception: `namespace/name`, or its name alone.
+    pub fn exception_key(&self, exception: &Exception) -> String {
+        match self.text(exception.namespace) {
+            "" => self.text(exception.name).to_owned(),
+            namespace => format!("{namespace}/{}", self.text(exception.name)),
+        }
     }
 
     /// The texts of list number `list`.
@@ -487,6 +516,31 @@ impl BundleBuilder {
     /// A bundle without policies.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What a bundle holds, to add to it: every number keeps its meaning.
+    pub fn from_bundle(bundle: &Bundle<'_>) -> Self {
+        let tables = bundle.tables();
+        let mut builder = Self {
+            pool: tables.pool.to_owned(),
+            meta: bundle.meta(),
+            ..Self::default()
+        }
+        .with_tables(&tables);
+        for number in 0..tables.symbols.len() as u32 {
+            builder
+                .symbols
+                .intern(tables.symbols.text(SymbolId(number)));
+        }
+        builder
+    }
+
+    /// The text that an entry of the pool stands for.
+    pub fn text_of(&self, text: Text) -> &str {
+        let start = text.offset.get() as usize;
+        self.pool
+            .get(start..start.wrapping_add(text.length.get() as usize))
+            .unwrap_or("")
     }
 
     /// Puts a text into the pool, once.

@@ -358,6 +358,128 @@ record! {
 }
 
 record! {
+    /// A type of Go that a JSON value is decoded into (sheet 05, section 2).
+    Shape {
+        /// A [`ShapeKind`].
+        kind: u8,
+        /// The type as Go prints it, e.g. `v1.Container`.
+        name: Text,
+        /// Shape of the items of a list or the values of a map, with a smaller number;
+        /// [`NONE`] for others.
+        item: U32,
+        /// Range of `shape_fields`, ascending by symbol, for a struct.
+        fields: Range,
+    }
+}
+
+record! {
+    /// A field of a struct's [`Shape`].
+    ShapeField {
+        /// The symbol of its key.
+        key: U32,
+        /// Its shape, with a smaller number than the struct's.
+        shape: U32,
+        /// 1 where null takes away what an equal key gave before: pointers, lists, maps.
+        nullable: u8,
+        /// Names of the embedded structs that it stands in, each with a dot behind it.
+        embedded: Text,
+    }
+}
+
+/// What a [`Shape`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ShapeKind {
+    /// Anything.
+    Any,
+    /// A boolean.
+    Bool,
+    /// A text.
+    Text,
+    /// A whole number of 32 bits.
+    Int32,
+    /// A whole number of 64 bits.
+    Int64,
+    /// A quantity, as a text or a number.
+    Quantity,
+    /// A text, or a whole number of 32 bits.
+    IntOrText,
+    /// A time of RFC 3339.
+    Time,
+    /// A list.
+    List,
+    /// A map.
+    Map,
+    /// A struct.
+    Struct,
+}
+
+impl ShapeKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [ShapeKind; 11] = [
+        ShapeKind::Any,
+        ShapeKind::Bool,
+        ShapeKind::Text,
+        ShapeKind::Int32,
+        ShapeKind::Int64,
+        ShapeKind::Quantity,
+        ShapeKind::IntOrText,
+        ShapeKind::Time,
+        ShapeKind::List,
+        ShapeKind::Map,
+        ShapeKind::Struct,
+    ];
+}
+
+/// What the operand `how` of `Note` says of a finding.
+pub struct NoteFlags;
+
+impl NoteFlags {
+    /// Its place among the findings of its control.
+    pub const PLACE: u8 = 0b11;
+    /// A value is missing; else one is forbidden.
+    pub const REQUIRED: u8 = 1 << 2;
+    /// The control fails without listing it.
+    pub const UNLISTED: u8 = 1 << 3;
+    /// It counts only where the control has no other.
+    pub const FALLBACK: u8 = 1 << 4;
+    /// Its path ends with the key that the value stands under.
+    pub const KEYED: u8 = 1 << 5;
+    /// It concerns one container.
+    pub const OWNED: u8 = 1 << 6;
+}
+
+record! {
+    /// What findings belong to: a check of the Pod Security Standards (sheet 05, section 5).
+    Control {
+        /// Its id, e.g. `seccompProfile_baseline`.
+        id: Text,
+        /// The name by which policies exclude it; empty where they cannot.
+        name: Text,
+        /// The reason that a message gives.
+        reason: Text,
+        /// The reason where not exactly one value is bad; empty for the same.
+        reasons: Text,
+        /// 1 where a report names the images of the containers concerned.
+        names_images: u8,
+    }
+}
+
+record! {
+    /// One entry of `podSecurity.exclude` (sheet 05, section 7).
+    Exclusion {
+        /// Name of the controls.
+        name: Text,
+        /// The general path that it is about; empty for every path.
+        field: Text,
+        /// List of wildcards that bad values must satisfy, or [`NONE`].
+        values: U32,
+        /// 1 where what a container breaks counts for the container of the same name alone.
+        by_owner: u8,
+    }
+}
+
+record! {
     /// One of `matchExpressions`.
     Requirement {
         /// A [`RequirementOperator`].
@@ -535,7 +657,8 @@ record! {
         flags: u8,
         /// A [`MessageKind`].
         message_kind: u8,
-        /// The message with its full stop, or as it is for a deny rule.
+        /// The message with its full stop, or as it is for a deny rule; `level:version`
+        /// for podSecurity.
         message: Text,
         /// Kinds under which the index lists the rule: range of `index_kinds`.
         kinds: Range,
@@ -548,6 +671,23 @@ record! {
         overrides: Range,
         /// `reportProperties`: range of `pairs`.
         properties: Range,
+        /// Range of `exceptions`: those that may hold for the rule, in order.
+        exceptions: Range,
+    }
+}
+
+record! {
+    /// A `PolicyException` as one rule sees it (sheet 01, section 9).
+    Exception {
+        /// Its namespace, empty without one.
+        namespace: Text,
+        /// Its name.
+        name: Text,
+        /// Block that decides whether it holds: its match block and its conditions.
+        block: U32,
+        /// Block that takes away the findings which its `podSecurity` entries exempt from,
+        /// for a podSecurity rule; [`NONE`] where it skips the whole rule.
+        exclusion_block: U32,
     }
 }
 
@@ -563,15 +703,18 @@ pub enum BodyKind {
     Deny,
     /// `foreach`
     Foreach,
+    /// `podSecurity`
+    PodSecurity,
 }
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 4] = [
+    pub const ALL: [BodyKind; 5] = [
         BodyKind::Pattern,
         BodyKind::AnyPattern,
         BodyKind::Deny,
         BodyKind::Foreach,
+        BodyKind::PodSecurity,
     ];
 }
 

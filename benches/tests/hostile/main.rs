@@ -6,6 +6,7 @@
 
 mod bundle;
 mod bypass;
+mod exception;
 mod expression;
 mod oracle;
 mod policy;

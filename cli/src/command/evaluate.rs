@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use kpvm::engine::{Bundle, Operation};
-use kpvm_compiler::compile::Options;
+use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::source::Sources;
 
 use crate::command::{explain, load_bundle};
@@ -14,7 +14,7 @@ use crate::evaluation::Circumstances;
 use crate::explain::ExplainArguments;
 use crate::host::{ProcessHost, since_epoch};
 use crate::omitted;
-use crate::policies::{self, Policies};
+use crate::policies::{self, Exceptions, Policies, PolicyPaths};
 use crate::report::{self, Format};
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Scan, Settings, scan};
@@ -69,6 +69,14 @@ pub struct CommonArguments {
     /// Who makes the request: a file of the kind UserInfo
     #[arg(short, long, value_name = "FILE")]
     pub userinfo: Option<PathBuf>,
+    /// Exceptions, added to those of a bundle: files or directories of the kind PolicyException
+    #[arg(
+        short,
+        long = "exception",
+        visible_alias = "exceptions",
+        value_name = "FILE"
+    )]
+    pub exceptions: Vec<PathBuf>,
     /// Count failures of policies that only audit as warnings
     #[arg(long)]
     pub audit_warn: bool,
@@ -137,7 +145,44 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
         return Ok(EXIT_BAD_INPUT);
     };
     omitted::show(&bundle.meta().omitted, streams)?;
+    let Some(bundle) = with_exceptions(bundle, &arguments.common.exceptions, streams)? else {
+        return Ok(EXIT_BAD_INPUT);
+    };
     evaluate(&bundle, &arguments.resources, &arguments.common, streams)
+}
+
+/// The bundle with more exceptions; says what is wrong and gives `None` when they
+/// cannot be added.
+fn with_exceptions(
+    bundle: Bundle<'static>,
+    paths: &[PathBuf],
+    streams: &mut Streams<'_>,
+) -> io::Result<Option<Bundle<'static>>> {
+    if paths.is_empty() {
+        return Ok(Some(bundle));
+    }
+    let options = Options::default();
+    let Exceptions {
+        mut read,
+        documents,
+    } = policies::load_exceptions(paths, &mut io::stdin(), &options);
+    let found = std::mem::take(&mut read.compilation.diagnostics);
+    let mut compilation =
+        compile::add_exceptions(&bundle, &documents, &read.sources, &options, found);
+    let bytes = compilation.bundle.take();
+    // The bundle's own omitted rules are shown already.
+    compilation.omitted.clear();
+    read.compilation = compilation;
+    read.show(streams)?;
+    match bytes.map(Bundle::load) {
+        Some(Ok(bundle)) if read.unreadable.is_empty() => Ok(Some(bundle)),
+        Some(Err(error)) => {
+            let message = format!("the exceptions cannot be added: {error}");
+            show_error(&message, streams.err)?;
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Compiles policies in memory and evaluates resources with them.
@@ -157,7 +202,12 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
         skip_unsupported: arguments.skip_unsupported,
         ..Options::default()
     };
-    let policies = policies::load(&arguments.policies, &mut io::stdin(), &options);
+    let paths = PolicyPaths {
+        policies: &arguments.policies,
+        exceptions: &arguments.common.exceptions,
+        exceptions_within_policies: false,
+    };
+    let policies = policies::load(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;
     if let Some(reason) = why_not_applied(&policies) {
         show_error(reason, streams.err)?;

@@ -73,6 +73,9 @@ struct RuleEntry<'b> {
     instructions: usize,
     /// Where in objects the rule looks; `*` is each item of a list or map.
     reads: BTreeSet<String>,
+    /// The exceptions that may skip it, as `namespace/name`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exceptions: Vec<String>,
     #[serde(flatten)]
     demands: Demands,
 }
@@ -179,6 +182,10 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
             .collect(),
         instructions,
         reads: without_prefixes(reads),
+        exceptions: Tables::range(tables.exceptions, rule.exceptions)
+            .iter()
+            .map(|exception| tables.exception_key(exception))
+            .collect(),
         demands: demands::of_rule(&tables, rule),
     }
 }
@@ -268,6 +275,9 @@ fn write_text(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
             )?;
             for path in &rule.reads {
                 writeln!(out, "      reads {}", clean(path))?;
+            }
+            for exception in &rule.exceptions {
+                writeln!(out, "      excepted by {}", clean(exception))?;
             }
             write_demands(&rule.demands, out)?;
         }

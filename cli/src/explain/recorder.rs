@@ -513,6 +513,7 @@ fn stage_name(stage: Stage) -> &'static str {
         Stage::Match => "match",
         Stage::Preconditions => "preconditions",
         Stage::Properties => "reportProperties",
+        Stage::Exception => "exception",
         Stage::Body => "validate",
         Stage::Message => "message",
         Stage::OldMatch => "match of the old object",

@@ -8,7 +8,7 @@ use kpvm_format::table::NONE;
 
 use super::emitter::Emitter;
 use crate::ir::{Instruction, Label, Register, SiteKind};
-use crate::policy::condition::{Condition, Conditions};
+use crate::policy::condition::{AnyAll, Condition, Conditions};
 
 /// Which messages of conditions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Messages {
     OfTrue,
     /// Those of conditions that do not hold (preconditions).
     OfFalse,
+    /// None (exceptions).
+    None,
 }
 
 impl Emitter<'_, '_> {
@@ -45,6 +47,25 @@ impl Emitter<'_, '_> {
                         .push(Instruction::new(Op::JumpIfFalse).a(any.0).target(on_false));
                 }
             }
+        }
+    }
+
+    /// Falls through when the conditions of an exception hold; whatever goes wrong, it
+    /// does not hold. Unlike elsewhere `all` comes first, and an empty `any` counts as
+    /// absent (sheet 01, section 9).
+    pub fn exception_conditions(&mut self, conditions: &AnyAll, otherwise: Label) {
+        let all = conditions.all.as_deref().unwrap_or_default();
+        self.in_part(".all", |this| {
+            this.all(all, Messages::None, 0, otherwise, otherwise)
+        });
+        let any = conditions.any.as_deref().unwrap_or_default();
+        if !any.is_empty() {
+            let held = self.in_part(".any", |this| this.any(any, Messages::None, otherwise));
+            self.block.push(
+                Instruction::new(Op::JumpIfFalse)
+                    .a(held.0)
+                    .target(otherwise),
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! `match` and `exclude` (sheet 01, sections 4 and 5): filters in, IR out.
+//! `match` and `exclude` (sheet 01, sections 4 and 5), and `match` of an exception
+//! (section 9): filters in, IR out.
 
 use kpvm::labels;
 use kpvm::scalar::wildcard::contains_wildcard;
@@ -7,10 +8,11 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, NONE, Range, RequirementOperator, SubjectKind};
 use zerocopy::little_endian::U32;
 
+use super::emitter::Emitter;
 use crate::ir::{Block, Instruction, Label, Site, SiteKind};
 use crate::lower::Pools;
 use crate::policy::kind_selector::KindSelector;
-use crate::policy::model::{Filter, LabelSelector, MatchBlock, Rule, Subject};
+use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject};
 use crate::source::{Location, SourceId};
 
 /// Lowers `match` and `exclude` of a rule into a block that ends matched or unmatched.
@@ -39,25 +41,49 @@ pub fn lower_matching(rule: &Rule, source: SourceId, pools: &mut Pools<'_>) -> B
     lowering.block
 }
 
-/// Whether the filters stand under `match` or `exclude`; they differ in what an empty
-/// filter and missing user information mean (section 5.2).
+/// Lowers `match` of an exception: falls through when it holds, else goes on at
+/// `otherwise`. One with neither `any` nor `all` never holds.
+pub fn lower_exception_match(
+    exception: &PolicyException,
+    otherwise: Label,
+    emitter: &mut Emitter<'_, '_>,
+) {
+    let block = &exception.match_block;
+    let mut lowering = Lowering {
+        block: std::mem::replace(&mut emitter.block, Block::new()),
+        pools: emitter.pools,
+        rule: exception.tree.get("spec").unwrap_or(&exception.tree),
+        source: exception.source,
+    };
+    if filters(&block.any).is_empty() && filters(&block.all).is_empty() {
+        lowering.block.jump(otherwise);
+    } else {
+        lowering.lower_block(block, Side::Exception, otherwise);
+    }
+    emitter.block = lowering.block;
+}
+
+/// Where the filters stand. `match` and `exclude` differ in what an empty filter and
+/// missing user information mean (section 5.2). An exception looks at no operation,
+/// and holds a Namespace against no `namespaceSelector` (section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Match,
     Exclude,
+    Exception,
 }
 
 impl Side {
     fn key(self) -> &'static str {
         match self {
-            Side::Match => "match",
+            Side::Match | Side::Exception => "match",
             Side::Exclude => "exclude",
         }
     }
 
     fn site_kind(self) -> SiteKind {
         match self {
-            Side::Match => SiteKind::Filter,
+            Side::Match | Side::Exception => SiteKind::Filter,
             Side::Exclude => SiteKind::Exclusion,
         }
     }
@@ -112,6 +138,16 @@ fn is_empty_filter(filter: &Filter) -> bool {
     !has_resources(filter) && !has_user_info(filter)
 }
 
+/// Whether an exception's filter is empty: explicit empty lists of users count as
+/// absent there.
+fn is_empty_exception(filter: &Filter) -> bool {
+    let is_empty = |count: Option<usize>| count.is_none_or(|count| count == 0);
+    !has_resources(filter)
+        && is_empty(filter.roles.as_ref().map(Vec::len))
+        && is_empty(filter.cluster_roles.as_ref().map(Vec::len))
+        && is_empty(filter.subjects.as_ref().map(Vec::len))
+}
+
 fn is_empty_exclude(block: &MatchBlock) -> bool {
     filters(&block.any).is_empty()
         && filters(&block.all).is_empty()
@@ -125,7 +161,7 @@ fn filters(list: &Option<Vec<Filter>>) -> &[Filter] {
 struct Lowering<'p, 'b> {
     block: Block,
     pools: &'p mut Pools<'b>,
-    /// The rule as read.
+    /// The rule as read, or the `spec` of the exception.
     rule: &'p Tree,
     source: SourceId,
 }
@@ -157,7 +193,11 @@ impl Lowering<'_, '_> {
     /// Falls through when the filter holds, else jumps to `otherwise`.
     fn lower_filter(&mut self, position: Position<'_>, otherwise: Label) {
         let filter = position.filter;
-        if is_empty_filter(filter) {
+        let is_empty = match position.side {
+            Side::Match | Side::Exclude => is_empty_filter(filter),
+            Side::Exception => is_empty_exception(filter),
+        };
+        if is_empty {
             self.block.jump(otherwise);
             return;
         }
@@ -172,7 +212,7 @@ impl Lowering<'_, '_> {
             Side::Match if has_resources(filter) => self.block.push(jump.target(no_user)),
             // Without user information nothing is left of the filter: it cannot match.
             Side::Match => self.block.push(jump.target(otherwise)),
-            Side::Exclude => {}
+            Side::Exclude | Side::Exception => {}
         }
         self.lower_user(position, otherwise);
         self.block.place(no_user);
@@ -201,7 +241,7 @@ impl Lowering<'_, '_> {
     /// Section 5.3. Every test is independent, so the cheap and selective ones go first.
     fn lower_resources(&mut self, position: Position<'_>, otherwise: Label) {
         let resources = &position.filter.resources;
-        if !resources.operations.is_empty() {
+        if !resources.operations.is_empty() && position.side != Side::Exception {
             let set = operation_set(&resources.operations);
             if set != 0b1111 {
                 let test = Instruction::new(Op::MatchOperations).b(set);
@@ -252,8 +292,12 @@ impl Lowering<'_, '_> {
         if let Some(selector) = &resources.namespace_selector {
             let selector = self.pools.selector(selector);
             let any_kind = resources.kinds.iter().any(|kind| kind.value == "*");
+            let filter = match position.side {
+                Side::Match | Side::Exclude => u32::from(any_kind),
+                Side::Exception => 2,
+            };
             let test = Instruction::new(Op::MatchNamespaceSelector)
-                .b(u32::from(any_kind))
+                .b(filter)
                 .c(selector);
             self.test(test, position, "namespaceSelector", otherwise);
         }
@@ -321,8 +365,11 @@ impl Pools<'_> {
     }
 
     /// A list of texts.
-    pub fn text_list(&mut self, texts: &[String]) -> u32 {
-        let entries: Vec<table::Text> = texts.iter().map(|text| self.bundle.text(text)).collect();
+    pub fn text_list(&mut self, texts: &[impl AsRef<str>]) -> u32 {
+        let entries: Vec<table::Text> = texts
+            .iter()
+            .map(|text| self.bundle.text(text.as_ref()))
+            .collect();
         let start = self.bundle.texts.len();
         self.bundle.texts.extend(&entries);
         self.bundle

@@ -34,5 +34,5 @@ mod session;
 pub use expression::{Answer, ExpressionError, ExpressionSession};
 pub use kpvm_format::Bundle;
 pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo, merge};
-pub use response::{Decision, Evaluation, FailureDetail, RuleResponse, Status};
+pub use response::{Decision, Evaluation, FailureDetail, PodSecurityDetail, RuleResponse, Status};
 pub use session::{EvaluateError, Session};

@@ -122,6 +122,8 @@ pub enum Stage {
     Preconditions,
     /// The values of `reportProperties`.
     Properties,
+    /// `match` and `conditions` of an exception.
+    Exception,
     /// What is validated.
     Body,
     /// The message.

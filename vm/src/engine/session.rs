@@ -1,6 +1,8 @@
 //! A session: everything that evaluation needs and keeps between requests, so that in
 //! the steady state a request that passes allocates nothing.
 
+mod exception;
+
 use std::fmt::Write;
 
 use kpvm_format::Tables;
@@ -11,16 +13,21 @@ use kpvm_format::table::{
 
 use super::observer::{Event, NotTried, Observer, Stage, Verdict};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
-use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
+use super::response::{
+    ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
+    TextRange,
+};
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
     View,
 };
+use crate::function::quote_json;
 use crate::host::{Host, NoHost};
+use crate::image;
 use crate::limits::Limits;
 use crate::machine::{
-    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, is_secret_path,
-    render_go_value, selector_matches, wildcard_list_matches,
+    Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
+    is_secret_path, render_go_value, selector_matches, wildcard_list_matches,
 };
 use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
@@ -86,6 +93,8 @@ pub struct Session<'b> {
     candidates: Vec<u32>,
     /// Values of computed report properties.
     properties: Vec<TextRange>,
+    /// Exceptions that skipped rules.
+    excepted: Vec<u32>,
     /// Names of the objects and their kinds.
     names: String,
     text: String,
@@ -118,6 +127,7 @@ impl<'b> Session<'b> {
             outcomes: Vec::new(),
             candidates: Vec::new(),
             properties: Vec::new(),
+            excepted: Vec::new(),
             names: String::new(),
             text: String::new(),
             runtime_expressions: true,
@@ -199,6 +209,7 @@ impl<'b> Session<'b> {
             tables: &self.tables,
             outcomes: &self.outcomes,
             properties: &self.properties,
+            excepted: &self.excepted,
             text: &self.text,
         }
     }
@@ -215,6 +226,7 @@ impl<'b> Session<'b> {
         self.text.clear();
         self.names.clear();
         self.properties.clear();
+        self.excepted.clear();
         self.machine.begin_evaluation();
         self.buffer
             .push_well_known()
@@ -311,6 +323,7 @@ impl<'b> Session<'b> {
             },
             outcomes: &mut self.outcomes,
             properties: &mut self.properties,
+            excepted: &mut self.excepted,
             text: &mut self.text,
         };
         evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
@@ -453,6 +466,10 @@ struct Judgement {
     instruction: u32,
     /// First of the computed report properties.
     properties: Option<u32>,
+    /// The exceptions that skip the rule.
+    exceptions: ExceptionRange,
+    /// What a failed podSecurity rule reports of its controls.
+    controls: Option<ControlTexts>,
 }
 
 impl Judgement {
@@ -464,6 +481,8 @@ impl Judgement {
             found: TextRange::default(),
             instruction: NONE,
             properties: None,
+            exceptions: ExceptionRange::default(),
+            controls: None,
         }
     }
 }
@@ -577,6 +596,7 @@ struct Evaluator<'e, 'm> {
     world: World<'m>,
     outcomes: &'m mut Vec<Outcome>,
     properties: &'m mut Vec<TextRange>,
+    excepted: &'m mut Vec<u32>,
     text: &'m mut String,
 }
 
@@ -682,6 +702,7 @@ impl<'e> Evaluator<'e, '_> {
                 tables: self.tables,
                 outcomes: self.outcomes,
                 properties: self.properties,
+                excepted: self.excepted,
                 text: self.text,
             };
             let response = RuleResponse::new(evaluation, outcome);
@@ -710,6 +731,8 @@ impl<'e> Evaluator<'e, '_> {
                 found: judgement.found,
                 instruction: judgement.instruction,
                 properties: judgement.properties,
+                exceptions: judgement.exceptions,
+                controls: judgement.controls,
             });
         }
         self.mode == Mode::Decide && refused
@@ -797,6 +820,24 @@ impl<'e> Evaluator<'e, '_> {
             }
         }
         let properties = self.computed_properties(rule, setting);
+        let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
+        if self.is_delete() && is_pod_security {
+            return Err(Silence::Deletion);
+        }
+        let mut judgement = self.judge_body(rule, setting)?;
+        judgement.properties = properties;
+        Ok(judgement)
+    }
+
+    /// Exceptions, the body, and what the old object makes of it.
+    fn judge_body(&mut self, rule: &Rule, setting: Setting<'_>) -> Result<Judgement, Silence> {
+        let exceptions = match self.exceptions_that_hold(rule, setting) {
+            Ok(exceptions) => exceptions,
+            Err(judgement) => return Ok(judgement),
+        };
+        if let Some(judgement) = self.skip_by_exceptions(rule, exceptions) {
+            return Ok(judgement);
+        }
         let ending = self.run_block(rule.body_block.get(), Stage::Body, setting);
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
@@ -806,12 +847,13 @@ impl<'e> Evaluator<'e, '_> {
         if self.is_delete() && is_pattern && !comes_first {
             return Err(Silence::Deletion);
         }
-        let judgement = self
-            .judge(rule, ending, setting)
-            .ok_or(Silence::NoElement)?;
-        let mut judgement = self.allow_existing(rule, judgement);
-        judgement.properties = properties;
-        Ok(judgement)
+        let judgement = match self.exempt_findings(exceptions, ending, setting) {
+            Some(judgement) => judgement,
+            None => self
+                .judge(rule, ending, setting)
+                .ok_or(Silence::NoElement)?,
+        };
+        Ok(self.allow_existing(rule, judgement))
     }
 
     fn preconditions_not_met(&mut self) -> Judgement {
@@ -898,6 +940,10 @@ impl<'e> Evaluator<'e, '_> {
         if rule.flags & applies != applies || !(both || self.operation == Operation::Update) {
             return judgement;
         }
+        let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
+        if self.operation != Operation::Update && is_pod_security {
+            return judgement;
+        }
         if self.operation != Operation::Update {
             return self.fixed(Status::Skip, "failed to validate old object");
         }
@@ -956,15 +1002,34 @@ impl<'e> Evaluator<'e, '_> {
         } else {
             setting
         };
+        if body_kind(rule) == BodyKind::PodSecurity {
+            return self.old_pod_fails(rule, setting);
+        }
         let ending = self.run_block(rule.body_block.get(), Stage::OldBody, setting);
         let judgement = self.judge(rule, ending, setting);
         judgement.is_some_and(|judgement| judgement.status == Status::Fail)
+    }
+
+    /// Exceptions are looked at again, for the old object (sheet 01, section 10).
+    fn old_pod_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
+        let Ok(exceptions) = self.exceptions_that_hold(rule, setting) else {
+            return false;
+        };
+        if self.skip_by_exceptions(rule, exceptions).is_some() {
+            return false;
+        }
+        let ending = self.run_block(rule.body_block.get(), Stage::OldBody, setting);
+        let exempted = self.exempt_findings(exceptions, ending, setting);
+        exempted.is_none() && matches!(ending, Ending::Findings { .. })
     }
 
     /// The status and message of an ending; the block is run again to explain it where
     /// that takes more than the ending itself.
     fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
         Some(match ending {
+            Ending::Pass if body_kind(rule) == BodyKind::PodSecurity => {
+                Judgement::plain(Status::Pass, Message::CapitalPassed)
+            }
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
             Ending::Alternative(index) => {
                 Judgement::plain(Status::Pass, Message::AlternativePassed(index))
@@ -981,6 +1046,7 @@ impl<'e> Evaluator<'e, '_> {
             }
             Ending::Failed { depth } => self.failed(ending, &element_prefix(depth)),
             Ending::Deny { depth } => self.judge_deny(rule, depth, setting),
+            Ending::Findings { instruction } => self.judge_findings(rule, instruction, setting),
             Ending::Error { .. } | Ending::AlternativesFailed { .. } => {
                 self.judge_failure(rule, setting)
             }
@@ -1005,6 +1071,16 @@ impl<'e> Evaluator<'e, '_> {
             limits.rule_fuel, limits.request_fuel
         );
         self.fixed(Status::Error, &text)
+    }
+
+    /// Appends to the text buffer.
+    fn append(&mut self, text: &str) -> TextRange {
+        let start = self.text.len();
+        self.text.push_str(text);
+        TextRange {
+            start: start as u32,
+            end: self.text.len() as u32,
+        }
     }
 
     /// Appends to the text buffer, within the limit of a message.
@@ -1134,6 +1210,63 @@ impl<'e> Evaluator<'e, '_> {
         // The buffers of the explanation are used again.
         self.machine.explanation = explanation;
         judgement
+    }
+
+    /// Sheet 05, section 8.
+    fn judge_findings(&mut self, rule: &Rule, instruction: u32, setting: Setting<'_>) -> Judgement {
+        let findings = std::mem::take(&mut self.machine.findings);
+        let shown = Shown {
+            tables: self.tables,
+            view: self.world.buffer.view(self.texts, self.tables.symbols),
+        };
+        let (name, level) = (setting.subject.rule_name, self.tables.text(rule.message));
+        let mut message =
+            format!("Validation rule '{name}' failed. It violates PodSecurity \"{level}\": ");
+        findings.message(shown, self.limits.message_bytes, &mut message);
+        let (path, value) = findings
+            .first(shown)
+            .unwrap_or((String::new(), NodeId::MISSING));
+        let mut judgement = self.fixed(Status::Fail, &message);
+        judgement.controls = Some(self.control_texts(&findings));
+        self.machine.findings = findings;
+        self.with_detail(judgement, &path, value, instruction, setting)
+    }
+
+    /// What reports show of failing controls (sheet 05, section 11).
+    fn control_texts(&mut self, findings: &Findings) -> ControlTexts {
+        let tables = self.tables;
+        let shown = Shown {
+            tables,
+            view: self.world.buffer.view(self.texts, tables.symbols),
+        };
+        let object = self.objects.main().unwrap_or(NodeId::MISSING);
+        let images = image::images_by_container(&shown.view, object);
+        let mut ids: Vec<&str> = Vec::new();
+        let mut json: Vec<String> = Vec::new();
+        for number in findings.controls() {
+            let Some(record) = tables.controls.get(number as usize) else {
+                continue;
+            };
+            let (id, name) = (tables.text(record.id), tables.text(record.name));
+            let names = findings.container_names(number, shown);
+            let quoted = names.map(|names| {
+                let image = |name: &String| quote_json(images.get(name).unwrap_or(name));
+                names.iter().map(image).collect::<Vec<_>>().join(",")
+            });
+            let quoted = quoted.map_or("null".into(), |list| format!("[{list}]"));
+            json.push(format!(
+                "{{\"ID\":{},\"Name\":{},\"Images\":{quoted}}}",
+                quote_json(id),
+                quote_json(name),
+            ));
+            ids.push(id);
+        }
+        let json = format!("[{}]", json.join(","));
+        let fits = json.len() <= self.limits.string_bytes;
+        ControlTexts {
+            ids: self.append(&ids.join(",")),
+            json: self.append(if fits { &json } else { "[]" }),
+        }
     }
 
     /// `validation error: `, the rule's message if it has one, and what happened; where

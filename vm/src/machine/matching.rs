@@ -106,8 +106,8 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         ),
         Op::MatchNamespaceSelector => {
             if subject.kind == "Namespace" {
-                false
-            } else if subject.kind.is_empty() && flag == 0 {
+                flag == 2
+            } else if subject.kind.is_empty() && flag != 1 {
                 true
             } else {
                 selector_matches(
@@ -123,9 +123,8 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchClusterRoles => request
             .user
             .is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
-        Op::MatchSubjects => request
-            .user
-            .is_some_and(|user| subjects_match(entry, &user, tables)),
+        // Without a user the name is empty, which the wildcard `*` describes too.
+        Op::MatchSubjects => subjects_match(entry, &request.user.unwrap_or_default(), tables),
         Op::JumpIfNoUser => request.user.is_some(),
         // `execute` hands over the operations above only.
         _ => false,

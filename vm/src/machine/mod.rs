@@ -9,8 +9,10 @@
 mod context;
 mod dynamic;
 mod explain;
+mod finding;
 mod leaf;
 mod matching;
+mod shape;
 mod tags;
 mod trace;
 mod value;
@@ -29,6 +31,7 @@ use crate::host::Host;
 use crate::limits::Limits;
 
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
+pub(crate) use finding::{Findings, Shown};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
 };
@@ -67,6 +70,9 @@ impl ErrorKind {
     }
 }
 
+/// Blocks that may wait for one another.
+const MAX_NESTED_BLOCKS: usize = 64;
+
 /// How a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -93,6 +99,8 @@ pub(crate) enum Ending {
     ForeachPassed,
     /// There is no answer.
     Nothing,
+    /// The findings decide, at the instruction of that number.
+    Findings { instruction: u32 },
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
     /// The rule applies to the resource.
@@ -205,6 +213,8 @@ pub(crate) struct Machine {
     pub(crate) failure_text: String,
     /// Messages of conditions that came out as wanted.
     pub(crate) messages: Vec<NotedMessage>,
+    /// What checks found.
+    pub(crate) findings: Findings,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
     /// What the last explaining run found.
@@ -340,6 +350,7 @@ impl Machine {
             failure: value::Failure::default(),
             failure_text: String::new(),
             messages: Vec::new(),
+            findings: Findings::default(),
             fuel: 0,
             explanation: Explanation::default(),
         }
@@ -419,17 +430,39 @@ impl Machine {
         self.any_alternative_failed = false;
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
-        self.run_block::<M>(block, setting, world)
+        self.run_block::<M>(block, setting.subject.root, setting, world)
     }
 
-    /// Runs a block whose caller waits.
-    fn run_nested(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
-        self.run_block::<Checking>(block, setting, world)
+    /// Runs a block over a value while the one that asks for it waits; `None` where too
+    /// many wait already.
+    fn run_inside(
+        &mut self,
+        block: u32,
+        subject: NodeId,
+        loading: Option<u32>,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Option<Ending> {
+        if self.suspended.len() >= MAX_NESTED_BLOCKS {
+            return None;
+        }
+        let inner = self.spare_frames.pop().unwrap_or_default();
+        self.suspended
+            .push(std::mem::replace(&mut self.frame, inner));
+        self.frame.loading = loading;
+        let ending = self.run_block::<Checking>(block, subject, setting, world);
+        self.frame.loading = None;
+        if let Some(outer) = self.suspended.pop() {
+            self.spare_frames
+                .push(std::mem::replace(&mut self.frame, outer));
+        }
+        Some(ending)
     }
 
     fn run_block<M: Mode>(
         &mut self,
         block: u32,
+        subject: NodeId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Ending {
@@ -440,7 +473,7 @@ impl Machine {
         let first = block.start.get();
         let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
         self.frame.registers[..registers].fill(NodeId::MISSING);
-        self.frame.registers[0] = setting.subject.root;
+        self.frame.registers[0] = subject;
         self.frame.has_loaded = false;
         self.frame.lifted = false;
         self.execute::<M>(code, first, setting, world)
@@ -661,6 +694,12 @@ impl Machine {
                     };
                 }
                 Op::ReturnDeny => return Ending::Deny { depth: b },
+                Op::ReturnFindings if self.findings.is_empty() => return Ending::Pass,
+                Op::ReturnFindings => {
+                    return Ending::Findings {
+                        instruction: first + position as u32 - 1,
+                    };
+                }
                 Op::ReturnText => return Ending::Text { status: b, text: c },
                 Op::ReturnMatched => return Ending::Matched,
                 Op::ReturnUnmatched => return Ending::Unmatched,
