@@ -186,6 +186,58 @@ fn json_of_one_resource() {
     assert!(yaml.out.contains("result: pass"), "{}", yaml.out);
 }
 
+#[test]
+fn pod_security_with_an_exception() {
+    let policy = "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: baseline}
+spec:
+  background: false
+  rules:
+    - name: pods
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      validate:
+        podSecurity:
+          level: baseline
+          exclude:
+            - controlName: Host Namespaces
+";
+    let exception = "apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: tools, namespace: team-a}
+spec:
+  exceptions: [{policyName: baseline, ruleNames: [pods]}]
+  match: {any: [{resources: {kinds: [Pod], namespaces: [team-a]}}]}
+  podSecurity: [{controlName: Capabilities, images: ['*']}]
+";
+    let pod = "apiVersion: v1
+kind: Pod
+metadata: {name: tool, namespace: team-a}
+spec:
+  hostPID: true
+  containers:
+    - name: tool
+      image: tool:1
+      securityContext:
+        privileged: true
+        capabilities: {add: [SYS_ADMIN]}
+";
+    let files = Files::new(
+        "explain-pod-security",
+        &[
+            ("policy.yaml", policy),
+            ("pod.yaml", pod),
+            ("exception.yaml", exception),
+        ],
+    );
+    let done = files.run(
+        "kpvm",
+        &apply("baseline/pods", &["--exception", "exception.yaml"]),
+    );
+    assert_eq!((done.code, &*done.err), (1, ""));
+    insta::assert_snapshot!(done.out);
+}
+
 /// A trace has an end, and says so.
 #[test]
 fn many_elements() {

@@ -201,6 +201,8 @@ impl Observer for Tally<'_> {
             Event::Tried { .. }
             | Event::NotTried { .. }
             | Event::Stage(_)
+            | Event::Finding { .. }
+            | Event::Excluded { .. }
             | Event::ElementPassed
             | Event::ElementsEnd { .. }
             | Event::EntryEnds { .. }

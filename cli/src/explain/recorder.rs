@@ -16,6 +16,7 @@ use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};
 use crate::resources::{Resource, Resources};
 use crate::scan::{Place, place_in};
+use crate::text::count;
 
 /// Bytes of a value that is shown.
 const SHOWN_BYTES: usize = 240;
@@ -313,7 +314,14 @@ impl<'r> Recorder<'r> {
             Event::NotTried { .. } | Event::Tried { .. } | Event::Decided(_) => {}
             Event::Stage(stage) => {
                 current.close_to(0);
-                current.open(Step::new(StepKind::Stage, stage_name(stage)));
+                let mut step = Step::new(StepKind::Stage, stage_name(stage));
+                if let Stage::Exception { exception } = stage {
+                    let record = self.tables.exceptions.get(exception as usize);
+                    step.written = record.map_or_else(String::new, |exception| {
+                        self.tables.exception_key(exception)
+                    });
+                }
+                current.open(step);
             }
             Event::Test(test) => {
                 if let Tested::Request(facts) = test.subject
@@ -378,6 +386,34 @@ impl<'r> Recorder<'r> {
                 if !self.leave_element(site, current) {
                     current.add(self.step(StepKind::NoElement, site));
                 }
+            }
+            Event::Finding {
+                control,
+                path,
+                value,
+            } => {
+                let mut step = Step::new(StepKind::Finding, "podSecurity");
+                let record = self.tables.controls.get(control as usize);
+                step.written = record
+                    .map_or("", |control| self.tables.text(control.id))
+                    .into();
+                path.clone_into(&mut step.path);
+                step.held = Some(false);
+                step.found = Some(value.show(SHOWN_BYTES));
+                step.resource_place = Some(place_in(self.resource, self.resources, path));
+                current.add(step);
+            }
+            Event::Excluded {
+                exclusion,
+                findings,
+            } => {
+                let mut step = Step::new(StepKind::Excluded, "podSecurity.exclude");
+                let record = self.tables.exclusions.get(exclusion as usize);
+                let name = record.map_or("", |exclusion| self.tables.text(exclusion.name));
+                name.clone_into(&mut step.written);
+                step.held = Some(findings > 0);
+                step.found = (findings > 0).then(|| count(findings as usize, "finding"));
+                current.add(step);
             }
             Event::EntryBegins { entry } => {
                 let mut step = Step::new(StepKind::Entry, "context");
@@ -513,7 +549,7 @@ fn stage_name(stage: Stage) -> &'static str {
         Stage::Match => "match",
         Stage::Preconditions => "preconditions",
         Stage::Properties => "reportProperties",
-        Stage::Exception => "exception",
+        Stage::Exception { .. } => "exception",
         Stage::Body => "validate",
         Stage::Message => "message",
         Stage::OldMatch => "match of the old object",

@@ -99,7 +99,7 @@ pub struct Step {
     pub held: Option<bool>,
     /// What is written in the policy: the field of a filter, the key of a condition, an
     /// anchored key, a pattern with variables, the list of a foreach, the name of a
-    /// context entry.
+    /// context entry or of a control.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub written: String,
     /// The path in the resource, or in the element of a foreach.
@@ -152,6 +152,10 @@ pub enum StepKind {
     Element,
     /// A `foreach` found no element.
     NoElement,
+    /// A control of `podSecurity` is broken.
+    Finding,
+    /// An exclusion of `podSecurity` was looked at; `held` where it took findings away.
+    Excluded,
     /// A context entry was loaded.
     Entry,
     /// An expression could not be evaluated.

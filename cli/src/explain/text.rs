@@ -119,7 +119,8 @@ fn line(step: &Step) -> String {
     let path = clean(step.path.trim_end_matches('/'));
     let path = if path.is_empty() { "/".into() } else { path };
     match step.step {
-        StepKind::Stage => format!("{BOLD}{part}{BOLD:#}"),
+        StepKind::Stage if written.is_empty() => format!("{BOLD}{part}{BOLD:#}"),
+        StepKind::Stage => format!("{BOLD}{part} {written}{BOLD:#}"),
         StepKind::Filter | StepKind::Exclusion => {
             format!("{part}.{written}: found {found}, expected {expected}")
         }
@@ -156,6 +157,11 @@ fn line(step: &Step) -> String {
             _ => format!("{part} of {written}: {found}"),
         },
         StepKind::NoElement => format!("{part}: {written} has no element"),
+        StepKind::Finding => format!("{path}: found {found}, which breaks {written}"),
+        StepKind::Excluded => match step.held {
+            Some(true) => format!("{part} of {written} takes away {found}"),
+            _ => format!("{part} of {written} takes nothing away"),
+        },
         StepKind::Entry => format!("{part}.{written} is {found}"),
         StepKind::Failure => found.into_owned(),
     }
