@@ -642,7 +642,7 @@ impl<'e> Evaluator<'e, '_> {
             }
             subject.rule_name = tables.text(rule.name);
             if let Some(listed) = &listed {
-                self.world.tell(&Event::Tried { rule: number });
+                self.world.tell(&Event::Tried { rule: number, kind });
                 if listed.binary_search(&number).is_err() {
                     self.show_why_not_listed(rule, &subject);
                     continue;
