@@ -659,3 +659,75 @@ fn a_policy_that_matches_nothing_is_told_with_what_does_not_fit() {
     let strict = files.run("kpvm", &["apply", "p", "-r", "r.yaml", "--fail-on-empty"]);
     assert_eq!(strict.code, 1);
 }
+
+/// Sheet 08, section 10.2.
+#[test]
+fn policy_reports_name_process_exceptions_and_controls() {
+    let policy = |name: &str, spec: &str, validate: &str| {
+        format!(
+            "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: {name}}}\nspec:\n  {spec}\n  rules:\n    \
+             - name: check\n      match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}\n      reportProperties: {{version: own, owner: me}}\n      \
+             validate: {validate}\n"
+        )
+    };
+    let level = "{podSecurity: {level: baseline, version: latest}}";
+    let exception = "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: for-web, namespace: default}\nspec:\n  \
+                     match: {any: [{resources: {kinds: [Pod], names: [web]}}]}\n  exceptions: [{policyName: excepted, ruleNames: [check]}]\n";
+    let files = Files::new(
+        "report-properties",
+        &[
+            (
+                "p/levels.yaml",
+                &policy("levels", "background: true", level),
+            ),
+            (
+                "p/excepted.yaml",
+                &policy("excepted", "background: false", level),
+            ),
+            ("exception.yaml", exception),
+            (
+                "r.yaml",
+                "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {hostNetwork: true, containers: [{name: a, image: b}]}}\n",
+            ),
+        ],
+    );
+    let done = files.run(
+        "kpvm",
+        &[
+            "apply",
+            "p",
+            "-r",
+            "r.yaml",
+            "-e",
+            "exception.yaml",
+            "-p",
+            "-o",
+            "json",
+        ],
+    );
+    assert_eq!(done.code, 1, "{}", done.err);
+    let report: Value = serde_json::from_str(&done.out).unwrap();
+    let properties = report["results"].as_array().unwrap().iter();
+    let found: Vec<(&str, &Value)> = properties
+        .map(|result| (result["policy"].as_str().unwrap(), &result["properties"]))
+        .collect();
+    let controls = r#"[{"ID":"hostNamespaces","Name":"Host Namespaces","Images":null}]"#;
+    assert_eq!(
+        found,
+        [
+            (
+                "excepted",
+                &serde_json::json!({
+                    "exceptions": "for-web", "owner": "me", "process": "admission review", "version": "own",
+                })
+            ),
+            (
+                "levels",
+                &serde_json::json!({
+                    "controls": "hostNamespaces", "controlsJSON": controls, "owner": "me",
+                    "process": "background scan", "standard": "baseline", "version": "latest",
+                })
+            ),
+        ]
+    );
+}

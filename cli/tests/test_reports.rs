@@ -207,7 +207,7 @@ fn nothing_passes_unseen() {
         ("broken fine", "kyverno-test.yaml:6:13"),
         (
             "broken fine",
-            "1 suite could not be used as it stands; the others were run",
+            "1 suite could not be used; the others were run",
         ),
         ("https://h/o/r", "git repositories are not fetched"),
         ("suite", "no rule named `taem`; did you mean `team`?"),
@@ -251,6 +251,22 @@ fn output_file() {
         "{}",
         cannot.err
     );
+}
+
+/// What cannot be read is in the payload as well.
+#[test]
+fn problems_are_part_of_the_payload() {
+    let out = test("problems", &["missing", "broken", "-o", "json"]).out;
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let files: Vec<&str> = report["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|problem| problem["severity"] == "error")
+        .map(|problem| problem["file"].as_str().unwrap())
+        .collect();
+    assert_eq!(files, ["missing", "broken/kyverno-test.yaml"]);
+    assert_eq!(report["totals"]["brokenSuites"], 2);
 }
 
 /// Suites run side by side; what comes out does not depend on which is first.

@@ -360,6 +360,7 @@ fn meta(policies: &[Policy], sources: &Sources, omitted: &[OmittedRule]) -> Meta
         },
         api_version: policy.api_version.clone(),
         annotations: policy.annotations.clone(),
+        background: policy.background,
     };
     Meta {
         compiler: env!("CARGO_PKG_VERSION").into(),

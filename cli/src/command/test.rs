@@ -11,7 +11,6 @@ use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::explain::{self, ExplainArguments, Trace};
 use crate::input::reason;
 use crate::output::write_file;
-use crate::problem::show_unreadable;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::suite::discovery::{Discovery, SUITE_FILE, discover};
 use crate::suite::report::{self, Detail, Format, Totals};
@@ -123,9 +122,6 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         show_error(&clean(error), streams.err)?;
     }
     let discovery = discover(&arguments.paths, &arguments.file_name);
-    for unreadable in &discovery.unreadable {
-        show_unreadable(unreadable, streams)?;
-    }
     if let Some(reason) = why_not_written(arguments) {
         show_error(reason, streams.err)?;
         return Ok(EXIT_BAD_INPUT);
@@ -140,8 +136,11 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         ..Options::default()
     };
     let progress = Progress::new(discovery.files.len());
-    let runs = run_files(&discovery.files, &options, &|| progress.step());
+    let searched = run_files(&discovery.files, &options, &|| progress.step());
     progress.bar.finish_and_clear();
+    // A path that cannot be searched hides suites, which is like one that is broken.
+    let unreadable = discovery.unreadable.iter().map(SuiteRun::unreadable);
+    let runs: Vec<SuiteRun> = unreadable.chain(searched).collect();
     for report in runs.iter().flat_map(|run| &run.reports) {
         write!(streams.err, "{}", report.shown)?;
     }
@@ -155,8 +154,7 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
     streams.out.flush()?;
     let totals = Totals::of(&runs);
     say_what_is_missing(arguments, &discovery, &totals, streams)?;
-    let is_bad = !wrong.is_empty() || !discovery.unreadable.is_empty();
-    let code = exit_code(arguments, &totals, is_bad);
+    let code = exit_code(arguments, &totals, !wrong.is_empty());
     Ok(match covered {
         Covered::TooLittle if code == EXIT_OK => EXIT_FAILED,
         Covered::TooLittle | Covered::Enough => code,
@@ -317,7 +315,7 @@ fn say_what_is_missing(
         let message = "--git-branch has no effect: repositories are never fetched; clone first";
         show_warning(message, streams.err)?;
     }
-    if discovery.files.is_empty() {
+    if discovery.files.is_empty() && discovery.unreadable.is_empty() {
         let name = clean(&arguments.file_name);
         show_warning(
             &format!("there is no file named {name} below the paths"),
@@ -332,7 +330,7 @@ fn say_what_is_missing(
     }
     if totals.broken_suites > 0 {
         let message = format!(
-            "{} could not be used as it stands; the others were run",
+            "{} could not be used; the others were run",
             count(totals.broken_suites, "suite")
         );
         show_error(&message, streams.err)?;
