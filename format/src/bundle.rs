@@ -204,14 +204,16 @@ sections! {
     shapes: Shape = 33;
     /// The fields of structs.
     shape_fields: ShapeField = 34;
+    /// Where the fields of structs are found: places among the struct's fields.
+    shape_slots: u8 = 35;
     /// The controls.
-    controls: Control = 35;
+    controls: Control = 36;
     /// The exclusions.
-    exclusions: Exclusion = 36;
+    exclusions: Exclusion = 37;
 }
 
-const META_SECTION: usize = 37;
-const SECTION_COUNT: usize = 38;
+const META_SECTION: usize = 38;
+const SECTION_COUNT: usize = 39;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -412,6 +414,7 @@ impl<'a> Tables<'a> {
         entries: &[],
         shapes: &[],
         shape_fields: &[],
+        shape_slots: &[],
         controls: &[],
         exclusions: &[],
     };
