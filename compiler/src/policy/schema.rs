@@ -273,10 +273,8 @@ static FOREACH: Shape = Shape::Object(&[
 ]);
 
 static POD_SECURITY: &[Field] = &[
-    field(
-        "level",
-        Shape::Text(&["privileged", "baseline", "restricted"]),
-    ),
+    // Their values are checked in `validate/pod_security.rs`.
+    field("level", TEXT),
     field("version", TEXT),
     field("exclude", Shape::List(&POD_SECURITY_EXCLUDE)),
 ];
@@ -567,7 +565,7 @@ fn expected(shape: &Shape) -> &'static str {
 }
 
 /// The known name that is a plausible misspelling away.
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (edit_distance(name, candidate), *candidate))
