@@ -241,7 +241,7 @@ struct OwnRules<'o, F> {
 
 impl<F: Fn(usize) -> bool> Observer for OwnRules<'_, F> {
     fn observe(&mut self, event: &Event<'_>) {
-        if let Event::Tried { rule } | Event::NotTried { rule, .. } = *event {
+        if let Event::Tried { rule, .. } | Event::NotTried { rule, .. } = *event {
             self.hears = (self.is_own)(rule as usize);
         }
         if self.hears {
