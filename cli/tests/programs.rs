@@ -108,12 +108,12 @@ fn exit_codes_of_apply() {
             "pass: 0, fail: 0, warn: 0, error: 0, skip: 0",
         ),
         (
-            "p.yaml -r good.yaml broken.yaml",
+            "p.yaml -r good.yaml,broken.yaml",
             2,
             "pass: 1, fail: 0, warn: 0, error: 0, skip: 0",
         ),
         (
-            "p.yaml -r missing.yaml bad.yaml",
+            "p.yaml -r missing.yaml -r bad.yaml",
             2,
             "pass: 0, fail: 1, warn: 0, error: 0, skip: 0",
         ),
@@ -169,7 +169,7 @@ fn a_bundle_gives_what_its_policies_give() {
         "{}",
         compiled.err
     );
-    for format in ["text", "json", "yaml", "policyreport"] {
+    for format in ["json", "yaml", "policyreport", "sarif", "junit", "github"] {
         let evaluated = files.run("kpvm", &["eval", "p.kpb", "r", "-o", format]);
         let applied = files.run("kpvm", &["apply", "p.yaml", "-r", "r", "-o", format]);
         assert_eq!(
@@ -178,6 +178,15 @@ fn a_bundle_gives_what_its_policies_give() {
             "{format}"
         );
     }
+    // A bundle knows the place in the policy, but not the line.
+    let text = |arguments: &[&str]| files.run("kpvm", arguments).out;
+    let evaluated = text(&["eval", "p.kpb", "r"]);
+    let applied = text(&["apply", "p.yaml", "-r", "r"]);
+    for part in ["p.yaml:19:21", "found nothing at /metadata/labels/team"] {
+        assert!(evaluated.contains(part) && applied.contains(part), "{part}");
+    }
+    assert!(!evaluated.contains("demanded here") && applied.contains("demanded here"));
+    assert_eq!(evaluated.lines().last(), applied.lines().last());
     for (arguments, expected) in [
         (
             ["disasm", "p.kpb", "--rule=need-team/team"],
@@ -294,11 +303,8 @@ fn inputs_of_every_kind() {
             "pass: 1, fail: 0, warn: 0, error: 0, skip: 0",
         ),
     ] {
-        let arguments: Vec<&str> = ["apply", "p.yaml", "-r"]
-            .iter()
-            .chain(arguments)
-            .copied()
-            .collect();
+        let resources = arguments.iter().flat_map(|path| ["-r", path]);
+        let arguments: Vec<&str> = ["apply", "p.yaml"].into_iter().chain(resources).collect();
         let done = files.run_with_input("kpvm", &arguments, input);
         assert_eq!(
             (done.code, counts(&done)),
@@ -396,14 +402,14 @@ fn every_error_of_every_policy_file_is_told() {
 
 #[test]
 fn what_is_not_supported_is_an_error_or_left_out_and_told() {
-    let pod_security = POLICY.split("        pattern:").next().unwrap().to_owned()
-        + "        podSecurity: {level: baseline, version: latest}\n";
+    let cel = POLICY.split("        pattern:").next().unwrap().to_owned()
+        + "        cel: {expressions: [{expression: 'true'}]}\n";
     let other =
         "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: new}\n";
     let files = Files::new(
         "unsupported",
         &[
-            ("p/pod-security.yaml", &pod_security),
+            ("p/cel.yaml", &cel),
             ("p/vpol.yaml", other),
             ("p/plain.yaml", &POLICY.replace("need-team", "plain")),
             ("r.yaml", BAD),
@@ -545,15 +551,7 @@ fn colour_is_for_terminals_only_and_the_payload_is_alone_on_its_stream() {
     );
     let done = files.run(
         "kpvm",
-        &[
-            "apply",
-            "p.yaml",
-            "-r",
-            "r.yaml",
-            "broken.yaml",
-            "-o",
-            "json",
-        ],
+        &["apply", "p.yaml", "-r", "r.yaml,broken.yaml", "-o", "json"],
     );
     assert!(!done.out.contains('\u{1b}') && !done.err.contains('\u{1b}'));
     let forced = Command::new(env!("CARGO_BIN_EXE_kpvm"))
@@ -606,7 +604,7 @@ fn output_that_cannot_be_written_is_a_failure_without_a_panic() {
         .unwrap();
     let run = |stdout: Stdio| {
         Command::new(env!("CARGO_BIN_EXE_kpvm"))
-            .args(["apply", "p.yaml", "-r", "r.yaml"])
+            .args(["apply", "p.yaml", "-i", "-r", "r.yaml"])
             .current_dir(&files.0)
             .stdout(stdout)
             .stderr(Stdio::piped())

@@ -19,7 +19,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
 fn report(format: &str) -> String {
     output(
         env!("CARGO_BIN_EXE_kpvm"),
-        &["apply", "policies", "-r", "resources", "-o", format],
+        &["apply", "policies", "-i", "-r", "resources", "-o", format],
     )
 }
 
@@ -41,6 +41,16 @@ fn yaml() {
 #[test]
 fn policy_report() {
     insta::assert_snapshot!(report("policyreport"));
+}
+
+/// Rules that autogen made are explained under the name of the written rule.
+#[test]
+fn explain() {
+    let rule = "pin-image-tags/image-has-a-fixed-tag";
+    insta::assert_snapshot!(output(
+        env!("CARGO_BIN_EXE_kpvm"),
+        &["apply", "policies", "-r", "resources", "--explain", rule],
+    ));
 }
 
 #[test]

@@ -11,13 +11,13 @@ use kpvm::scalar::wildcard;
 use kpvm_format::BundleBuilder;
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, PolicyFlags, Range};
+use kpvm_format::table::{self, BodyKind, NONE, PolicyFlags, Range};
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
 use crate::diagnostic::Diagnostic;
 use crate::frontend::emitter::Scope;
-use crate::frontend::exception::lower_exception;
+use crate::frontend::exception::{lower_exception, lower_exclusions};
 use crate::lower::Lowerer;
 use crate::policy::model::{CoveredRules, PolicyException, Spanned};
 use crate::policy::spelling::nearest;
@@ -109,10 +109,18 @@ fn record(
     let mut pools = lowerer.pools(sources, limits);
     let block = lower_exception(exception, scope, &mut pools);
     let block = pools.generate(block)?;
+    let is_pod_security = rule.body == BodyKind::PodSecurity as u8;
+    let exclusion_block = if is_pod_security && !exception.pod_security.is_empty() {
+        let block = lower_exclusions(exception, &mut pools);
+        pools.generate(block)?
+    } else {
+        NONE
+    };
     Ok(table::Exception {
         namespace: pools.bundle.text(&exception.namespace),
         name: pools.bundle.text(&exception.name.value),
         block: U32::new(block),
+        exclusion_block: U32::new(exclusion_block),
     })
 }
 

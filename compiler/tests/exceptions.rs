@@ -549,3 +549,123 @@ fn documents_that_are_no_exceptions() {
         "expected a PolicyException of kyverno.io/v2, found kyverno.io/v2alpha1 PolicyException"
     );
 }
+
+/// Sheet 01, case 46c; sheet 05, section 10 and cases 43 to 45.
+#[test]
+fn single_controls_of_pod_security() {
+    let rule = rule(
+        "r",
+        PODS,
+        "{podSecurity: {level: baseline, version: v1.29}}",
+    );
+    let policies = policy(&[rule], "");
+    let any_pod = "match: {any: [{resources: {kinds: [Pod]}}]}, exceptions: [{policyName: p, ruleNames: [r]}]";
+    let whole = |name: &str| exception(name, any_pod);
+    let controls = |name: &str, entries: &str| {
+        exception(name, &format!("{any_pod}, podSecurity: [{entries}]"))
+    };
+    let namespaces = "{controlName: Host Namespaces}";
+    let ports = "{controlName: Host Ports, images: ['*']}";
+    let pod = |spec: &str| {
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "web", "namespace": "shop"}}, "spec": {spec}}}"#
+        )
+    };
+    let good = pod(r#"{"containers": [{"name": "a", "image": "a:1"}]}"#);
+    let bad = pod(
+        r#"{"hostNetwork": true, "containers": [{"name": "a", "image": "a:1", "ports": [{"hostPort": 80}]}]}"#,
+    );
+    let violates = |checks: &str| {
+        format!("Validation rule 'r' failed. It violates PodSecurity \"baseline:v1.29\": {checks}")
+    };
+    let of_namespaces = "(Forbidden reason: host namespaces, field error list: [spec.hostNetwork is forbidden, forbidden values found: true])";
+    let of_ports = "(Forbidden reason: hostPort, field error list: [spec.containers[0].ports[0].hostPort is forbidden, forbidden values found: 80])";
+    let passed = "Validation rule 'r' passed.".to_owned();
+    let one = |key: &str| format!("rule is skipped due to policy exception {key}");
+    let all = |keys: &str| format!("rule is skipped due to policy exceptions {keys}");
+    // Source, exceptions, pod, status, message.
+    let rows = [
+        (
+            "no exception",
+            String::new(),
+            &bad,
+            "fail",
+            violates(&format!("{of_namespaces}{of_ports}")),
+        ),
+        (
+            "01, case 46c",
+            controls("a", namespaces) + &whole("b"),
+            &bad,
+            "skip",
+            one("ns1/b"),
+        ),
+        (
+            "05, case 43: even for an allowed pod",
+            controls("a", namespaces) + &whole("b"),
+            &good,
+            "skip",
+            one("ns1/b"),
+        ),
+        (
+            "05, section 8, row 2: the first",
+            whole("b") + &whole("c"),
+            &bad,
+            "skip",
+            one("ns1/b"),
+        ),
+        (
+            "05, case 44",
+            controls("a", namespaces),
+            &good,
+            "pass",
+            passed,
+        ),
+        (
+            "05, case 45",
+            controls("a", namespaces),
+            &bad,
+            "fail",
+            violates(of_ports),
+        ),
+        (
+            "05, case 45",
+            controls("a", ports),
+            &bad,
+            "fail",
+            violates(of_namespaces),
+        ),
+        (
+            "05, section 10: concatenated",
+            controls("a", namespaces) + &controls("b", ports),
+            &bad,
+            "skip",
+            all("ns1/a, ns1/b"),
+        ),
+        (
+            "one is enough",
+            controls("a", &format!("{namespaces}, {ports}")),
+            &bad,
+            "skip",
+            all("ns1/a"),
+        ),
+        (
+            "an empty list is none",
+            controls("a", ""),
+            &bad,
+            "skip",
+            one("ns1/a"),
+        ),
+    ];
+    for (source, exceptions, pod, status, message) in rows {
+        let found = create(&format!("{policies}{exceptions}"), pod);
+        assert_eq!(found.len(), 1, "{source}");
+        assert_eq!(
+            (&*found[0].status, &found[0].message),
+            (status, &message),
+            "{source}"
+        );
+    }
+    // Of any other rule the entries mean nothing.
+    let denied = create(&format!("{}{}", deny_rule(), controls("a", ports)), &bad);
+    assert_eq!(denied[0].message, format!("{SKIPPED}ns1/a"));
+}

@@ -194,7 +194,7 @@ sections! {
     index_rules: U32 = 25;
     /// The keys of rules, for the index.
     index_keys: IndexKey = 26;
-    /// Where errors lie, ascending by instruction.
+    /// What instructions look at, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
     path_segments: PathSegment = 28;
@@ -206,14 +206,31 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
-    /// The nodes of index entries: rules by what an object must have.
-    index_nodes: IndexNode = 33;
+    /// The shapes, those inside another in front of it.
+    shapes: Shape = 33;
+    /// The fields of structs.
+    shape_fields: ShapeField = 34;
+    /// Where the fields of structs are found: places among the struct's fields.
+    shape_slots: u8 = 35;
+    /// The controls.
+    controls: Control = 36;
+    /// The exclusions.
+    exclusions: Exclusion = 37;
     /// The exceptions of rules.
-    exceptions: Exception = 34;
+    exceptions: Exception = 38;
+    /// The nodes of index entries: rules by what an object must have.
+    index_nodes: IndexNode = 39;
+    /// Where the rules are written, one place for each of `rules`.
+    rule_places: Place = 40;
+    /// Where the context entries are written, one place for each of `entries`.
+    entry_places: Place = 41;
+    /// Where the entries of label and annotation patterns are written, one place for
+    /// each of `tag_entries`.
+    tag_places: Place = 42;
 }
 
-const META_SECTION: usize = 35;
-const SECTION_COUNT: usize = 36;
+const META_SECTION: usize = 43;
+const SECTION_COUNT: usize = 44;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -413,7 +430,15 @@ impl<'a> Tables<'a> {
         slots: &[],
         entries: &[],
         exceptions: &[],
+        shapes: &[],
+        shape_fields: &[],
+        shape_slots: &[],
+        controls: &[],
+        exclusions: &[],
         index_nodes: &[],
+        rule_places: &[],
+        entry_places: &[],
+        tag_places: &[],
     };
 
     /// The text; empty if it does not lie in the pool.

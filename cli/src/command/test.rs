@@ -1,6 +1,5 @@
 //! `kpvm test`
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +9,16 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::coverage::{self, Coverage};
 use crate::diagnostics::{show_error, show_note, show_warning};
+use crate::explain::{self, ExplainArguments, Trace};
 use crate::input::reason;
+use crate::output::write_file;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::suite::discovery::{Discovery, SUITE_FILE, discover};
 use crate::suite::report::{self, Detail, Format, Totals};
 use crate::suite::selector::Selector;
+use crate::suite::watch::Watch;
 use crate::suite::{Options, SuiteRun, run_files};
 use crate::text::{clean, count};
 
@@ -77,6 +80,41 @@ pub struct TestArguments {
     /// Taken for compatibility: repositories are never fetched
     #[arg(short = 'b', long, value_name = "BRANCH")]
     pub git_branch: Option<String>,
+    /// What to explain.
+    #[command(flatten)]
+    pub explain: ExplainArguments,
+    /// Coverage of the policies.
+    #[command(flatten)]
+    pub coverage: CoverageArguments,
+}
+
+/// Coverage of the policies by the suites.
+#[derive(Debug, clap::Args)]
+pub struct CoverageArguments {
+    /// Show which rules, filters, conditions and pattern leaves the suites exercised, in
+    /// both directions: behind the report, or in a file
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text"
+    )]
+    pub coverage: Option<coverage::Format>,
+    /// Write the coverage to a file
+    #[arg(long, value_name = "FILE", requires = "coverage")]
+    pub coverage_file: Option<PathBuf>,
+    /// Exit with 1 when less is covered than this percentage
+    #[arg(long, value_name = "PERCENT", requires = "coverage", value_parser = parse_percent)]
+    pub coverage_fail_under: Option<f64>,
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok();
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| "expected a number from 0 to 100".into())
 }
 
 /// Runs suites.
@@ -89,8 +127,17 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         show_error(&clean(error), streams.err)?;
     }
     let discovery = discover(&arguments.paths, &arguments.file_name);
+    if let Some(reason) = why_not_written(arguments) {
+        show_error(reason, streams.err)?;
+        return Ok(EXIT_BAD_INPUT);
+    }
     let options = Options {
         selector,
+        watch: Watch {
+            coverage: arguments.coverage.coverage.is_some(),
+            explain: arguments.explain.explain.clone(),
+            explain_resource: arguments.explain.explain_resource.clone(),
+        },
         ..Options::default()
     };
     let searched = run_with_progress(&discovery.files, &options);
@@ -101,13 +148,114 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         write!(streams.err, "{}", report.shown)?;
     }
     streams.err.flush()?;
-    if !write_report(arguments, &runs, streams)? {
+    if !write_results(arguments, &runs, streams)? {
         return Ok(EXIT_BAD_INPUT);
     }
+    let Some(covered) = write_coverage(&arguments.coverage, &runs, streams)? else {
+        return Ok(EXIT_BAD_INPUT);
+    };
     streams.out.flush()?;
     let totals = Totals::of(&runs);
     say_what_is_missing(arguments, &discovery, &totals, streams)?;
-    Ok(exit_code(arguments, &totals, !wrong.is_empty()))
+    let code = exit_code(arguments, &totals, !wrong.is_empty());
+    Ok(match covered {
+        Covered::TooLittle if code == EXIT_OK => EXIT_FAILED,
+        Covered::TooLittle | Covered::Enough => code,
+    })
+}
+
+/// Two documents for programs cannot stand in one output.
+fn why_not_written(arguments: &TestArguments) -> Option<&'static str> {
+    let coverage = &arguments.coverage;
+    let shares = coverage.coverage.is_some()
+        && coverage.coverage_file.is_none()
+        && arguments.output_file.is_none();
+    let is_text = arguments.output.is_for_people()
+        && coverage.coverage.unwrap_or_default() == coverage::Format::Text;
+    if arguments.explain.explain.is_some() && arguments.output.of_traces().is_none() {
+        Some("--explain gives text, json or yaml, and no other form of output")
+    } else if shares && !is_text {
+        Some(
+            "report and coverage cannot share standard output unless both are text: name a --coverage-file or an --output-file",
+        )
+    } else {
+        None
+    }
+}
+
+/// Writes the report, or the traces in its place; whether that could be done.
+fn write_results(
+    arguments: &TestArguments,
+    runs: &[SuiteRun],
+    streams: &mut Streams<'_>,
+) -> io::Result<bool> {
+    let file = arguments.output_file.as_deref();
+    let Some(rule) = &arguments.explain.explain else {
+        let detail = Detail {
+            fail_only: arguments.fail_only,
+            detailed: arguments.detailed_results,
+        };
+        return write_to(file, streams, |out| {
+            report::write(arguments.output, runs, detail, out)
+        });
+    };
+    let watched = || runs.iter().map(|run| &run.watched);
+    let traces: Vec<Trace> = watched().flat_map(|seen| seen.traces.clone()).collect();
+    if !watched().any(|seen| seen.has_rule) {
+        let known = watched().flat_map(|seen| &seen.rules);
+        let message = explain::unknown_rule(rule, known.map(String::as_str));
+        show_error(&clean(&message), streams.err)?;
+        return Ok(false);
+    }
+    if let (true, Some(name)) = (traces.is_empty(), &arguments.explain.explain_resource) {
+        let message = format!("no suite with the rule has a resource {name}");
+        show_error(&clean(&message), streams.err)?;
+        return Ok(false);
+    }
+    let format = arguments
+        .output
+        .of_traces()
+        .unwrap_or(explain::Format::Text);
+    write_to(file, streams, |out| explain::write(format, &traces, out))
+}
+
+/// Whether enough is covered.
+enum Covered {
+    Enough,
+    TooLittle,
+}
+
+/// Writes the coverage if it is asked for; `None` when that could not be done.
+fn write_coverage(
+    arguments: &CoverageArguments,
+    runs: &[SuiteRun],
+    streams: &mut Streams<'_>,
+) -> io::Result<Option<Covered>> {
+    let Some(format) = arguments.coverage else {
+        return Ok(Some(Covered::Enough));
+    };
+    let mut coverage = Coverage::new();
+    for run in runs {
+        coverage.merge(run.watched.coverage.clone().unwrap_or_default());
+    }
+    let file = arguments.coverage_file.as_deref();
+    let is_written = write_to(file, streams, |out| {
+        if file.is_none() {
+            writeln!(out)?;
+        }
+        coverage::write(format, &coverage, out)
+    })?;
+    let Some(wanted) = arguments.coverage_fail_under.filter(|_| is_written) else {
+        return Ok(is_written.then_some(Covered::Enough));
+    };
+    let message = match coverage.summary().percent() {
+        Some(percent) if percent >= wanted => return Ok(Some(Covered::Enough)),
+        Some(percent) => format!("coverage is {percent:.1} %, less than {wanted} %"),
+        None => format!("there is no rule to cover, and so less than {wanted} %"),
+    };
+    streams.out.flush()?;
+    show_error(&message, streams.err)?;
+    Ok(Some(Covered::TooLittle))
 }
 
 /// Runs all suites, and shows on a terminal how far that is once it has taken long
@@ -151,35 +299,23 @@ fn progress_bar(files: usize) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Whether the report could be written.
-fn write_report(
-    arguments: &TestArguments,
-    runs: &[SuiteRun],
+/// Writes to a file, without colours, or to standard output; whether that could be done.
+fn write_to(
+    path: Option<&Path>,
     streams: &mut Streams<'_>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<bool> {
-    let detail = Detail {
-        fail_only: arguments.fail_only,
-        detailed: arguments.detailed_results,
-    };
-    let Some(path) = &arguments.output_file else {
-        report::write(arguments.output, runs, detail, streams.out)?;
+    let Some(path) = path else {
+        write(streams.out)?;
         return Ok(true);
     };
-    match write_file(path, arguments.output, runs, detail) {
-        Ok(()) => Ok(true),
-        Err(error) => {
-            let (path, reason) = (path.display().to_string(), reason(&error));
-            let message = format!("cannot write {}: {}", clean(&path), clean(&reason));
-            show_error(&message, streams.err)?;
-            Ok(false)
-        }
+    let written = write_file(path, |out| write(&mut anstream::StripStream::new(out)));
+    if let Err(error) = &written {
+        let (path, reason) = (path.display().to_string(), reason(error));
+        let message = format!("cannot write {}: {}", clean(&path), clean(&reason));
+        show_error(&message, streams.err)?;
     }
-}
-
-fn write_file(path: &Path, format: Format, runs: &[SuiteRun], detail: Detail) -> io::Result<()> {
-    let mut plain = io::BufWriter::new(anstream::StripStream::new(File::create(path)?));
-    report::write(format, runs, detail, &mut plain)?;
-    plain.flush()
+    Ok(written.is_ok())
 }
 
 /// Silence must not look like success.

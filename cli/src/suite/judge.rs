@@ -284,6 +284,7 @@ impl Judge<'_> {
             file: self.sources.file(self.suite).name.clone(),
             line: place.line,
             column: place.column,
+            end_column: None,
         }
     }
 

@@ -4,13 +4,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use kpvm::engine::observer::Observer;
 use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
 use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use rayon::prelude::*;
 
+use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
+use crate::explain::{self, Explainer, Trace};
 use crate::input::{Unreadable, read_file, read_regular_file};
 use crate::mock_host::{Cluster, MockHost};
 use crate::problem::{Problem, Report};
@@ -23,6 +26,7 @@ use crate::suite::objects::{Keys, Objects, read_objects};
 use crate::suite::policies::{self, SuitePolicies};
 use crate::suite::row::{Row, Verdict};
 use crate::suite::selector::Selector;
+use crate::suite::watch::{Watch, Watched};
 use crate::user_info::User;
 use crate::values::{Labels, Values};
 
@@ -38,6 +42,8 @@ pub struct Options {
     pub selector: Selector,
     /// Whether answers that no row is about are listed.
     pub is_complete: bool,
+    /// What is watched beside the rows.
+    pub watch: Watch,
 }
 
 /// What became of one suite.
@@ -60,6 +66,8 @@ pub struct SuiteRun {
     pub reports: Vec<Report>,
     /// Answers that no row is about, where they were asked for: rule, resource, status.
     pub without_row: Vec<(String, String, &'static str)>,
+    /// What was seen beside the rows.
+    pub watched: Watched,
 }
 
 impl SuiteRun {
@@ -143,6 +151,7 @@ impl SuiteRun {
                 file: file.clone(),
                 line,
                 column,
+                end_column: None,
             },
             file,
             name: String::new(),
@@ -151,6 +160,7 @@ impl SuiteRun {
             empty_results: 0,
             reports,
             without_row: Vec::new(),
+            watched: Watched::default(),
         }
     }
 }
@@ -189,6 +199,7 @@ impl Loader<'_> {
                 file: file.clone(),
                 line: place.line,
                 column: place.column,
+                end_column: None,
             },
             file,
             name: document.name.clone(),
@@ -197,6 +208,7 @@ impl Loader<'_> {
             empty_results: 0,
             reports: Vec::new(),
             without_row: Vec::new(),
+            watched: Watched::default(),
         };
         let loaded = self.load(document);
         run.resources = loaded.objects.resources.list.len();
@@ -359,6 +371,43 @@ impl Loader<'_> {
         self.diagnose(&[Diagnostic::error("too-large", message, location).hint(hint)]);
     }
 
+    /// Evaluates once more to explain a rule, if one is to be explained.
+    fn explain(
+        &self,
+        document: &Document,
+        bundle: &Bundle<'_>,
+        objects: &Objects,
+        evaluator: &mut Evaluator<'_>,
+        host: &mut MockHost,
+        run: &mut SuiteRun,
+    ) {
+        let watch = &self.options.watch;
+        let Some(rule) = &watch.explain else {
+            return;
+        };
+        run.watched.rules = explain::rule_names(&bundle.tables());
+        let Some(explainer) = Explainer::new(bundle, rule) else {
+            return;
+        };
+        run.watched.has_rule = true;
+        let resources = &objects.resources;
+        for operation in operations(document) {
+            for resource in &resources.list {
+                if !explain::is_wanted(resource, watch.explain_resource.as_deref()) {
+                    continue;
+                }
+                // What cannot be evaluated was reported before.
+                let found = explainer.trace(resource, resources, operation, evaluator, host);
+                let found = found.unwrap_or_default().into_iter();
+                let of_suite = |trace: Trace| Trace {
+                    suite: Some(run.file.clone()),
+                    ..trace
+                };
+                run.watched.traces.extend(found.map(of_suite));
+            }
+        }
+    }
+
     fn judge(&mut self, document: &Document, loaded: Loaded, run: &mut SuiteRun) {
         let Loaded {
             policies,
@@ -384,11 +433,13 @@ impl Loader<'_> {
         self.diagnose(&circumstances.values.unused(&known, &names));
         let files = bundle.meta().sources;
         let mut evaluator = Evaluator::new(&bundle, &circumstances);
+        let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
         let (mut answers, mut count) = (Vec::new(), 0);
         for operation in operations(document) {
             let mut of_resources = Vec::new();
             for resource in &objects.resources.list {
-                let found = evaluator.evaluate(resource, operation, &mut host);
+                let observer = tally.as_mut().map(|tally| tally as &mut dyn Observer);
+                let found = evaluator.evaluate_observed(resource, operation, &mut host, observer);
                 let responses = match found {
                     Ok(responses) => responses,
                     Err(error) => {
@@ -416,6 +467,12 @@ impl Loader<'_> {
             }
             answers.push((operation, of_resources));
         }
+        if let Some(tally) = &tally {
+            let mut coverage = Coverage::new();
+            coverage.add(&bundle, tally);
+            run.watched.coverage = Some(coverage);
+        }
+        self.explain(document, &bundle, &objects, &mut evaluator, &mut host, run);
         let judge = Judge {
             directory: self.directory,
             sources: &self.sources,

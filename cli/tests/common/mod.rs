@@ -22,6 +22,7 @@ impl Files {
     pub fn new(test: &str, files: &[(&str, &str)]) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
         let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
         for (name, text) in files {
             let file = path.join(name);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -14,6 +14,7 @@ pub mod leaf;
 pub mod matching;
 mod nested;
 pub mod pattern;
+pub mod pod_security;
 pub mod reference;
 pub mod template;
 pub mod variable;

@@ -352,12 +352,12 @@ fn overrides(tree: &Tree, key: &str) -> Vec<FailureActionOverride> {
 }
 
 /// The value of a field; null counts as absent, as in Kyverno's decoder.
-pub(super) fn field<'a>(tree: &'a Tree, key: &str) -> Option<&'a Tree> {
+pub(crate) fn field<'a>(tree: &'a Tree, key: &str) -> Option<&'a Tree> {
     tree.get(key).filter(|value| !value.is_null())
 }
 
 /// The items of a list field, none when it is absent.
-pub(super) fn items<'a>(tree: &'a Tree, key: &str) -> &'a [Tree] {
+pub(crate) fn items<'a>(tree: &'a Tree, key: &str) -> &'a [Tree] {
     field(tree, key).and_then(Tree::as_list).unwrap_or_default()
 }
 
@@ -366,7 +366,7 @@ fn members<'a>(tree: &'a Tree, key: &str) -> &'a [Member] {
 }
 
 /// The text of a field, empty when it is absent.
-pub(super) fn text_of(tree: &Tree, key: &str) -> String {
+pub(crate) fn text_of(tree: &Tree, key: &str) -> String {
     optional_text(tree, key).unwrap_or_default()
 }
 

@@ -52,6 +52,17 @@ pub(crate) struct ExceptionRange {
 }
 
 impl ExceptionRange {
+    /// Whether there are none.
+    pub(crate) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// Their numbers, from the list.
+    pub(crate) fn numbers(self, list: &[u32]) -> &[u32] {
+        list.get(self.start as usize..self.end as usize)
+            .unwrap_or_default()
+    }
+
     /// Their records, from the list and the bundle.
     pub(crate) fn of<'s>(
         self,
@@ -59,8 +70,7 @@ impl ExceptionRange {
         tables: &Tables<'s>,
     ) -> impl Iterator<Item = &'s Exception> + use<'s> {
         let exceptions = tables.exceptions;
-        list.get(self.start as usize..self.end as usize)
-            .unwrap_or_default()
+        self.numbers(list)
             .iter()
             .filter_map(move |&number| exceptions.get(number as usize))
     }
@@ -71,6 +81,8 @@ impl ExceptionRange {
 pub(crate) enum Message {
     /// `validation rule '…' passed.`
     Passed,
+    /// The same with a capital letter, as for podSecurity.
+    CapitalPassed,
     /// `validation rule '…' anyPattern[…] passed.`
     AlternativePassed(u32),
     /// Rendered into the session's text buffer.
@@ -93,6 +105,15 @@ pub(crate) struct Outcome {
     pub(crate) properties: Option<u32>,
     /// The exceptions that skip the rule.
     pub(crate) exceptions: ExceptionRange,
+    /// What a failed podSecurity rule reports of its controls.
+    pub(crate) controls: Option<ControlTexts>,
+}
+
+/// The controls that a podSecurity rule fails by, rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ControlTexts {
+    pub(crate) ids: TextRange,
+    pub(crate) json: TextRange,
 }
 
 /// The responses of one evaluation, borrowed from the session.
@@ -136,6 +157,20 @@ pub struct FailureDetail<'s> {
     pub line: u32,
     /// Column in the policy file, from 1.
     pub column: u32,
+}
+
+/// The controls of the Pod Security Standards that a rule fails by, as reports show
+/// them (sheet 05, section 11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodSecurityDetail<'s> {
+    /// The rule's level.
+    pub standard: &'s str,
+    /// The rule's version as written; may be empty.
+    pub version: &'s str,
+    /// Ids of the failing checks, joined with commas.
+    pub controls: &'s str,
+    /// The same as a JSON list of objects with `ID`, `Name` and `Images`.
+    pub controls_json: &'s str,
 }
 
 impl<'s> RuleResponse<'s> {
@@ -206,6 +241,7 @@ impl<'s> RuleResponse<'s> {
     pub fn message(&self) -> Cow<'s, str> {
         match self.outcome.message {
             Message::Passed => format!("validation rule '{}' passed.", self.rule()).into(),
+            Message::CapitalPassed => format!("Validation rule '{}' passed.", self.rule()).into(),
             Message::AlternativePassed(index) => format!(
                 "validation rule '{}' anyPattern[{index}] passed.",
                 self.rule()
@@ -252,9 +288,22 @@ impl<'s> RuleResponse<'s> {
         Some(FailureDetail {
             path: self.text(self.outcome.path),
             found: self.text(self.outcome.found),
-            source: site.source.get(),
-            line: site.line.get(),
-            column: site.column.get(),
+            source: site.place.source.get(),
+            line: site.place.line.get(),
+            column: site.place.column.get(),
+        })
+    }
+
+    /// The controls that a podSecurity rule fails by; a [`Decision`] does not gather them.
+    pub fn pod_security(&self) -> Option<PodSecurityDetail<'s>> {
+        let controls = self.outcome.controls?;
+        let level_version = self.evaluation.tables.text(self.record()?.message);
+        let (standard, version) = level_version.split_once(':').unwrap_or((level_version, ""));
+        Some(PodSecurityDetail {
+            standard,
+            version,
+            controls: self.text(controls.ids),
+            controls_json: self.text(controls.json),
         })
     }
 

@@ -34,8 +34,20 @@ use crate::document::{Kind, NodeId};
 use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
 
 pub use error::FunctionError;
+pub(crate) use go_text::quote_json;
 pub use regex::RegexCache;
 pub use values::Values;
+
+/// Reads a time of RFC 3339 as Go does.
+///
+/// # Errors
+/// Go's text for one that is none.
+pub(crate) fn check_rfc3339(text: &str) -> Result<(), String> {
+    if time::is_plain_rfc3339(text.as_bytes()) {
+        return Ok(());
+    }
+    layout::parse(layout::RFC3339, text).map(drop)
+}
 
 /// A function's result.
 type Outcome = Result<NodeId, FunctionError>;

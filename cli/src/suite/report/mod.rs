@@ -1,5 +1,6 @@
 //! What the suites gave, in the form that was asked for.
 
+pub mod entries;
 pub mod markdown;
 pub mod structured;
 pub mod table;
@@ -10,7 +11,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::write_yaml;
+use crate::explain;
+use crate::report::{github, junit, sarif, write_json, write_yaml};
 use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
 
@@ -28,6 +30,31 @@ pub enum Format {
     Yaml,
     /// Tables of Markdown, one for each suite
     Markdown,
+    /// JUnit XML, for CI systems
+    Junit,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Workflow commands: GitHub shows them beside the rows
+    Github,
+}
+
+impl Format {
+    /// Whether it is for people, so that other text may stand beside it.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Text | Format::Table | Format::Markdown)
+    }
+
+    /// The form of traces (`--explain`); `None` where there is none.
+    pub fn of_traces(self) -> Option<explain::Format> {
+        match self {
+            Format::Text => Some(explain::Format::Text),
+            Format::Json => Some(explain::Format::Json),
+            Format::Yaml => Some(explain::Format::Yaml),
+            Format::Table | Format::Markdown | Format::Junit | Format::Sarif | Format::Github => {
+                None
+            }
+        }
+    }
 }
 
 /// What is shown of the rows.
@@ -132,12 +159,12 @@ pub fn write(
     match format {
         Format::Text => text::write(runs, detail, out),
         Format::Table => table::write(runs, detail, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &structured::document(runs, detail))?;
-            writeln!(out)
-        }
+        Format::Json => write_json(&structured::document(runs, detail), out),
         Format::Yaml => write_yaml(&structured::document(runs, detail), out),
         Format::Markdown => markdown::write(runs, detail, out),
+        Format::Junit => junit::write(&entries::entries(runs, detail), out),
+        Format::Sarif => write_json(&sarif::log(&entries::entries(runs, detail)), out),
+        Format::Github => github::write(&entries::entries(runs, detail), out),
     }
 }
 
