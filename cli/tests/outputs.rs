@@ -444,9 +444,11 @@ fn a_report_that_cannot_be_written_is_named() {
     }
 }
 
-/// One entry of each outcome with a message of 1 MiB that means something to every form.
+/// One entry of each outcome, and 1 MiB of what means something to every form in two of
+/// the messages.
 fn huge(place: &Place) -> Entries<'_> {
-    let message = "]]> \u{1b}[2J \u{0} \u{fffe} | `x` \"q\" %0A\n::error::y é🎈 ".repeat(1 << 15);
+    let message = "]]> \u{1b}[2J \u{0} \u{fffe} | `x` \"q\" %0A\n::error::y é🎈 ";
+    let huge = message.repeat((1 << 20) / message.len() + 1);
     let entry = |outcome| Entry {
         group: "group ]]> \u{ffff}".into(),
         rule: "policy/rule".into(),
@@ -454,7 +456,10 @@ fn huge(place: &Place) -> Entries<'_> {
         object_id: "v1/Pod/default/web".into(),
         outcome,
         severity: Some("high"),
-        message: message.clone().into(),
+        message: match outcome {
+            Outcome::Fail => huge.clone().into(),
+            _ => message.into(),
+        },
         path: "/spec/",
         found: "\"x\"",
         place: Some(place),
@@ -478,7 +483,7 @@ fn huge(place: &Place) -> Entries<'_> {
             level: Level::Warning,
             file: "".into(),
             position: None,
-            message: message.clone().into(),
+            message: huge.clone().into(),
         }],
         summary: Summary::default(),
     }
