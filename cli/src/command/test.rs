@@ -2,7 +2,10 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -21,6 +24,8 @@ use crate::text::{clean, count};
 
 /// A run that takes longer than this shows how far it is.
 const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+/// How often that is drawn anew.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Arguments of `kpvm test`.
 #[derive(Debug, clap::Args)]
@@ -135,9 +140,7 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         },
         ..Options::default()
     };
-    let progress = Progress::new(discovery.files.len());
-    let searched = run_files(&discovery.files, &options, &|| progress.step());
-    progress.bar.finish_and_clear();
+    let searched = run_with_progress(&discovery.files, &options);
     // A path that cannot be searched hides suites, which is like one that is broken.
     let unreadable = discovery.unreadable.iter().map(SuiteRun::unreadable);
     let runs: Vec<SuiteRun> = unreadable.chain(searched).collect();
@@ -255,30 +258,45 @@ fn write_coverage(
     Ok(Some(Covered::TooLittle))
 }
 
-/// A bar on the terminal, once a run has taken long enough.
-struct Progress {
-    bar: ProgressBar,
-    start: Instant,
+/// Runs all suites, and shows on a terminal how far that is once it has taken long
+/// enough. Only this thread writes: it holds the streams, and any other would wait for it.
+fn run_with_progress(files: &[PathBuf], options: &Options) -> Vec<SuiteRun> {
+    let is_terminal = io::stderr().is_terminal();
+    let done = AtomicUsize::new(0);
+    let count = || {
+        done.fetch_add(1, Ordering::Relaxed);
+    };
+    if !is_terminal {
+        return run_files(files, options, &count);
+    }
+    let (finished, waiting) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let runs = run_files(files, options, &count);
+            drop(finished);
+            runs
+        });
+        let mut bar: Option<ProgressBar> = None;
+        let mut patience = PROGRESS_AFTER;
+        while waiting.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            let bar = bar.get_or_insert_with(|| progress_bar(files.len()));
+            bar.set_position(done.load(Ordering::Relaxed) as u64);
+            patience = PROGRESS_EVERY;
+        }
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        match worker.join() {
+            Ok(runs) => runs,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
-impl Progress {
-    fn new(files: usize) -> Self {
-        let target = ProgressDrawTarget::hidden();
-        let bar = ProgressBar::with_draw_target(Some(files as u64), target);
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} suite files");
-        Self {
-            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
-            start: Instant::now(),
-        }
-    }
-
-    fn step(&self) {
-        self.bar.inc(1);
-        let is_late = self.start.elapsed() >= PROGRESS_AFTER;
-        if is_late && self.bar.is_hidden() && io::stderr().is_terminal() {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-    }
+fn progress_bar(files: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} suite files");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Writes to a file, without colours, or to standard output; whether that could be done.

@@ -537,10 +537,6 @@ fn unsupported_part(document: &Document, policies: &SuitePolicies) -> Option<Str
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),
         ("paramResources", !document.param_resources.is_empty()),
-        (
-            "exceptions: policies.kyverno.io",
-            policies.has_cel_exceptions,
-        ),
         ("context", document.context.is_some()),
         ("jsonPayloads", !document.json_payloads.is_empty()),
         ("httpPayloads", !document.http_payloads.is_empty()),
