@@ -82,6 +82,7 @@ impl Pools<'_> {
             kind: kind as u8,
             name: self.bundle.text(&go_name(of)),
             item: U32::new(item),
+            slots: self.slots(fields),
             fields,
         };
         self.bundle.shapes.push(entry);
@@ -91,7 +92,7 @@ impl Pools<'_> {
     }
 
     fn struct_fields(&mut self, name: &str) -> Range {
-        let mut fields: Vec<table::ShapeField> = fields_of(name)
+        let fields: Vec<table::ShapeField> = fields_of(name)
             .map(|(field, of)| {
                 let (embedded, key) = match field.rfind('.') {
                     Some(dot) => field.split_at(dot + 1),
@@ -107,10 +108,31 @@ impl Pools<'_> {
                 }
             })
             .collect();
-        fields.sort_by_key(|field| field.key.get());
         let start = self.bundle.shape_fields.len();
         self.bundle.shape_fields.extend(&fields);
         Range::new(start, fields.len())
+    }
+
+    /// Slots for the fields of a struct, at least twice as many.
+    fn slots(&mut self, fields: Range) -> Range {
+        let bundle = &mut self.bundle;
+        let first = fields.start.get() as usize;
+        let count = fields.length.get() as usize;
+        if count == 0 {
+            return Range::EMPTY;
+        }
+        let mut slots = vec![table::Shape::EMPTY_SLOT; (2 * count).next_power_of_two()];
+        for (place, field) in (0..).zip(bundle.shape_fields.iter().skip(first).take(count)) {
+            let start = table::Shape::slot(field.key.get(), slots.len());
+            let places = (start..slots.len()).chain(0..start);
+            let free = |slot: &usize| slots.get(*slot) == Some(&table::Shape::EMPTY_SLOT);
+            if let Some(slot) = { places }.find(free).and_then(|slot| slots.get_mut(slot)) {
+                *slot = place;
+            }
+        }
+        let start = bundle.shape_slots.len();
+        bundle.shape_slots.extend(&slots);
+        Range::new(start, slots.len())
     }
 }
 
