@@ -206,12 +206,12 @@ fn versions_flags_and_tails() {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     refused(
         "row 12",
-        "bundle format 2, this program reads 1",
+        "bundle format 3, this program reads 2",
         &with(8, &(version + 1).to_le_bytes()),
     );
     refused(
         "row 12",
-        "bundle format 0, this program reads 1",
+        "bundle format 1, this program reads 2",
         &with(8, &(version - 1).to_le_bytes()),
     );
     refused(
