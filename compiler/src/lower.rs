@@ -582,7 +582,6 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
         ("celPreconditions", &rule.cel_preconditions),
         ("validate.cel", &validate.cel),
         ("validate.manifests", &validate.manifests),
-        ("validate.assert", &validate.assert),
     ];
     for (what, part) in parts {
         if let Some(part) = part {
@@ -705,7 +704,7 @@ fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
 }
 
 /// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
-/// anyPattern, foreach.
+/// anyPattern, foreach. An assertion counts only where it is alone (sheet 06, section 1).
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -775,10 +774,19 @@ fn lower_body(
             BodyKind::Foreach
         }
         (None, None, None) => {
-            return unsupported(
-                "a validate rule without pattern, anyPattern, deny or foreach",
-                rule.tree.span,
-            );
+            let Some(assert) = &validate.assert else {
+                emitter.block.push(Instruction::new(Op::ReturnNothing));
+                return Ok((BodyKind::Deny, emitter.block, emitter.scope));
+            };
+            emitter.assertion_rule(assert).map_err(|error| {
+                let location = Location {
+                    source: policy.source,
+                    span: error.span,
+                };
+                let diagnostic = Diagnostic::error("invalid-assertion", error.message, location);
+                LowerError::Invalid(Box::new(diagnostic.hint(error.hint)))
+            })?;
+            BodyKind::Assert
         }
     };
     Ok((kind, emitter.block, emitter.scope))

@@ -66,6 +66,16 @@ pub(crate) fn append_go_value(
     append::<Go>(view, node, out, limit).map_err(|_| TextError::TooLong(limit))
 }
 
+/// Cuts a text at a character border.
+pub(crate) fn truncate(text: &mut String, mut length: usize) {
+    if text.len() > length {
+        while !text.is_char_boundary(length) {
+            length -= 1;
+        }
+        text.truncate(length);
+    }
+}
+
 /// Go's name of a value's type, as `%T` prints it.
 pub(crate) fn go_type(view: &View<'_>, node: NodeId) -> &'static str {
     match view.kind(node) {

@@ -281,8 +281,9 @@ impl Machine {
         explanation.path = if at_parent { parent } else { path };
     }
 
-    /// The path of an instruction's error, with the indices that its loops have now.
-    fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
+    /// The path of an instruction's error, with the indices that its loops have now, or
+    /// the keys where they go over maps.
+    pub(super) fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
         let mut path = String::new();
         let Some(site) = scene.tables.site(instruction) else {
             return path;
@@ -290,14 +291,12 @@ impl Machine {
         for segment in kpvm_format::Tables::range(scene.tables.path_segments, site.path) {
             match segment.loop_slot.get() {
                 NONE => path.push_str(scene.tables.text(segment.text)),
-                slot => {
-                    let index = self
-                        .frame
-                        .loops
-                        .get(slot as usize)
-                        .map_or(0, |state| state.index);
-                    let _ = write!(path, "{index}");
-                }
+                slot => match scene.view.key_of(self.loop_item(slot as usize)) {
+                    Some(key) => path.push_str(key),
+                    None => {
+                        let _ = write!(path, "{}", self.loop_index(slot as u8));
+                    }
+                },
             }
         }
         path

@@ -5,6 +5,7 @@
 //! text, path and place of the error along the way; it is compiled separately
 //! ([`Explain`]), so that checking pays nothing for it.
 
+mod assertion;
 mod context;
 mod dynamic;
 mod explain;
@@ -27,6 +28,7 @@ use crate::function::RegexCache;
 use crate::host::Host;
 use crate::limits::Limits;
 
+pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
 pub(crate) use finding::{Findings, Shown};
 pub(crate) use matching::{
@@ -98,6 +100,8 @@ pub(crate) enum Ending {
     Nothing,
     /// The findings decide, at the instruction of that number.
     Findings { instruction: u32 },
+    /// Assertions failed; the machine has them.
+    Assertions,
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
     /// The rule applies to the resource.
@@ -203,6 +207,8 @@ pub(crate) struct Machine {
     pub(crate) messages: Vec<NotedMessage>,
     /// What checks found.
     pub(crate) findings: Findings,
+    /// The assertions that failed.
+    pub(crate) failures: Vec<FailedAssertion>,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
     /// What the last explaining run found.
@@ -325,6 +331,7 @@ impl Machine {
             failure_text: String::new(),
             messages: Vec::new(),
             findings: Findings::default(),
+            failures: Vec::new(),
             fuel: 0,
             explanation: Explanation::default(),
         }
@@ -399,6 +406,7 @@ impl Machine {
         self.any_alternative_failed = false;
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
+        self.failures.clear();
         self.run_block::<E>(block, setting.subject.root, setting, world)
     }
 
@@ -648,6 +656,19 @@ impl Machine {
                         instruction: first + position as u32 - 1,
                     };
                 }
+                Op::AssertValue
+                | Op::NoteFailure
+                | Op::ReturnUnassertable
+                | Op::ReturnAssertion => {
+                    let index = first + position as u32 - 1;
+                    if let value::Flow::End(ending) =
+                        self.assert(op, instruction, index, setting, world)
+                    {
+                        return ending;
+                    }
+                    scene = setting.scene(world);
+                    continue;
+                }
                 Op::ReturnText => return Ending::Text { status: b, text: c },
                 Op::ReturnMatched => return Ending::Matched,
                 Op::ReturnUnmatched => return Ending::Unmatched,
@@ -737,6 +758,12 @@ impl Machine {
             .loops
             .get(usize::from(slot))
             .map_or(0, |state| state.index)
+    }
+
+    /// The item that a loop is at.
+    fn loop_item(&self, slot: usize) -> NodeId {
+        let state = self.frame.loops.get(slot);
+        state.map_or(NodeId::MISSING, |state| NodeId(state.next.wrapping_sub(1)))
     }
 
     /// The value at a static path, found once for each subject.
