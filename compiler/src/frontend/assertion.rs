@@ -130,38 +130,30 @@ impl Emitter<'_, '_> {
             Projection::Expression(expression) => {
                 let current = Current::Value(self.subject(subject));
                 let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
-                Some(Subject::Value(
-                    self.expression(&expression, current, failed, true),
-                ))
+                Subject::Value(self.expression(&expression, current, failed, true))
             }
             Projection::Key(key) => self.project(key, subject, missing, &site),
         };
-        if let Some(projected) = projected {
-            let visible = self.bound(&[]);
-            if let Some(name) = statement.binding {
-                let value = self.subject(projected);
-                self.bind(name, value);
-            }
-            let below = match statement.iteration {
-                None => self.assertion(&member.value, projected, &path, depth + 1),
-                Some(iteration) => {
-                    let below = |this: &mut Self, item, slot| {
-                        if let Some(name) = iteration.name {
-                            let index = this.load(Instruction::new(Op::LoopIndex).b(slot));
-                            this.bind(name, index);
-                        }
-                        let mut path = path.clone();
-                        path.push(Segment::Text("[".into()));
-                        path.push(Segment::LoopIndex(slot));
-                        path.push(Segment::Text("]".into()));
-                        this.assertion(&member.value, Subject::Value(item), &path, depth + 1)
-                    };
-                    self.iterate(projected, &site, below)
-                }
-            };
-            self.unbind(visible);
-            below?;
+        let visible = self.bound(&[]);
+        if let Some(name) = statement.binding {
+            let value = self.subject(projected);
+            self.bind(name, value);
         }
+        match statement.iteration {
+            None => self.assertion(&member.value, projected, &path, depth + 1)?,
+            Some(iteration) => self.iterate(projected, &site, |this, item, slot| {
+                if let Some(name) = iteration.name {
+                    let index = this.load(Instruction::new(Op::LoopIndex).b(slot));
+                    this.bind(name, index);
+                }
+                let mut path = path.clone();
+                path.push(Segment::Text("[".into()));
+                path.push(Segment::LoopIndex(slot));
+                path.push(Segment::Text("]".into()));
+                this.assertion(&member.value, Subject::Value(item), &path, depth + 1)
+            })?,
+        }
+        self.unbind(visible);
         self.block.jump(end);
         self.block.place(missing);
         self.note_failure(Failure::Missing, Register::SUBJECT, site);
@@ -169,33 +161,28 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// The value under a literal key; jumps to `missing` where there is none. `None`
-    /// where there can be none.
-    fn project(
-        &mut self,
-        key: &str,
-        subject: Subject,
-        missing: Label,
-        site: &Site,
-    ) -> Option<Subject> {
+    /// The value under a literal key; jumps to `missing` where there is none. Where there
+    /// can be none, what is lowered behind it is not reached.
+    fn project(&mut self, key: &str, subject: Subject, missing: Label, site: &Site) -> Subject {
         let unknown = "projection not recognized";
         match subject {
-            Subject::Payload => {
-                let Some(&(_, part, is_struct)) = PAYLOAD.iter().find(|(name, ..)| *name == key)
-                else {
+            Subject::Payload => match PAYLOAD.iter().find(|(name, ..)| *name == key) {
+                None => {
                     self.block.jump(missing);
-                    return None;
-                };
-                let value = self.load(Instruction::new(Op::LoadPayload).b(part));
-                Some(match is_struct {
-                    true => Subject::Struct(value),
-                    false => Subject::Value(value),
-                })
-            }
+                    Subject::Value(self.constant(&TreeValue::Null))
+                }
+                Some(&(_, part, is_struct)) => {
+                    let value = self.load(Instruction::new(Op::LoadPayload).b(part));
+                    match is_struct {
+                        true => Subject::Struct(value),
+                        false => Subject::Value(value),
+                    }
+                }
+            },
             Subject::Struct(_) => {
                 let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
                 self.fail(unknown, failed);
-                None
+                Subject::Value(self.constant(&TreeValue::Null))
             }
             Subject::Value(value) => {
                 let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
@@ -205,11 +192,13 @@ impl Emitter<'_, '_> {
                     .push(Instruction::new(Op::JumpIfNull).a(value.0).target(missing));
                 self.block
                     .push(Instruction::new(Op::JumpIfNotMap).a(value.0).target(no_map));
-                let found =
-                    self.load(Instruction::new(Op::LoadField).b(value.0).c(symbol.0));
-                self.block
-                    .push(Instruction::new(Op::JumpIfMissing).a(found.0).target(missing));
-                Some(Subject::Value(found))
+                let found = self.load(Instruction::new(Op::LoadField).b(value.0).c(symbol.0));
+                self.block.push(
+                    Instruction::new(Op::JumpIfMissing)
+                        .a(found.0)
+                        .target(missing),
+                );
+                Subject::Value(found)
             }
         }
     }
@@ -225,9 +214,6 @@ impl Emitter<'_, '_> {
         let failed = self.unassertable(Reason::NothingToIterate, value, site.clone());
         if let Subject::Struct(_) = subject {
             self.block.jump(failed);
-            let behind = self.block.label();
-            self.block.place(behind);
-            return Ok(());
         }
         let items = self.block.register();
         let convert = Instruction::new(Op::ToIterable).a(items.0).b(value.0);
@@ -250,9 +236,6 @@ impl Emitter<'_, '_> {
         let no_list = self.unassertable(Reason::NoList, value, site.clone());
         if let Subject::Struct(_) = subject {
             self.block.jump(no_list);
-            let behind = self.block.label();
-            self.block.place(behind);
-            return Ok(());
         }
         let (null, differs) = (self.block.label(), self.block.label());
         let (same, end) = (self.block.label(), self.block.label());

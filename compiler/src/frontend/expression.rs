@@ -10,7 +10,9 @@ use kpvm_format::table;
 use zerocopy::little_endian::I64;
 
 use super::emitter::Emitter;
-use super::jmespath::{Comparator, Dialect, Expression, FunctionCall, Node, Projection, ProjectionKind};
+use super::jmespath::{
+    Comparator, Dialect, Expression, FunctionCall, Node, Projection, ProjectionKind,
+};
 use crate::ir::{Instruction, Label, Register};
 
 /// The current value of an expression.

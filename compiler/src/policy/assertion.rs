@@ -4,7 +4,7 @@
 //! are read here too, so that a tree whose expressions cannot be is refused with the
 //! place where they stand.
 
-use kpvm::jmespath::{self, Dialect, Expression};
+use kpvm::jmespath::{self, AssertionNode, Dialect, Expression, Node};
 use kpvm::tree::{Span, Tree, TreeValue};
 
 /// A part of an assertion tree that can never be evaluated.
@@ -90,6 +90,78 @@ pub fn read_leaf(leaf: &Tree) -> Result<Option<Expression>, AssertionError> {
     })
 }
 
+/// The names in a tree that nothing binds where they are used, each with the place of its
+/// key or leaf: using one is an error at evaluation (sheet 06, section 5.4). `names` are
+/// those of the rule's context entries. What cannot be read is passed over.
+pub fn unbound_names(tree: &Tree, names: &[&str]) -> Vec<(String, Span)> {
+    let mut search = Search {
+        bound: names.iter().map(|name| (*name).to_owned()).collect(),
+        unbound: Vec::new(),
+    };
+    search.tree(tree);
+    search.unbound
+}
+
+/// Depth: that of the tree and of its expressions, which their readers bound.
+struct Search {
+    bound: Vec<String>,
+    unbound: Vec<(String, Span)>,
+}
+
+impl Search {
+    fn tree(&mut self, tree: &Tree) {
+        match &tree.value {
+            TreeValue::Map(members) => {
+                for member in members {
+                    let Ok(statement) = read_key(&member.key, member.key_span) else {
+                        continue;
+                    };
+                    if let Projection::Expression(expression) = &statement.projection {
+                        self.expression(expression, member.key_span);
+                    }
+                    let visible = self.bound.len();
+                    let index = statement.iteration.and_then(|iteration| iteration.name);
+                    let names = [statement.binding, index].into_iter().flatten();
+                    self.bound.extend(names.map(str::to_owned));
+                    self.tree(&member.value);
+                    self.bound.truncate(visible);
+                }
+            }
+            TreeValue::List(items) => items.iter().for_each(|item| self.tree(item)),
+            _ => {
+                if let Ok(Some(expression)) = read_leaf(tree) {
+                    self.expression(&expression, tree.span);
+                }
+            }
+        }
+    }
+
+    fn expression(&mut self, expression: &Expression, span: Span) {
+        let visible = self.bound.len();
+        if let Node::Assertion(node) = &expression.node {
+            match &**node {
+                AssertionNode::Variable(name) if !self.bound.iter().any(|one| **one == **name) => {
+                    self.unbound.push((name.to_string(), span));
+                }
+                AssertionNode::Let { bindings, body } => {
+                    for (_, value) in bindings {
+                        self.expression(value, span);
+                    }
+                    let names = bindings.iter().map(|(name, _)| name.to_string());
+                    self.bound.extend(names);
+                    self.expression(body, span);
+                    self.bound.truncate(visible);
+                    return;
+                }
+                _ => {}
+            }
+        }
+        for child in expression.node.children() {
+            self.expression(child, span);
+        }
+    }
+}
+
 fn read_expression(text: &str, span: Span) -> Result<Expression, AssertionError> {
     let refuse = |message: &str, hint: Option<String>| AssertionError {
         message: format!("`{text}` is no expression: {message}"),
@@ -124,10 +196,7 @@ fn split_iteration(key: &str) -> (Option<Iteration<'_>>, &str) {
         Some((Iteration { name }, rest.strip_prefix('.')?))
     });
     match behind {
-        Some((iteration, rest)) => (
-            Some(iteration),
-            rest.split('\n').next().unwrap_or_default(),
-        ),
+        Some((iteration, rest)) => (Some(iteration), rest.split('\n').next().unwrap_or_default()),
         None => (None, key),
     }
 }
@@ -184,7 +253,13 @@ mod tests {
     /// The table of sheet 06, section 4.1, and what its regular expressions do besides.
     #[test]
     fn keys() {
-        type Case<'t> = (&'t str, Option<Option<&'t str>>, Option<&'t str>, bool, &'t str);
+        type Case<'t> = (
+            &'t str,
+            Option<Option<&'t str>>,
+            Option<&'t str>,
+            bool,
+            &'t str,
+        );
         let each = Some(None);
         let cases: &[Case<'_>] = &[
             ("test", None, None, false, "test"),
@@ -198,7 +273,13 @@ mod tests {
             ("\\/test/\\", None, None, false, "/test/"),
             ("\\(test)\\", None, None, false, "(test)"),
             ("\\~(test)->foo\\", None, None, false, "~(test)->foo"),
-            ("~index.\\(test)\\->name", Some(Some("index")), Some("name"), false, "(test)"),
+            (
+                "~index.\\(test)\\->name",
+                Some(Some("index")),
+                Some("name"),
+                false,
+                "(test)",
+            ),
             ("(jp; a)", None, None, true, "a"),
             ("(cel; a)", None, None, true, "a"),
             ("", None, None, false, ""),
@@ -249,11 +330,33 @@ mod tests {
     }
 
     #[test]
+    fn names_that_nothing_binds() {
+        let text = "{'(a)->x': {b: '($x + $y)', '~i.c': {'($i)': '(let $z = $x in $z)'}}, '($x)': '($entry + $z)'}";
+        let options = kpvm::yaml::Options {
+            duplicate_keys: kpvm::yaml::DuplicateKeys::Refuse,
+            limits: &kpvm::limits::Limits::DEFAULT,
+        };
+        let tree = kpvm::yaml::read_all(text, options).remove(0).unwrap();
+        let names = unbound_names(&tree, &["entry"]);
+        let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["y", "x", "z"]);
+    }
+
+    #[test]
     fn expressions_that_are_none() {
         for (key, message) in [
-            ("(a b)", "`a b` is no expression: SyntaxError: Unexpected token at the end of the expression: tUnquotedIdentifier"),
-            ("(lenght(a))", "`lenght(a)` is no expression: there is no function `lenght`"),
-            ("(at(a))", "`at(a)` is no expression: `at` takes 2 arguments, not 1"),
+            (
+                "(a b)",
+                "`a b` is no expression: SyntaxError: Unexpected token at the end of the expression: tUnquotedIdentifier",
+            ),
+            (
+                "(lenght(a))",
+                "`lenght(a)` is no expression: there is no function `lenght`",
+            ),
+            (
+                "(at(a))",
+                "`at(a)` is no expression: `at` takes 2 arguments, not 1",
+            ),
         ] {
             let error = read_key(key, Span::default()).unwrap_err();
             assert_eq!(error.message, message);

@@ -152,7 +152,11 @@ fn is_generated_name(name: &str) -> bool {
 /// The generated rules of one rule: controllers first, then CronJob (section 12.3).
 fn generate(rule: &Rule, requested: &[String]) -> Vec<Rule> {
     let mut source = without_omitted(&rule.tree, &schema::RULE);
-    if rule.validate.as_ref().is_some_and(|validate| validate.assert.is_none()) {
+    if rule
+        .validate
+        .as_ref()
+        .is_some_and(|validate| validate.assert.is_none())
+    {
         source = with_member(&source, "validate", |validate| without(validate, "assert"));
     }
     let without_cron_job: Vec<&str> = requested

@@ -58,7 +58,10 @@ impl Policy {
     /// Makes `validate.assert` a part that is read over, as since Kyverno 1.19 (sheet
     /// 06, section 1); the trees stay as read.
     pub fn ignore_assert(&mut self) {
-        let bodies = self.rules.iter_mut().filter_map(|rule| rule.validate.as_mut());
+        let bodies = self
+            .rules
+            .iter_mut()
+            .filter_map(|rule| rule.validate.as_mut());
         bodies.for_each(|validate| validate.assert = None);
     }
 }

@@ -820,12 +820,12 @@ impl<'e> Evaluator<'e, '_> {
     /// Sheet 01, section 10: an enforced rule that the old object violates too is skipped.
     fn allow_existing(&mut self, rule: &Rule, judgement: Judgement) -> Judgement {
         let applies = RuleFlags::ENFORCE | RuleFlags::ALLOW_EXISTING;
-        if body_kind(rule) == BodyKind::Assert {
-            return self.allow_existing_failures(rule, judgement);
-        }
         let both = self.objects.new.is_some() && self.objects.old.is_some();
         if rule.flags & applies != applies || !(both || self.operation == Operation::Update) {
             return judgement;
+        }
+        if body_kind(rule) == BodyKind::Assert {
+            return self.allow_existing_failures(rule, judgement);
         }
         let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
         if self.operation != Operation::Update && is_pod_security {
@@ -920,9 +920,7 @@ impl<'e> Evaluator<'e, '_> {
     /// that takes more than the ending itself.
     fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
         Some(match ending {
-            Ending::Pass
-                if matches!(body_kind(rule), BodyKind::PodSecurity | BodyKind::Assert) =>
-            {
+            Ending::Pass if matches!(body_kind(rule), BodyKind::PodSecurity | BodyKind::Assert) => {
                 Judgement::plain(Status::Pass, Message::CapitalPassed)
             }
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),

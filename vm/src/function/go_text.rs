@@ -130,11 +130,7 @@ fn go_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), Functi
     Ok(())
 }
 
-fn go_syntax_scalar(
-    view: &View<'_>,
-    id: NodeId,
-    out: &mut String,
-) -> Result<(), FunctionError> {
+fn go_syntax_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), FunctionError> {
     match view.kind(id) {
         Some(Kind::String) => out.push_str(&go_quote(view.str(id))),
         Some(Kind::Null) | None => out.push_str("interface {}(nil)"),

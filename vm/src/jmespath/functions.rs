@@ -287,7 +287,14 @@ const fn optional(
 
 /// A row for another name of a function.
 const fn renamed(name: &'static str, id: Id, arguments: &'static [Accepted]) -> Function {
-    let function = row(id, arguments, Purity::Pure, Cost::Linear, "another name", "");
+    let function = row(
+        id,
+        arguments,
+        Purity::Pure,
+        Cost::Linear,
+        "another name",
+        "",
+    );
     Function { name, ..function }
 }
 

@@ -71,9 +71,7 @@ impl Machine {
                     Err(error) => Err(error),
                 }
             }
-            Op::NoteFailure => {
-                self.note_failure(None, value, instruction.b, index, setting, world)
-            }
+            Op::NoteFailure => self.note_failure(None, value, instruction.b, index, setting, world),
             Op::ReturnUnassertable => {
                 self.show_failure();
                 return self.unassertable(instruction.b, value, index, setting, world);
@@ -105,7 +103,10 @@ impl Machine {
                 let actual = shown_actual(values, value, hides)?;
                 let wanted = match (expected, reason) {
                     (Some(expected), _) => {
-                        format!("Expected value: {}", shown_expected(values, expected, hides)?)
+                        format!(
+                            "Expected value: {}",
+                            shown_expected(values, expected, hides)?
+                        )
                     }
                     (None, 1) => "value is null".into(),
                     (None, 2) => "lengths of slices don't match".into(),
@@ -143,7 +144,11 @@ impl Machine {
             0 => Ok(format!("Internal error: {}", self.failure_text)),
             _ => self.with_values(setting, world, |values| {
                 let actual = shown_actual(values, value, hides)?;
-                let wanted = if reason == 1 { "a slice" } else { "a slice or a map" };
+                let wanted = if reason == 1 {
+                    "a slice"
+                } else {
+                    "a slice or a map"
+                };
                 Ok(format!("Invalid value: {actual}: expected {wanted}"))
             }),
         };
@@ -219,7 +224,10 @@ fn payload_part(part: u8, setting: Setting<'_>, values: &mut Values<'_>) -> Outc
             ];
             let members = [
                 (values.label("roles")?, list(values, user.roles)?),
-                (values.label("clusterRoles")?, list(values, user.cluster_roles)?),
+                (
+                    values.label("clusterRoles")?,
+                    list(values, user.cluster_roles)?,
+                ),
                 (values.label("admissionUserInfo")?, values.new_map(&info)?),
                 (values.label("dryRun")?, FALSE),
             ];
@@ -227,7 +235,11 @@ fn payload_part(part: u8, setting: Setting<'_>, values: &mut Values<'_>) -> Outc
         }
         4 => new_opaque(values),
         5 => texts(values, facts.namespace_labels),
-        6 => Ok(if facts.context_user.is_some() { TRUE } else { FALSE }),
+        6 => Ok(if facts.context_user.is_some() {
+            TRUE
+        } else {
+            FALSE
+        }),
         7 => texts(values, &[("group", ""), ("version", ""), ("resource", "")]),
         _ => {
             let kind = [
@@ -286,8 +298,10 @@ fn compare(
     view: &View<'_>,
     fuel: &mut u64,
 ) -> Result<Comparison, FunctionError> {
-    let mut pairs = vec![(expected, actual)];
-    while let Some((expected, actual)) = pairs.pop() {
+    let mut pairs = Vec::new();
+    let mut next = Some((expected, actual));
+    while let Some((expected, actual)) = next.or_else(|| pairs.pop()) {
+        next = None;
         let members = view.len(expected) as u64;
         let bytes = view.text(expected).len() as u64;
         // Each key is looked for among all of the other map's.
@@ -356,7 +370,11 @@ fn compare_scalars(expected: NodeId, actual: NodeId, view: &View<'_>) -> Compari
             ));
         }
     };
-    if equal { Comparison::Equal } else { Comparison::Unequal }
+    if equal {
+        Comparison::Equal
+    } else {
+        Comparison::Unequal
+    }
 }
 
 /// Go's word for a value's kind.

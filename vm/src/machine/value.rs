@@ -66,6 +66,7 @@ impl Machine {
         let (c, view) = (instruction.c.get(), &scene.view);
         Some(match op {
             Op::LoadConstant => self.set(a, self.known_constant(c)?),
+            Op::LoadPayload if b == 1 => self.set(a, scene.request.object?),
             Op::Move => self.set(a, self.get(b)),
             Op::GetKey => {
                 let source = self.get(b);

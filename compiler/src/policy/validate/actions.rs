@@ -124,7 +124,9 @@ fn check_binding_names(rule: &Rule, report: &mut Report<'_>) {
     for name in rule.context.iter().filter_map(|entry| field(entry, "name")) {
         let text = name.as_str().unwrap_or_default();
         let mut characters = text.chars();
-        let begins = characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+        let begins = characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
         if !begins || characters.any(|c| !c.is_ascii_alphanumeric() && c != '_') {
             report.error(
                 "context-name",
