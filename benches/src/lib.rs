@@ -2,7 +2,7 @@
 //!
 //! Nothing of this is needed to use kpvm.
 
+pub mod gate;
 pub mod golden;
 pub mod interleave;
-pub mod suites;
 pub mod workload;

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kpvm::document::Numbers;
+use kpvm::engine::observer::{Event, Observer};
 use kpvm::engine::{
     Bundle, EvaluateError, GroupVersionKind, Input, Operation, Request, RuleResponse, Session,
     UserInfo, merge,
@@ -150,6 +151,21 @@ impl<'b> Evaluator<'b> {
         operation: Option<Operation>,
         host: &mut dyn Host,
     ) -> Result<Vec<RuleResponse<'_>>, EvaluationError> {
+        self.evaluate_observed(resource, operation, host, None)
+    }
+
+    /// As [`Evaluator::evaluate`]; the observer hears of each rule from the run that its
+    /// response is taken from.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn evaluate_observed(
+        &mut self,
+        resource: &Resource,
+        operation: Option<Operation>,
+        host: &mut dyn Host,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> Result<Vec<RuleResponse<'_>>, EvaluationError> {
         let keys = self.keys(resource);
         let mut runs: Vec<RunKey<'_>> = Vec::new();
         for key in &keys {
@@ -176,9 +192,21 @@ impl<'b> Evaluator<'b> {
                 variables,
                 key.addition,
             )?;
-            let evaluation = session.evaluate_with(&run.request(user), host)?;
-            let is_own = |response: &RuleResponse<'_>| keys.get(response.rule_index()) == Some(key);
-            responses.extend(evaluation.responses().filter(is_own));
+            let is_own = |rule: usize| keys.get(rule) == Some(key);
+            let request = run.request(user);
+            let evaluation = match &mut observer {
+                None => session.evaluate_with(&request, host)?,
+                Some(observer) => {
+                    let mut own = OwnRules {
+                        observer: *observer,
+                        is_own,
+                        hears: false,
+                    };
+                    session.evaluate_observed(&request, host, &mut own)?
+                }
+            };
+            let own = |response: &RuleResponse<'_>| is_own(response.rule_index());
+            responses.extend(evaluation.responses().filter(own));
         }
         responses.sort_by_key(RuleResponse::rule_index);
         Ok(responses)
@@ -197,6 +225,25 @@ impl<'b> Evaluator<'b> {
             addition: scope.addition,
         };
         self.rules.iter().map(key).collect()
+    }
+}
+
+/// Passes on what happens to the rules of one run.
+struct OwnRules<'o, F> {
+    observer: &'o mut dyn Observer,
+    is_own: F,
+    /// Whether the rule at hand is one of them.
+    hears: bool,
+}
+
+impl<F: Fn(usize) -> bool> Observer for OwnRules<'_, F> {
+    fn observe(&mut self, event: &Event<'_>) {
+        if let Event::Tried { rule } | Event::NotTried { rule, .. } = *event {
+            self.hears = (self.is_own)(rule as usize);
+        }
+        if self.hears {
+            self.observer.observe(event);
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
 use crate::host::ProcessHost;
-use crate::input::read_file;
+use crate::input::read_regular_file;
 use crate::line_index::LineIndex;
 use crate::strict::{Decoder, Text};
 use crate::values::Labels;
@@ -322,7 +322,7 @@ fn read_documents(
         limits: &Limits::DEFAULT,
     };
     let shown = file.display();
-    let text = read_file(file).unwrap_or_else(|reason| {
+    let text = read_regular_file(file).unwrap_or_else(|reason| {
         decoder.refuse(named, format!("cannot read {shown}: {reason}"), None);
         String::new()
     });
@@ -341,7 +341,11 @@ fn read_documents(
     documents
 }
 
-fn query(expression: &str, root: &Value) -> Result<Value, String> {
+/// What an expression finds in a value.
+///
+/// # Errors
+/// What is wrong with the expression, or with running it.
+pub fn query(expression: &str, root: &Value) -> Result<Value, String> {
     let shown = |error: &dyn std::fmt::Display| format!("{expression}: {error}");
     let code = compile_expression(expression).map_err(|error| shown(&error))?;
     let bundle = Bundle::load(code).map_err(|error| shown(&error))?;
@@ -448,12 +452,14 @@ impl Cluster {
     fn is_of(&self, object: &Value, group: &str, version: &str, plural: &str) -> bool {
         let (api_version, kind) = (field(object, "apiVersion"), field(object, "kind"));
         let own = api_version.split_once('/').unwrap_or(("", api_version));
+        if own != (group, version) {
+            return false;
+        }
         let defined = self.plurals.get(&(group.to_owned(), kind.to_owned()));
-        let is_plural = match defined {
+        match defined {
             Some(defined) => defined == plural,
             None => plural_of(kind) == plural,
-        };
-        own == (group, version) && is_plural
+        }
     }
 
     /// The objects of a resource: of one namespace, or of all.
@@ -487,8 +493,23 @@ impl Cluster {
             .ok_or_else(|| format!("{plural}{separator}{group} \"{name}\" not found"))
     }
 
+    /// The objects of a resource: of one namespace, or of all.
+    pub fn list(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+        namespace: Option<&str>,
+    ) -> Vec<Value> {
+        let found = self.select(group, version, plural, namespace);
+        found.cloned().collect()
+    }
+
     /// The answer to a GET: an object, or a list of objects.
-    fn get(&self, path: &str) -> Result<Value, String> {
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn get(&self, path: &str) -> Result<Value, String> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),

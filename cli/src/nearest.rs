@@ -25,9 +25,43 @@ pub fn did_you_mean<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) ->
     nearest(name, names).map(|near| format!("did you mean `{near}`?"))
 }
 
+/// The name of which the given one seems to be a misspelling: one letter of four differs
+/// at most, which two names of kinds hardly ever do.
+pub fn misspelled<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let lower = name.to_lowercase();
+    let distance = |candidate: &str| {
+        let shorter = name.chars().count().min(candidate.chars().count());
+        let distance = strsim::osa_distance(&lower, &candidate.to_lowercase());
+        (distance <= (shorter / 4).max(1)).then_some(distance)
+    };
+    names
+        .into_iter()
+        .filter_map(|candidate| distance(candidate).map(|distance| (distance, candidate)))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_that_are_misspelled_are_told_from_other_kinds() {
+        for (name, other, expected) in [
+            ("Deploymnt", "Deployment", true),
+            ("Pods", "Pod", true),
+            ("pod", "Pod", true),
+            ("Ingess", "Ingress", true),
+            ("Job", "Pod", false),
+            ("Job", "CronJob", false),
+            ("Role", "RoleBinding", false),
+            ("ReplicaSet", "StatefulSet", false),
+            ("ConfigMap", "Secret", false),
+        ] {
+            let found = misspelled(name, [other]);
+            assert_eq!(found.is_some(), expected, "{name} {other}");
+        }
+    }
 
     #[test]
     fn near_names_are_found_and_far_ones_are_not() {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use kpvm::tree::{Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
-use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 
@@ -21,6 +21,7 @@ use crate::input::{InputFile, Unreadable, read_inputs};
 use crate::list::{Item, expand};
 use crate::omitted;
 use crate::problem::show_unreadable;
+use crate::resources::Resources;
 use crate::stream::Streams;
 use crate::text::{clean, count};
 
@@ -44,6 +45,8 @@ pub struct Policies {
     pub omitted_policies: Vec<OmittedPolicy>,
     /// Documents of directories that are no policies, counted by what they are.
     pub others: BTreeMap<String, usize>,
+    /// Policies that were skipped because they are invalid.
+    pub invalid: Vec<InvalidPolicy>,
     /// Exceptions among the policies that are not applied: name and place of each.
     pub unused_exceptions: Vec<(String, String)>,
 }
@@ -57,6 +60,27 @@ pub struct PolicyPaths<'p> {
     pub exceptions: &'p [PathBuf],
     /// Whether exceptions among the policies are applied too.
     pub exceptions_within_policies: bool,
+    /// Resources whose exceptions are applied.
+    pub exceptions_among: Option<&'p Resources>,
+}
+
+/// A policy that fails the checks of loading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidPolicy {
+    /// Its name.
+    pub name: String,
+    /// `file:line:column`.
+    pub place: String,
+    /// Everything that is wrong with it; never empty.
+    pub errors: Vec<Diagnostic>,
+}
+
+impl InvalidPolicy {
+    /// What is wrong, in short.
+    pub fn describe(&self) -> String {
+        let reason = self.errors.first().map_or("", |error| &error.message);
+        format!("skipped the invalid policy {}: {reason}", self.name)
+    }
 }
 
 /// A policy of a kind that is not supported yet.
@@ -70,38 +94,127 @@ pub struct OmittedPolicy {
     pub place: String,
 }
 
+impl OmittedPolicy {
+    /// What was left out, and why.
+    pub fn describe(&self) -> String {
+        format!(
+            "left out the {} {}: not supported yet",
+            self.kind, self.name
+        )
+    }
+}
+
 /// Reads and compiles all policies with all exceptions.
 pub fn load(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
+    let (mut policies, documents) = read(paths, stdin, options);
+    policies.compilation = documents.compile(&policies.sources, options);
+    policies
+}
+
+/// As [`load`], but invalid policies are skipped, as `kyverno apply` skips them (sheet
+/// 08, section 9.4). What cannot be read as a policy at all, and policies that are not
+/// supported yet, stay errors.
+pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
+    let (mut policies, mut documents) = read(paths, stdin, options);
+    let first = documents.compile(&policies.sources, options);
+    match documents.take_invalid(&first, &policies.sources) {
+        Some(invalid) => {
+            policies.invalid = invalid;
+            policies.compilation = documents.compile(&policies.sources, options);
+        }
+        None => policies.compilation = first,
+    }
+    policies
+}
+
+fn read(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> (Policies, Documents) {
     let mut policies = Policies::default();
     let mut reader = Reader::new(&mut policies, options);
     reader.apply_exceptions = paths.exceptions_within_policies;
     reader.read(paths.policies, stdin);
     reader.only_exceptions = true;
     reader.read(paths.exceptions, stdin);
-    let Reader {
-        documents,
-        exceptions,
-        diagnostics,
-        ..
-    } = reader;
-    let mut compilation = compile_with_exceptions(
-        &documents,
-        &exceptions,
-        &policies.sources,
-        options,
-        diagnostics,
-    );
-    // In the order of the texts, whatever found them.
-    compilation
-        .diagnostics
-        .sort_by_key(|one| (one.location.source, one.location.span.start));
-    // What is wrong with a rule is wrong with those generated from it, at the same place.
-    let mut seen = HashSet::new();
-    compilation
-        .diagnostics
-        .retain(|one| seen.insert((one.code, one.location, one.message.clone())));
-    policies.compilation = compilation;
-    policies
+    if let Some(resources) = paths.exceptions_among {
+        reader.add_exceptions_among(resources);
+    }
+    let documents = Documents {
+        policies: reader.documents,
+        exceptions: reader.exceptions,
+        diagnostics: reader.diagnostics,
+    };
+    (policies, documents)
+}
+
+/// What was read and is to be compiled.
+struct Documents {
+    policies: Vec<(SourceId, Tree)>,
+    exceptions: Vec<(SourceId, Tree)>,
+    /// What was wrong with other documents.
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Documents {
+    fn compile(&self, sources: &Sources, options: &Options) -> Compilation {
+        let mut compilation = compile_with_exceptions(
+            &self.policies,
+            &self.exceptions,
+            sources,
+            options,
+            self.diagnostics.clone(),
+        );
+        // In the order of the texts, whatever found them.
+        compilation
+            .diagnostics
+            .sort_by_key(|one| (one.location.source, one.location.span.start));
+        // What is wrong with a rule is wrong with those generated from it, at the same place.
+        let mut seen = HashSet::new();
+        compilation
+            .diagnostics
+            .retain(|one| seen.insert((one.code, one.location, one.message.clone())));
+        compilation
+    }
+
+    /// Takes the policies away that a compilation found invalid; `None` if there are
+    /// none, or if there are errors of another sort.
+    fn take_invalid(
+        &mut self,
+        compilation: &Compilation,
+        sources: &Sources,
+    ) -> Option<Vec<InvalidPolicy>> {
+        let mut errors: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
+        let all = compilation.diagnostics.iter();
+        for error in all.filter(|one| one.severity == Severity::Error) {
+            let is_about = |(source, tree): &(SourceId, Tree)| {
+                let place = error.location.span.start;
+                *source == error.location.source
+                    && (tree.span.start..=tree.span.end).contains(&place)
+            };
+            let number = self.policies.iter().position(is_about)?;
+            let (_, tree) = self.policies.get(number)?;
+            let is_policy = matches!(document_kind(tree), DocumentKind::Policy(_));
+            if !is_policy || error.code == "unsupported" {
+                return None;
+            }
+            errors.entry(number).or_default().push(error.clone());
+        }
+        if errors.is_empty() {
+            return None;
+        }
+        let mut invalid = Vec::new();
+        let mut number = 0;
+        self.policies.retain(|(source, tree)| {
+            let errors = errors.remove(&number);
+            number += 1;
+            let Some(errors) = errors else { return true };
+            invalid.push(InvalidPolicy {
+                name: metadata(tree, "name").to_owned(),
+                place: shown_place(tree, *source, sources),
+                errors,
+            });
+            false
+        });
+        Some(invalid)
+    }
 }
 
 /// Exceptions by themselves, for policies that were compiled before.
@@ -113,17 +226,17 @@ pub struct Exceptions {
     pub documents: Vec<(SourceId, Tree)>,
 }
 
-/// Reads the exceptions of all paths.
-pub fn load_exceptions(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Exceptions {
-    let mut policies = Policies::default();
-    let mut reader = Reader::new(&mut policies, options);
-    reader.only_exceptions = true;
-    reader.read(paths, stdin);
-    let (documents, diagnostics) = (reader.exceptions, reader.diagnostics);
-    policies.compilation.diagnostics = diagnostics;
+/// Reads the exceptions of all paths, which name no policies.
+pub fn load_exceptions(
+    paths: &PolicyPaths<'_>,
+    stdin: &mut dyn Read,
+    options: &Options,
+) -> Exceptions {
+    let (mut policies, documents) = read(paths, stdin, options);
+    policies.compilation.diagnostics = documents.diagnostics;
     Exceptions {
         read: policies,
-        documents,
+        documents: documents.exceptions,
     }
 }
 
@@ -157,6 +270,22 @@ impl<'p> Reader<'p> {
         self.policies.unreadable.extend(inputs.unreadable);
         for file in inputs.files {
             self.add_file(file);
+        }
+    }
+
+    /// The text of a resource that is an exception becomes one of the policies' texts, so
+    /// that what is wrong with it has a place.
+    fn add_exceptions_among(&mut self, resources: &Resources) {
+        let mut known = BTreeMap::new();
+        for resource in &resources.list {
+            if classify(&resource.tree) == Class::Exception {
+                let sources = &mut self.policies.sources;
+                let source = *known.entry(resource.source).or_insert_with(|| {
+                    let file = resources.sources.file(resource.source);
+                    sources.add(file.name.clone(), file.text.clone())
+                });
+                self.exceptions.push((source, resource.tree.clone()));
+            }
         }
     }
 
@@ -225,7 +354,7 @@ impl<'p> Reader<'p> {
     }
 
     fn omit(&mut self, tree: &Tree, source: SourceId, kind: String) {
-        let place = self.place(tree, source);
+        let place = shown_place(tree, source, &self.policies.sources);
         let name = metadata(tree, "name").to_owned();
         self.policies
             .omitted_policies
@@ -233,23 +362,12 @@ impl<'p> Reader<'p> {
     }
 
     fn keep_unused(&mut self, exception: &Tree, source: SourceId) {
-        let place = self.place(exception, source);
+        let place = shown_place(exception, source, &self.policies.sources);
         let name = match metadata(exception, "namespace") {
             "" => metadata(exception, "name").to_owned(),
             namespace => format!("{namespace}/{}", metadata(exception, "name")),
         };
         self.policies.unused_exceptions.push((name, place));
-    }
-
-    /// `file:line:column`
-    fn place(&self, tree: &Tree, source: SourceId) -> String {
-        let location = Location {
-            source,
-            span: tree.span,
-        };
-        let place = self.policies.sources.line_column(location);
-        let file = &self.policies.sources.file(source).name;
-        format!("{file}:{}:{}", place.line, place.column)
     }
 
     fn set_aside(&mut self, what: &str) {
@@ -321,6 +439,17 @@ fn text<'t>(tree: &'t Tree, key: &str) -> &'t str {
     }
 }
 
+/// `file:line:column`
+fn shown_place(tree: &Tree, source: SourceId, sources: &Sources) -> String {
+    let location = Location {
+        source,
+        span: tree.span,
+    };
+    let place = sources.line_column(location);
+    let file = &sources.file(source).name;
+    format!("{file}:{}:{}", place.line, place.column)
+}
+
 fn metadata<'t>(tree: &'t Tree, key: &str) -> &'t str {
     tree.get("metadata")
         .map_or("", |metadata| text(metadata, key))
@@ -334,7 +463,17 @@ impl Policies {
 
     /// Whether there was no policy at all, good or bad.
     pub fn is_empty(&self) -> bool {
-        self.compilation.policies == 0 && !self.has_errors()
+        self.compilation.policies == 0 && self.invalid.is_empty() && !self.has_errors()
+    }
+
+    /// Names of the policies that were read and are not evaluated.
+    pub fn not_evaluated(&self) -> impl Iterator<Item = &str> {
+        let omitted = self
+            .omitted_policies
+            .iter()
+            .map(|policy| policy.name.as_str());
+        let invalid = self.invalid.iter().map(|policy| policy.name.as_str());
+        omitted.chain(invalid)
     }
 
     /// Shows everything that people should know about the policies.
@@ -345,18 +484,13 @@ impl Policies {
         for unreadable in &self.unreadable {
             show_unreadable(unreadable, streams)?;
         }
-        for diagnostic in &self.compilation.diagnostics {
+        let of_invalid = self.invalid.iter().flat_map(|policy| &policy.errors);
+        for diagnostic in of_invalid.chain(&self.compilation.diagnostics) {
             diagnostics::show(diagnostic, &self.sources, streams.err)?;
         }
         for omitted in &self.omitted_policies {
-            let OmittedPolicy { kind, name, place } = omitted;
-            let message = format!(
-                "left out the {} {}: not supported yet ({})",
-                clean(kind),
-                clean(name),
-                clean(place)
-            );
-            show_warning(&message, streams.err)?;
+            let message = format!("{} ({})", omitted.describe(), omitted.place);
+            show_warning(&clean(&message), streams.err)?;
         }
         for (name, place) in &self.unused_exceptions {
             let message = format!(

@@ -18,6 +18,7 @@ use crate::input::{InputFile, read_inputs};
 use crate::line_index::LineIndex;
 use crate::list::{Item, expand};
 use crate::problem::Problem;
+use crate::scan::Place;
 
 /// Keys whose null values count as empty maps (sheet 08, section 8.6, step 4).
 const NULL_IS_EMPTY: [&str; 6] = [
@@ -180,11 +181,31 @@ impl Resources {
         self.problems.push(Problem::InText(diagnostic));
     }
 
-    /// Where a path of an object, as the engine gives it, leads: to the value, or to
-    /// the deepest value on the way that is there.
-    pub fn place_of_path(&self, resource: &Resource, path: &str) -> LineColumn {
-        let span = place_in_tree(&resource.tree, path);
-        self.line_column(resource.source, span)
+    /// Where a path of an object, as the engine gives it, leads: to the value with its
+    /// key, or to the deepest value on the way that is there.
+    pub fn location_of_path(&self, resource: &Resource, path: &str) -> Location {
+        Location {
+            source: resource.source,
+            span: span_in_tree(&resource.tree, path),
+        }
+    }
+
+    /// A place by file, line and column.
+    pub fn place(&self, location: Location) -> Place {
+        let Location { source, span } = location;
+        let start = self.line_column(source, span);
+        let end = Span {
+            start: span.end,
+            end: span.end,
+        };
+        let end = self.line_column(source, end);
+        let is_short = end.line == start.line && end.column > start.column;
+        Place {
+            file: self.sources.file(source).name.clone(),
+            line: start.line,
+            column: start.column,
+            end_column: is_short.then_some(end.column),
+        }
     }
 
     /// Line and column of the first byte of a place.
@@ -285,9 +306,9 @@ fn empty_nulls(tree: &mut Tree) {
     }
 }
 
-/// The key (for a list item: the value) that a path of the engine leads to. Keys may
-/// hold `/`, so of all keys that fit the longest is taken.
-fn place_in_tree(tree: &Tree, path: &str) -> Span {
+/// Key and value (for a list item: the value) that a path of the engine leads to. Keys
+/// may hold `/`, so of all keys that fit the longest is taken.
+fn span_in_tree(tree: &Tree, path: &str) -> Span {
     let (mut tree, mut place) = (tree, tree.span);
     let mut rest = path.trim_matches('/');
     while !rest.is_empty() {
@@ -296,7 +317,7 @@ fn place_in_tree(tree: &Tree, path: &str) -> Span {
                 .iter()
                 .filter(|member| strip_segment(rest, &member.key).is_some())
                 .max_by_key(|member| member.key.len())
-                .map(|member| (&member.value, member.key_span, member.key.len())),
+                .map(|member| (&member.value, member_span(member), member.key.len())),
             TreeValue::List(items) => {
                 let segment = rest.split('/').next().unwrap_or(rest);
                 let item = segment
@@ -318,6 +339,16 @@ fn place_in_tree(tree: &Tree, path: &str) -> Span {
         rest = rest.get(length..).unwrap_or("").trim_start_matches('/');
     }
     place
+}
+
+/// Key and value; of what stands elsewhere (an alias, a default) the key alone.
+fn member_span(member: &Member) -> Span {
+    let (key, value) = (member.key_span, member.value.span);
+    let follows = value.start >= key.end && value.end > value.start;
+    Span {
+        start: key.start,
+        end: if follows { value.end } else { key.end },
+    }
 }
 
 /// What follows a key at the start of a path.
@@ -373,6 +404,21 @@ mod tests {
     }
 
     #[test]
+    fn places_of_values_that_stand_elsewhere_are_those_of_their_keys() {
+        let text = "a: &x one\nkind: A\nmetadata: {name: b}\nspec:\n  c: *x\n  d: |\n    two\n";
+        let found = Resources::from_text("a.yaml", text);
+        for (path, line, column, end_column) in [
+            ("/spec/c", 5, 3, Some(4)),
+            ("/spec/d", 6, 3, None),
+            ("/metadata/namespace", 3, 1, Some(9)),
+        ] {
+            let place = found.place(found.location_of_path(&found.list[0], path));
+            let found = (place.line, place.column, place.end_column);
+            assert_eq!(found, (line, column, end_column), "{path}");
+        }
+    }
+
+    #[test]
     fn a_bad_document_stops_no_other() {
         let found = Resources::from_text(
             "a.yaml",
@@ -424,17 +470,23 @@ mod tests {
     fn paths_lead_to_places() {
         let text = "kind: A\nmetadata:\n  labels:\n    app: x\n    app/name: y\nspec:\n  containers:\n  - image: z\n";
         let found = Resources::from_text("a.yaml", text);
-        for (path, line, column) in [
-            ("", 1, 1),
-            ("/metadata/labels/app/name/", 5, 5),
-            ("/metadata/labels/app/", 4, 5),
-            ("/metadata/labels/team/", 3, 3),
-            ("/spec/containers/0/image/", 8, 5),
-            ("/spec/containers/7/image/", 7, 3),
-            ("/status/", 1, 1),
+        for (path, line, column, end_column) in [
+            ("", 1, 1, None),
+            ("/metadata/labels/app/name/", 5, 5, Some(16)),
+            ("/metadata/labels/app/", 4, 5, Some(11)),
+            ("/metadata/labels/team/", 3, 3, None),
+            ("/spec/containers/0/image/", 8, 5, Some(13)),
+            ("/spec/containers/7/image/", 7, 3, None),
+            ("/status/", 1, 1, None),
         ] {
-            let place = found.place_of_path(&found.list[0], path);
-            assert_eq!((place.line, place.column), (line, column), "{path}");
+            let place = found.place(found.location_of_path(&found.list[0], path));
+            let expected = Place {
+                file: "a.yaml".into(),
+                line,
+                column,
+                end_column,
+            };
+            assert_eq!(place, expected, "{path}");
         }
     }
 }

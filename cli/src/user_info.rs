@@ -29,6 +29,16 @@ pub struct BorrowedUser<'u> {
 }
 
 impl User {
+    /// Reads a text of the kind UserInfo, which is added to the sources under a name.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(name: &str, text: &str, sources: &mut Sources) -> Result<Self, Vec<Problem>> {
+        let mut decoder = Decoder::new("user-info", sources.add(name, text));
+        let user = parse_user(text, &mut decoder);
+        decoder.finish(user)
+    }
+
     /// The user with its lists as slices of slices.
     pub fn borrow(&self) -> BorrowedUser<'_> {
         BorrowedUser {
@@ -52,20 +62,16 @@ impl BorrowedUser<'_> {
     }
 }
 
-/// Reads the file; what is wrong with it becomes problems about the sources.
+/// Reads a file of the kind UserInfo, whose text is added to the sources.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Everything that is wrong with it.
 pub fn read_user(path: &Path, sources: &mut Sources) -> Result<User, Vec<Problem>> {
     let name = path.display().to_string();
-    let text = match read_file(path) {
-        Ok(text) => text,
-        Err(reason) => return Err(vec![Problem::Unreadable(Unreadable { name, reason })]),
-    };
-    let source = sources.add(name, text.as_str());
-    let mut decoder = Decoder::new("user-info", source);
-    let user = parse_user(&text, &mut decoder);
-    decoder.finish(user)
+    match read_file(path) {
+        Ok(text) => User::read(&name, &text, sources),
+        Err(reason) => Err(vec![Problem::Unreadable(Unreadable { name, reason })]),
+    }
 }
 
 fn parse_user(text: &str, decoder: &mut Decoder) -> User {

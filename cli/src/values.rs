@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use kpvm::engine::merge;
+use kpvm::limits::Limits;
 use kpvm::tree::Tree;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId, Sources};
@@ -100,13 +101,20 @@ impl Values {
     /// Everything that is wrong with it.
     pub fn read_file(path: &Path, sources: &mut Sources) -> Result<Self, Vec<Problem>> {
         let name = path.display().to_string();
-        let text = match read_file(path) {
-            Ok(text) => text,
-            Err(reason) => return Err(vec![Problem::Unreadable(Unreadable { name, reason })]),
-        };
-        let source = sources.add(name, text.as_str());
+        match read_file(path) {
+            Ok(text) => Self::read(&name, &text, sources),
+            Err(reason) => Err(vec![Problem::Unreadable(Unreadable { name, reason })]),
+        }
+    }
+
+    /// Reads a text of the kind Values, which is added to the sources under a name.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(name: &str, text: &str, sources: &mut Sources) -> Result<Self, Vec<Problem>> {
+        let source = sources.add(name, text);
         let mut decoder = Decoder::new("values", source);
-        let documents = decoder.documents(&text);
+        let documents = decoder.documents(text);
         let values = match documents.first() {
             Some(tree) => Self::from_document(tree, source, &mut decoder),
             None => Self::default(),
@@ -408,9 +416,15 @@ fn split_key(key: &str) -> Result<Vec<String>, String> {
     if key.is_empty() {
         return wrong("the key is empty");
     }
+    let depth = Limits::DEFAULT.document_depth;
     let mut parts = Vec::new();
     let mut rest = Some(key);
     while let Some(text) = rest {
+        if parts.len() == depth {
+            return Err(format!(
+                "a key has more than {depth} parts (document-depth)"
+            ));
+        }
         if let Some(quoted) = text.strip_prefix('"') {
             let mut part = String::new();
             let mut characters = quoted.char_indices().peekable();

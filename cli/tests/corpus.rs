@@ -104,7 +104,7 @@ fn found(directory: &Path, suite: &Tree, operation: Option<&str>) -> Result<Vec<
         .args(texts(suite, "policies"));
     command
         .arg("-r")
-        .args(texts(suite, "resources"))
+        .arg(texts(suite, "resources").join(","))
         .args(["-o", "json"]);
     command.args(operation.map(|operation| format!("--operation={operation}")));
     for file in texts(suite, "exceptions") {

@@ -86,6 +86,11 @@ impl Pools<'_> {
         }
     }
 
+    /// A place as the bundle keeps it.
+    pub fn place(&self, location: Location) -> table::Place {
+        codegen::place(location, self.sources)
+    }
+
     /// Optimises a block and writes it.
     ///
     /// # Errors
@@ -280,6 +285,13 @@ impl Lowerer {
             exceptions: Range::EMPTY,
         };
         self.bundle.rules.push(entry);
+        let location = Location {
+            source: policy.source,
+            span: rule.tree.span,
+        };
+        self.bundle
+            .rule_places
+            .push(codegen::place(location, sources));
         Ok(())
     }
 
@@ -624,7 +636,7 @@ fn lower_blocks(
             at(span),
         )))
     };
-    let matching = matching::lower_matching(rule, pools);
+    let matching = matching::lower_matching(rule, policy.source, pools);
     let matching = pools.generate(matching).map_err(too_big)?;
     let mut scope = Scope::default();
     scope.rewrites_delete = true;
@@ -688,7 +700,9 @@ fn lower_preconditions(
     let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
     let (on_false, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("failed to evaluate preconditions: ", false, failed);
-    emitter.conditions(conditions, Messages::OfFalse, on_false, wrapped);
+    emitter.in_part("preconditions", |emitter| {
+        emitter.conditions(conditions, Messages::OfFalse, on_false, wrapped);
+    });
     emitter.block.push(Instruction::new(Op::ReturnTrue));
     emitter.block.place(on_false);
     emitter.block.push(Instruction::new(Op::ReturnFalse));
@@ -816,7 +830,9 @@ fn lower_pattern(
     };
     let (mismatch, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("variable substitution failed: ", false, failed);
-    pattern::lower_pattern(&resolved, Subject::Resource, emitter, mismatch, wrapped)?;
+    emitter.in_part("pattern", |emitter| {
+        pattern::lower_pattern(&resolved, Subject::Resource, emitter, mismatch, wrapped)
+    })?;
     emitter.block.push(Instruction::new(Op::ReturnPass));
     emitter.block.place(mismatch);
     emitter.block.push(Instruction::new(Op::ReturnError));
@@ -854,7 +870,9 @@ fn lower_any_pattern(
                 .message
                 .as_ref()
                 .map_or("", |message| &message.value);
-            pattern::lower_computed_alternatives(text, patterns.span, message, emitter);
+            emitter.in_part("anyPattern", |emitter| {
+                pattern::lower_computed_alternatives(text, patterns.span, message, emitter);
+            });
             return Ok(());
         }
         TreeValue::Map(_) => "object",
@@ -877,7 +895,9 @@ fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_, '_>) -> Lowered 
             .block
             .push(Instruction::new(Op::ReturnAlternative).c(index));
     };
-    pattern::lower_any_pattern(items, Subject::Resource, emitter, ends, wrapped)?;
+    emitter.in_part("anyPattern", |emitter| {
+        pattern::lower_any_pattern(items, Subject::Resource, emitter, ends, wrapped)
+    })?;
     emitter
         .block
         .push(Instruction::new(Op::ReturnAlternativesFailed));
@@ -944,7 +964,9 @@ fn lower_deny(
     };
     let (passes, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("failed to check deny conditions: ", false, failed);
-    emitter.conditions(&conditions, Messages::OfTrue, passes, wrapped);
+    emitter.in_part("deny.conditions", |emitter| {
+        emitter.conditions(&conditions, Messages::OfTrue, passes, wrapped);
+    });
     emitter.block.push(Instruction::new(Op::ReturnDeny));
     emitter.block.place(passes);
     emitter.block.push(Instruction::new(Op::ReturnPass));

@@ -194,7 +194,7 @@ sections! {
     index_rules: U32 = 25;
     /// The keys of rules, for the index.
     index_keys: IndexKey = 26;
-    /// Where errors lie, ascending by instruction.
+    /// What instructions look at, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
     path_segments: PathSegment = 28;
@@ -218,10 +218,17 @@ sections! {
     exceptions: Exception = 37;
     /// The nodes of index entries: rules by what an object must have.
     index_nodes: IndexNode = 38;
+    /// Where the rules are written, one place for each of `rules`.
+    rule_places: Place = 39;
+    /// Where the context entries are written, one place for each of `entries`.
+    entry_places: Place = 40;
+    /// Where the entries of label and annotation patterns are written, one place for
+    /// each of `tag_entries`.
+    tag_places: Place = 41;
 }
 
-const META_SECTION: usize = 39;
-const SECTION_COUNT: usize = 40;
+const META_SECTION: usize = 42;
+const SECTION_COUNT: usize = 43;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -426,6 +433,9 @@ impl<'a> Tables<'a> {
         controls: &[],
         exclusions: &[],
         index_nodes: &[],
+        rule_places: &[],
+        entry_places: &[],
+        tag_places: &[],
     };
 
     /// The text; empty if it does not lie in the pool.

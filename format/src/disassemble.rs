@@ -83,7 +83,7 @@ pub fn disassemble_block(
         disassemble_instruction(tables, instruction, out)?;
         let site = tables.site(block.start.get() + position as u32);
         if let Some(site) = site {
-            write!(out, "  ; {}:{}", site.line, site.column)?;
+            write!(out, "  ; {}:{}", site.place.line, site.place.column)?;
         }
         writeln!(out)?;
     }

@@ -121,10 +121,12 @@ pub(crate) fn verify_meta(tables: &Tables<'_>, meta: &Meta) -> Verified {
     ensure(meta.policies.len() == tables.policies.len(), || {
         "facts about another number of policies".into()
     })?;
-    tables
-        .sites
-        .iter()
-        .try_for_each(|site| number("source", site.source.get(), meta.sources.len()))
+    let sites = tables.sites.iter().map(|site| &site.place);
+    sites
+        .chain(tables.rule_places)
+        .chain(tables.entry_places)
+        .chain(tables.tag_places)
+        .try_for_each(|place| number("source", place.source.get(), meta.sources.len()))
 }
 
 impl Tables<'_> {
@@ -454,7 +456,19 @@ fn verify_sites(tables: &Tables<'_>) -> Verified {
             "sites out of order".into()
         })?;
         next = site.instruction.get() + 1;
+        number("kind of site", u32::from(site.kind), SiteKind::ALL.len())?;
         range("path", site.path, tables.path_segments.len())?;
+        tables.check_text(site.part)?;
+        tables.check_text(site.written)?;
+    }
+    for (what, places, count) in [
+        ("rules", tables.rule_places, tables.rules.len()),
+        ("context entries", tables.entry_places, tables.entries.len()),
+        ("tag entries", tables.tag_places, tables.tag_entries.len()),
+    ] {
+        ensure(places.len() == count, || {
+            format!("{} places of {count} {what}", places.len())
+        })?;
     }
     for segment in tables.path_segments {
         tables.check_text(segment.text)?;

@@ -66,6 +66,14 @@ pub(crate) fn append_go_value(
     append::<Go>(view, node, out, limit).map_err(|_| TextError::TooLong(limit))
 }
 
+/// Adds a value as JSON for people, nothing escaped that need not be. Stops once `out`
+/// is longer than `limit` bytes; whether the value was written to its end.
+pub(crate) fn append_shown(view: &View<'_>, node: NodeId, out: &mut String, limit: usize) -> bool {
+    let whole = append::<Shown>(view, node, out, limit).is_ok();
+    truncate(out, limit);
+    whole
+}
+
 /// Cuts a text at a character border.
 pub(crate) fn truncate(text: &mut String, mut length: usize) {
     if text.len() > length {
@@ -113,6 +121,7 @@ trait Notation {
     const LIST: [&'static str; 2];
     const MAP: [&'static str; 2];
     const SEPARATOR: &'static str;
+    const COLON: &'static str;
     const NULL: &'static str;
     fn string(text: &str, out: &mut String);
     fn float(value: f64, out: &mut String) -> Result<(), Problem>;
@@ -125,6 +134,7 @@ impl Notation for Json {
     const LIST: [&'static str; 2] = ["[", "]"];
     const MAP: [&'static str; 2] = ["{", "}"];
     const SEPARATOR: &'static str = ",";
+    const COLON: &'static str = ":";
     const NULL: &'static str = "null";
 
     fn string(text: &str, out: &mut String) {
@@ -173,6 +183,34 @@ fn push_escaped(letter: char, out: &mut String) {
     }
 }
 
+/// JSON as people write it.
+struct Shown;
+
+impl Notation for Shown {
+    const LIST: [&'static str; 2] = ["[", "]"];
+    const MAP: [&'static str; 2] = ["{", "}"];
+    const SEPARATOR: &'static str = ", ";
+    const COLON: &'static str = ": ";
+    const NULL: &'static str = "null";
+
+    fn string(text: &str, out: &mut String) {
+        out.push('"');
+        for letter in text.chars() {
+            if matches!(letter, '"' | '\\') || letter < ' ' {
+                push_escaped(letter, out);
+            } else {
+                out.push(letter);
+            }
+        }
+        out.push('"');
+    }
+
+    fn float(value: f64, out: &mut String) -> Result<(), Problem> {
+        format_v_float(value, out);
+        Ok(())
+    }
+}
+
 /// Go's `%v`.
 struct Go;
 
@@ -180,6 +218,7 @@ impl Notation for Go {
     const LIST: [&'static str; 2] = ["[", "]"];
     const MAP: [&'static str; 2] = ["map[", "]"];
     const SEPARATOR: &'static str = " ";
+    const COLON: &'static str = ":";
     const NULL: &'static str = "<nil>";
 
     fn string(text: &str, out: &mut String) {
@@ -234,7 +273,7 @@ fn append<N: Notation>(
         }
         if matches!(rest, Rest::Map(_)) {
             N::string(view.key_str(member), out);
-            out.push(':');
+            out.push_str(N::COLON);
         }
         let container = begin::<N>(view, member, out)?;
         is_first = container.is_some();

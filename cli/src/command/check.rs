@@ -34,6 +34,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         policies: &arguments.paths,
         exceptions: &[],
         exceptions_within_policies: true,
+        exceptions_among: None,
     };
     let policies = policies::load(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;

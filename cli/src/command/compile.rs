@@ -46,6 +46,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         policies: &arguments.paths,
         exceptions: &arguments.exceptions,
         exceptions_within_policies: false,
+        exceptions_among: None,
     };
     let policies = policies::load(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;

@@ -1,21 +1,20 @@
 //! `kpvm test`
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rayon::prelude::*;
 
 use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::input::reason;
+use crate::output::write_file;
 use crate::problem::show_unreadable;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
-use crate::suite::discovery::{Discovery, discover};
+use crate::suite::discovery::{Discovery, SUITE_FILE, discover};
 use crate::suite::report::{self, Detail, Format, Totals};
 use crate::suite::selector::Selector;
-use crate::suite::{Options, SuiteRun, run_file};
+use crate::suite::{Options, SuiteRun, run_files};
 use crate::text::{clean, count};
 
 /// A run that takes longer than this shows how far it is.
@@ -28,7 +27,7 @@ pub struct TestArguments {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// The name of suite files in directories
-    #[arg(short, long, value_name = "NAME", default_value = "kyverno-test.yaml")]
+    #[arg(short, long, value_name = "NAME", default_value = SUITE_FILE)]
     pub file_name: String,
     /// Which rows to look at; * and ? stand for any text and any character
     #[arg(
@@ -93,7 +92,9 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         selector,
         ..Options::default()
     };
-    let runs = run_all(&discovery.files, &options);
+    let progress = Progress::new(discovery.files.len());
+    let runs = run_files(&discovery.files, &options, &|| progress.step());
+    progress.bar.finish_and_clear();
     for report in runs.iter().flat_map(|run| &run.reports) {
         write!(streams.err, "{}", report.shown)?;
     }
@@ -106,21 +107,6 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
     say_what_is_missing(arguments, &discovery, &totals, streams)?;
     let is_bad = !wrong.is_empty() || !discovery.unreadable.is_empty();
     Ok(exit_code(arguments, &totals, is_bad))
-}
-
-/// All suites on all cores; the results come in the order of the files.
-fn run_all(files: &[PathBuf], options: &Options) -> Vec<SuiteRun> {
-    let progress = Progress::new(files.len());
-    let runs: Vec<Vec<SuiteRun>> = files
-        .par_iter()
-        .map(|file| {
-            let runs = run_file(file, options);
-            progress.step();
-            runs
-        })
-        .collect();
-    progress.bar.finish_and_clear();
-    runs.into_iter().flatten().collect()
 }
 
 /// A bar on the terminal, once a run has taken long enough.
@@ -163,7 +149,11 @@ fn write_report(
         report::write(arguments.output, runs, detail, streams.out)?;
         return Ok(true);
     };
-    match write_file(path, arguments.output, runs, detail) {
+    let written = write_file(path, |out| {
+        let mut plain = anstream::StripStream::new(out);
+        report::write(arguments.output, runs, detail, &mut plain)
+    });
+    match written {
         Ok(()) => Ok(true),
         Err(error) => {
             let (path, reason) = (path.display().to_string(), reason(&error));
@@ -172,12 +162,6 @@ fn write_report(
             Ok(false)
         }
     }
-}
-
-fn write_file(path: &Path, format: Format, runs: &[SuiteRun], detail: Detail) -> io::Result<()> {
-    let mut plain = io::BufWriter::new(anstream::StripStream::new(File::create(path)?));
-    report::write(format, runs, detail, &mut plain)?;
-    plain.flush()
 }
 
 /// Silence must not look like success.

@@ -1,10 +1,11 @@
 //! Whether an object is the one that a file expects (sheet 08, section 5).
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::input::{InputFile, read_file};
+use crate::input::{InputFile, read_regular_file};
 use crate::problem::Problem;
 use crate::resources::{Resource, Resources};
 use crate::suite::objects::Key;
@@ -29,28 +30,44 @@ pub enum Comparison {
     Unreadable(String),
 }
 
-/// Compares an object with the one of the same apiVersion, kind, namespace and name in a
-/// file.
-pub fn compare_with_file(actual: &Value, key: &Key, file: &Path) -> Comparison {
+/// Files of expected objects, each read once.
+#[derive(Debug, Default)]
+pub struct ExpectedFiles {
+    read: HashMap<PathBuf, Result<Vec<(Key, Value)>, String>>,
+}
+
+impl ExpectedFiles {
+    /// Compares an object with the one of the same apiVersion, kind, namespace and name
+    /// in a file.
+    pub fn compare(&mut self, actual: &Value, key: &Key, file: PathBuf) -> Comparison {
+        let name = file.display().to_string();
+        let objects = self.read.entry(file).or_insert_with_key(|file| read(file));
+        let objects = match objects {
+            Ok(objects) => objects,
+            Err(error) => return Comparison::Unreadable(error.clone()),
+        };
+        match objects.iter().find(|(expected, _)| expected == key) {
+            Some((_, expected)) => compare(actual, expected),
+            None => Comparison::Missing(format!("{} not found in manifest {name}", key.path())),
+        }
+    }
+}
+
+/// The objects of a file with their keys.
+fn read(file: &Path) -> Result<Vec<(Key, Value)>, String> {
     let name = file.display().to_string();
-    let text = match read_file(file) {
-        Ok(text) => text,
-        Err(reason) => return Comparison::Unreadable(format!("cannot read {name}: {reason}")),
-    };
+    let text = read_regular_file(file).map_err(|reason| format!("cannot read {name}: {reason}"))?;
     let mut resources = Resources::keeping_lists();
     resources.add_file(InputFile {
-        name: name.clone(),
+        name,
         text,
         from_directory: false,
     });
     if let Some(problem) = resources.problems.first() {
-        return Comparison::Unreadable(describe(problem, &resources));
+        return Err(describe(problem, &resources));
     }
-    let expected = resources.list.iter().find(|one| Key::of(one) == *key);
-    match expected.map(|expected: &Resource| expected.tree.to_json()) {
-        Some(expected) => compare(actual, &expected),
-        None => Comparison::Missing(format!("{} not found in manifest {name}", key.path())),
-    }
+    let object = |resource: &Resource| (Key::of(resource), resource.tree.to_json());
+    Ok(resources.list.iter().map(object).collect())
 }
 
 fn describe(problem: &Problem, resources: &Resources) -> String {

@@ -4,8 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::input::{Unreadable, reason};
+use crate::input::{Unreadable, is_file, reason};
 use crate::suite::document::is_url;
+
+/// How suite files are named unless something else is said.
+pub const SUITE_FILE: &str = "kyverno-test.yaml";
 
 /// The suite files that were found, and what could not be searched.
 #[derive(Debug, Default)]
@@ -68,8 +71,9 @@ fn entries(directory: &Path, file_name: &str) -> io::Result<Vec<(PathBuf, bool)>
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let is_directory = entry.file_type()?.is_dir();
-        if is_directory || entry.file_name() == file_name {
-            found.push((entry.path(), is_directory));
+        let path = entry.path();
+        if is_directory || entry.file_name() == file_name && is_file(&path) {
+            found.push((path, is_directory));
         }
     }
     Ok(found)

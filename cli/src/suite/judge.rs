@@ -1,23 +1,26 @@
 //! Rows against responses: which resources and rules a row is about, and what comes of
 //! it (sheet 08, section 4).
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use kpvm::engine::Operation;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::meta::OmittedRule;
+use serde_json::Value;
 
 use crate::evaluation::is_computed_from;
 use crate::nearest::did_you_mean;
 use crate::resources::Resources;
 use crate::scan::{Check, Place, place_in};
 use crate::strict::Text;
-use crate::suite::compare::{Comparison, compare_with_file};
+use crate::suite::compare::{Comparison, ExpectedFiles};
 use crate::suite::document::{Expectation, ResourceSpec};
-use crate::suite::objects::Key;
+use crate::suite::objects::{Key, Keys};
 use crate::suite::policies::{Fate, SuitePolicy};
 use crate::suite::row::{Reason, Row};
+use crate::suite::run::ROWS;
 
 /// What a rule said of a resource.
 #[derive(Debug, Clone)]
@@ -49,7 +52,9 @@ pub struct Judge<'s> {
     /// The objects.
     pub resources: &'s Resources,
     /// Their keys.
-    pub keys: Vec<Key>,
+    pub keys: Keys,
+    /// The files of expected objects that were read.
+    pub expected: RefCell<ExpectedFiles>,
     /// Answers by operation of a row; for each resource those of all rules.
     pub answers: Vec<(Option<Operation>, Vec<Vec<RuleAnswer>>)>,
     /// Why nothing of the suite can be judged.
@@ -59,6 +64,9 @@ pub struct Judge<'s> {
 impl Judge<'_> {
     /// All rows that come of an entry of `results`.
     pub fn judge(&self, expectation: &Expectation) -> Vec<Row> {
+        if let Some(reason) = &self.unsupported {
+            return self.unsupported_rows(expectation, reason);
+        }
         let mut rows = Vec::new();
         for number in self.select(expectation) {
             rows.extend(self.judge_resource(expectation, number));
@@ -69,33 +77,61 @@ impl Judge<'_> {
     /// Numbers of the resources that a row is about: all, where it names none that exist
     /// (section 4.2). One that is named twice is there twice.
     fn select(&self, expectation: &Expectation) -> Vec<usize> {
-        let mut selected = Vec::new();
+        let mut selected: Vec<usize> = Vec::new();
         if let Some(names) = &expectation.resources {
-            for name in names {
-                selected.extend(self.numbers(|key| is_named(key, &name.text)));
-            }
-            for spec in &expectation.resource_specs {
-                selected.extend(self.numbers(|key| is_specified(key, spec)));
-            }
+            let named = names.iter().flat_map(|name| self.named(&name.text));
+            let specs = expectation.resource_specs.iter();
+            let specified = specs.flat_map(|spec| self.specified(spec));
+            // One more is enough to refuse the suite.
+            selected.extend(named.chain(specified).take(ROWS + 1));
         }
         if selected.is_empty() {
-            selected.extend(0..self.keys.len());
+            selected.extend(0..self.keys.all.len());
         }
         selected
     }
 
-    fn numbers<'k>(
-        &'k self,
-        is_selected: impl Fn(&Key) -> bool + 'k,
-    ) -> impl Iterator<Item = usize> + 'k {
-        let all = self.keys.iter().enumerate();
-        all.filter(move |(_, key)| is_selected(key))
-            .map(|(number, _)| number)
+    /// The resources that `name` or `namespace/name` means; more slashes never fit.
+    fn named<'k>(&'k self, written: &'k str) -> impl Iterator<Item = usize> + 'k {
+        let (namespace, name) = match written.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, written),
+        };
+        let is_here = move |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
+        self.keys.numbers(name, is_here)
+    }
+
+    fn specified<'k>(&'k self, spec: &'k ResourceSpec) -> impl Iterator<Item = usize> + 'k {
+        let is_specified =
+            move |key: &Key| key.api_version == spec.api_version && key.namespace == spec.namespace;
+        self.keys.numbers(&spec.name, is_specified)
+    }
+
+    /// Rows of a suite that cannot be judged at all: what it would test may be something
+    /// else than resources, so that the names stand as they are written.
+    fn unsupported_rows(&self, expectation: &Expectation, reason: &str) -> Vec<Row> {
+        let unsupported = |resource: String, number: Option<usize>| Row {
+            resource,
+            reason: Reason::Unsupported(reason.to_owned()),
+            ..self.row(expectation, number)
+        };
+        let names = expectation.resources.iter().flatten();
+        let mut rows: Vec<Row> = names
+            .map(|name| unsupported(name.text.clone(), None))
+            .collect();
+        if rows.is_empty() {
+            let keys = self.keys.all.iter().enumerate();
+            rows.extend(keys.map(|(number, key)| unsupported(key.path(), Some(number))));
+        }
+        if rows.is_empty() {
+            rows.push(unsupported(String::new(), None));
+        }
+        rows
     }
 
     fn judge_resource(&self, expectation: &Expectation, number: usize) -> Vec<Row> {
         if let Some(reason) = self.why_unsupported(expectation) {
-            let mut row = self.row(expectation, number);
+            let mut row = self.row(expectation, Some(number));
             row.reason = Reason::Unsupported(reason);
             return vec![row];
         }
@@ -109,7 +145,7 @@ impl Judge<'_> {
             let is_omitted =
                 |rule: &&OmittedRule| rule.policy == policy.name && covers(expectation, &rule.rule);
             if let Some(omitted) = self.omitted.iter().find(is_omitted) {
-                let mut row = self.row(expectation, number);
+                let mut row = self.row(expectation, Some(number));
                 row.reason = Reason::Unsupported(omitted.reason.clone());
                 rows.push(row);
                 has_response = true;
@@ -129,7 +165,7 @@ impl Judge<'_> {
                 }
             }
             if !is_answered && rows.is_empty() && !was_dropped {
-                let mut row = self.row(expectation, number);
+                let mut row = self.row(expectation, Some(number));
                 row.reason = Reason::Excluded;
                 row.hint = self.why_excluded(expectation, policy);
                 rows.push(row);
@@ -159,9 +195,6 @@ impl Judge<'_> {
 
     /// Why nothing that the row is about can be judged.
     fn why_unsupported(&self, expectation: &Expectation) -> Option<String> {
-        if let Some(reason) = &self.unsupported {
-            return Some(reason.clone());
-        }
         let mut named = self
             .policies
             .iter()
@@ -214,7 +247,7 @@ impl Judge<'_> {
                                 && self.select(expectation).contains(&number)
                         })
                 });
-                let key = self.keys.get(number).map(Key::path).unwrap_or_default();
+                let key = self.keys.all.get(number).map(Key::path).unwrap_or_default();
                 without.extend(
                     unasked.map(|answer| (answer.rule.clone(), key.clone(), answer.status)),
                 );
@@ -223,12 +256,12 @@ impl Judge<'_> {
         without
     }
 
-    fn row(&self, expectation: &Expectation, number: usize) -> Row {
+    fn row(&self, expectation: &Expectation, number: Option<usize>) -> Row {
         let name = expectation.policy_name();
         let mut policies = self.policies.iter();
         let policy = policies.find(|policy| policy.name == name);
-        let key = self.keys.get(number);
-        let resource = self.resources.list.get(number);
+        let key = number.and_then(|number| self.keys.all.get(number));
+        let resource = number.and_then(|number| self.resources.list.get(number));
         Row {
             policy: expectation.policy.text.clone(),
             policy_kind: policy.map(|policy| policy.kind.clone()),
@@ -251,6 +284,7 @@ impl Judge<'_> {
             file: self.sources.file(self.suite).name.clone(),
             line: place.line,
             column: place.column,
+            end_column: None,
         }
     }
 
@@ -268,7 +302,7 @@ impl Judge<'_> {
         number: usize,
         answer: &RuleAnswer,
     ) -> Option<Row> {
-        let mut row = self.row(expectation, number);
+        let mut row = self.row(expectation, Some(number));
         row.rule.clone_from(&answer.rule);
         row.actual = Some(answer.status);
         row.message.clone_from(&answer.message);
@@ -292,7 +326,7 @@ impl Judge<'_> {
         expectation: &Expectation,
         number: usize,
     ) -> Option<(Reason, String)> {
-        let (resource, key) = (self.resources.list.get(number)?, self.keys.get(number)?);
+        let (resource, key) = (self.resources.list.get(number)?, self.keys.all.get(number)?);
         let actual = || resource.tree.to_json();
         let patched = expectation.patched_resources.as_ref();
         let single = expectation
@@ -301,7 +335,7 @@ impl Judge<'_> {
             .filter(|_| expectation.is_singular);
         for (file, what) in [(patched, "patched"), (single, "generated")] {
             let Some(file) = file else { continue };
-            let comparison = compare_with_file(&actual(), key, &self.directory.join(&file.text));
+            let comparison = self.compare_with_file(&actual(), key, file);
             if let Some(difference) = as_difference(comparison, what) {
                 return Some(difference);
             }
@@ -311,7 +345,7 @@ impl Judge<'_> {
         }
         let mut last = None;
         for file in &expectation.generated_resources {
-            let comparison = compare_with_file(&actual(), key, &self.directory.join(&file.text));
+            let comparison = self.compare_with_file(&actual(), key, file);
             let difference = as_difference(comparison, "generated")?;
             // That an object is another says more than that a file has none.
             if !matches!(last, Some((Reason::ResourceDiff, _))) {
@@ -321,9 +355,14 @@ impl Judge<'_> {
         last
     }
 
+    fn compare_with_file(&self, actual: &Value, key: &Key, file: &Text) -> Comparison {
+        let path = self.directory.join(&file.text);
+        self.expected.borrow_mut().compare(actual, key, path)
+    }
+
     /// Section 4.6, without any response of the policy.
     fn without_response(&self, expectation: &Expectation, number: usize) -> Row {
-        let mut row = self.row(expectation, number);
+        let mut row = self.row(expectation, Some(number));
         let name = expectation.policy_name();
         let mut named = self.policies.iter().filter(|policy| policy.name == name);
         let fate = named.clone().map(|policy| &policy.fate);
@@ -418,14 +457,19 @@ impl Judge<'_> {
         if self.unsupported.is_some() {
             return warnings;
         }
+        if self.keys.all.is_empty() {
+            let message = "the row tests nothing: the suite has no resource";
+            warn("no-resource", &expectation.policy, message.to_owned(), None);
+            return warnings;
+        }
         for resource in expectation.resources.iter().flatten() {
-            if !self.keys.iter().any(|key| is_named(key, &resource.text)) {
+            if self.named(&resource.text).next().is_none() {
                 let (message, hint) = self.no_such_resource(&resource.text);
                 warn("unknown-resource", resource, message, hint);
             }
         }
         for spec in &expectation.resource_specs {
-            let is_there = self.keys.iter().any(|key| is_specified(key, spec));
+            let is_there = self.specified(spec).next().is_some();
             if expectation.resources.is_none() {
                 let message = "`resourceSpecs` without `resources` are not looked at";
                 let hint = "write `resources: []` beside them".to_owned();
@@ -454,7 +498,12 @@ impl Judge<'_> {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, written),
         };
-        let of_name: Vec<&Key> = self.keys.iter().filter(|key| key.name == name).collect();
+        let of_name: Vec<&Key> = self
+            .keys
+            .all
+            .iter()
+            .filter(|key| key.name == name)
+            .collect();
         let places: Vec<&str> = of_name.iter().map(|key| key.namespace.as_str()).collect();
         match (namespace, places.as_slice()) {
             (Some(namespace), [first, ..]) => {
@@ -468,7 +517,7 @@ impl Judge<'_> {
                 (message, None)
             }
             _ => {
-                let near = did_you_mean(name, self.keys.iter().map(|key| key.name.as_str()));
+                let near = did_you_mean(name, self.keys.all.iter().map(|key| key.name.as_str()));
                 let message = format!("the suite has no resource named `{written}`");
                 let all = "where none of a row's resources exists, all resources are tested";
                 (message, Some(near.unwrap_or_else(|| all.to_owned())))
@@ -481,18 +530,6 @@ impl Judge<'_> {
 fn covers(expectation: &Expectation, rule: &str) -> bool {
     let written = &expectation.rule.text;
     written.is_empty() || is_computed_from(rule, written)
-}
-
-/// `name`, or `namespace/name`; more slashes never fit.
-fn is_named(key: &Key, written: &str) -> bool {
-    match written.split_once('/') {
-        None => key.name == written,
-        Some((namespace, name)) => key.namespace == namespace && key.name == name,
-    }
-}
-
-fn is_specified(key: &Key, spec: &ResourceSpec) -> bool {
-    key.api_version == spec.api_version && key.namespace == spec.namespace && key.name == spec.name
 }
 
 fn as_difference(comparison: Comparison, what: &str) -> Option<(Reason, String)> {

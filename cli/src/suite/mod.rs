@@ -16,4 +16,4 @@ pub mod run;
 pub mod selector;
 
 pub use row::{Reason, Row, Verdict};
-pub use run::{Options, SuiteRun, run_file};
+pub use run::{Options, SuiteRun, run_file, run_files};

@@ -1,13 +1,13 @@
 //! The resources of a suite (sheet 08, sections 3 and 8.6): which paths count, and each
 //! object once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId};
 
-use crate::input::{InputFile, read_file};
+use crate::input::{InputFile, read_regular_file};
 use crate::resources::{Resource, Resources};
 use crate::strict::Text;
 use crate::suite::document::is_url;
@@ -57,6 +57,37 @@ impl Key {
     }
 }
 
+/// The keys of all resources, found by name.
+#[derive(Debug, Default)]
+pub struct Keys {
+    /// The keys, in the order of the resources.
+    pub all: Vec<Key>,
+    by_name: HashMap<String, Vec<usize>>,
+}
+
+impl Keys {
+    /// The keys of some resources.
+    pub fn of(resources: &[Resource]) -> Self {
+        let all: Vec<Key> = resources.iter().map(Key::of).collect();
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, key) in all.iter().enumerate() {
+            by_name.entry(key.name.clone()).or_default().push(number);
+        }
+        Self { all, by_name }
+    }
+
+    /// Numbers of the resources of a name that pass a test.
+    pub fn numbers<'k>(
+        &'k self,
+        name: &str,
+        passes: impl Fn(&Key) -> bool + 'k,
+    ) -> impl Iterator<Item = usize> + 'k {
+        let numbers = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        let is_selected = move |number: &usize| self.all.get(*number).is_some_and(&passes);
+        numbers.iter().copied().filter(is_selected)
+    }
+}
+
 /// Reads the resources; `suite` is where the paths are named.
 pub fn read_objects(paths: &[Text], directory: &Path, suite: SourceId) -> Objects {
     let mut objects = Objects {
@@ -84,7 +115,7 @@ pub fn read_objects(paths: &[Text], directory: &Path, suite: SourceId) -> Object
             objects.refuse(suite, named, Path::new(&named.text), reason);
             continue;
         }
-        match read_file(&file) {
+        match read_regular_file(&file) {
             Ok(text) => objects.resources.add_file(InputFile {
                 name: file.display().to_string(),
                 text,

@@ -184,7 +184,14 @@ impl Loader<'_> {
             self.loaded.errors.push(error);
             return;
         }
-        let inputs = read_inputs(&[directory.join(&path.text)], &mut std::io::empty());
+        let path = directory.join(&path.text);
+        if let Some(reason) = not_readable(&path) {
+            let message = format!("cannot read {}: {reason}", path.display());
+            let error = Diagnostic::error("missing-file", message, location);
+            self.loaded.errors.push(error);
+            return;
+        }
+        let inputs = read_inputs(&[path], &mut std::io::empty());
         for unreadable in inputs.unreadable {
             let message = format!("cannot read {}: {}", unreadable.name, unreadable.reason);
             let error = Diagnostic::error("missing-file", message, location);
@@ -353,6 +360,13 @@ impl Loader<'_> {
             }
         }
     }
+}
+
+/// Why a path is not opened: it is neither a file nor a directory.
+fn not_readable(path: &Path) -> Option<&'static str> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let is_other = !metadata.is_dir() && !metadata.is_file();
+    is_other.then_some("expected a file or a directory, found a device or a pipe")
 }
 
 fn suite_policy(policy: &Policy) -> SuitePolicy {

@@ -1,14 +1,17 @@
 //! One suite from its file to its rows (sheet 08, section 3).
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
+use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use rayon::prelude::*;
 
 use crate::evaluation::{Circumstances, Evaluator, report_message};
-use crate::input::{Unreadable, read_file};
+use crate::input::{Unreadable, read_file, read_regular_file};
 use crate::mock_host::{Cluster, MockHost};
 use crate::problem::{Problem, Report};
 use crate::resources::Resource;
@@ -16,12 +19,17 @@ use crate::scan::{Place, failed_check};
 use crate::strict::{Decoder, Text};
 use crate::suite::document::{Document, read_documents};
 use crate::suite::judge::{Judge, RuleAnswer};
-use crate::suite::objects::{Key, Objects, read_objects};
+use crate::suite::objects::{Keys, Objects, read_objects};
 use crate::suite::policies::{self, SuitePolicies};
 use crate::suite::row::{Row, Verdict};
 use crate::suite::selector::Selector;
-use crate::user_info::{User, read_user};
+use crate::user_info::User;
 use crate::values::{Labels, Values};
+
+/// A suite with more rows than this is refused.
+pub(super) const ROWS: usize = 100_000;
+/// A suite whose rules give more results than this is refused.
+const ANSWERS: usize = 2_000_000;
 
 /// How suites are run.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +53,9 @@ pub struct SuiteRun {
     pub resources: usize,
     /// The rows, in the order of `results`.
     pub rows: Vec<Row>,
+    /// How many entries of `results` came to no row at all: there is no resource, or the
+    /// expected file lacks the object (section 4.5).
+    pub empty_results: usize,
     /// Errors, by which the suite could not be used as it stands, and warnings.
     pub reports: Vec<Report>,
     /// Answers that no row is about, where they were asked for: rule, resource, status.
@@ -64,6 +75,20 @@ impl SuiteRun {
             .filter(|row| row.verdict() == verdict)
             .count()
     }
+}
+
+/// Runs all suites of some files on all cores; the results come in the order of the
+/// files. `done` is called for each file that is finished.
+pub fn run_files(files: &[PathBuf], options: &Options, done: &(dyn Fn() + Sync)) -> Vec<SuiteRun> {
+    let runs: Vec<Vec<SuiteRun>> = files
+        .par_iter()
+        .map(|file| {
+            let runs = run_file(file, options);
+            done();
+            runs
+        })
+        .collect();
+    runs.into_iter().flatten().collect()
 }
 
 /// Runs every suite of a file. A suite without any row that is looked at is left out.
@@ -119,15 +144,22 @@ impl SuiteRun {
                 file: file.clone(),
                 line,
                 column,
+                end_column: None,
             },
             file,
             name: String::new(),
             resources: 0,
             rows: Vec::new(),
+            empty_results: 0,
             reports,
             without_row: Vec::new(),
         }
     }
+}
+
+fn unreadable(path: &Path, reason: String) -> Problem {
+    let name = path.display().to_string();
+    Problem::Unreadable(Unreadable { name, reason })
 }
 
 /// What one suite loads.
@@ -159,11 +191,13 @@ impl Loader<'_> {
                 file: file.clone(),
                 line: place.line,
                 column: place.column,
+                end_column: None,
             },
             file,
             name: document.name.clone(),
             resources: 0,
             rows: Vec::new(),
+            empty_results: 0,
             reports: Vec::new(),
             without_row: Vec::new(),
         };
@@ -248,14 +282,21 @@ impl Loader<'_> {
         let Some(file) = &document.variables else {
             return Values::default();
         };
-        let read = Values::read_file(&self.directory.join(&file.text), &mut self.sources);
+        let path = self.directory.join(&file.text);
+        let read = match read_regular_file(&path) {
+            Ok(text) => Values::read(&path.display().to_string(), &text, &mut self.sources),
+            Err(reason) => Err(vec![unreadable(&path, reason)]),
+        };
         self.taken(read, file)
     }
 
     fn user(&mut self, document: &Document) -> Option<User> {
         let file = document.user_info.as_ref()?;
         let path = self.directory.join(&file.text);
-        let read = read_user(&path, &mut self.sources);
+        let read = match read_regular_file(&path) {
+            Ok(text) => User::read(&path.display().to_string(), &text, &mut self.sources),
+            Err(reason) => Err(vec![unreadable(&path, reason)]),
+        };
         let user: User = self.taken(read, file);
         if !user.is_typed && !self.reports.iter().any(Report::is_error) {
             let message = format!("{} has no apiVersion or no kind", path.display());
@@ -310,6 +351,16 @@ impl Loader<'_> {
         host
     }
 
+    fn too_large(&mut self, span: Span, what: String) {
+        let location = Location {
+            source: self.suite,
+            span,
+        };
+        let message = format!("the suite is too large: {what}");
+        let hint = "name the resources that a row is about, or split the suite";
+        self.diagnose(&[Diagnostic::error("too-large", message, location).hint(hint)]);
+    }
+
     fn judge(&mut self, document: &Document, loaded: Loaded, run: &mut SuiteRun) {
         let Loaded {
             policies,
@@ -335,7 +386,7 @@ impl Loader<'_> {
         self.diagnose(&circumstances.values.unused(&known, &names));
         let files = bundle.meta().sources;
         let mut evaluator = Evaluator::new(&bundle, &circumstances);
-        let mut answers = Vec::new();
+        let (mut answers, mut count) = (Vec::new(), 0);
         for operation in operations(document) {
             let mut of_resources = Vec::new();
             for resource in &objects.resources.list {
@@ -358,7 +409,12 @@ impl Loader<'_> {
                     message: report_message(response).into_owned(),
                     check: failed_check(response, resource, &objects.resources, &files),
                 };
-                of_resources.push(responses.iter().map(answer).collect());
+                let found: Vec<RuleAnswer> = responses.iter().map(answer).collect();
+                count += found.len();
+                if count > ANSWERS {
+                    return self.too_large(document.span, format!("more than {ANSWERS} results"));
+                }
+                of_resources.push(found);
             }
             answers.push((operation, of_resources));
         }
@@ -369,13 +425,20 @@ impl Loader<'_> {
             policies: &policies.policies,
             omitted: &policies.omitted,
             resources: &objects.resources,
-            keys: objects.resources.list.iter().map(Key::of).collect(),
+            keys: Keys::of(&objects.resources.list),
+            expected: RefCell::default(),
             answers,
             unsupported: unsupported_part(document),
         };
         let mut warnings = Vec::new();
         for expectation in &document.results {
-            run.rows.extend(judge.judge(expectation));
+            let rows = judge.judge(expectation);
+            run.empty_results += usize::from(rows.is_empty());
+            run.rows.extend(rows);
+            if run.rows.len() > ROWS {
+                run.rows.clear();
+                return self.too_large(expectation.span, format!("more than {ROWS} rows"));
+            }
             warnings.extend(judge.warnings(expectation));
         }
         if self.options.is_complete {

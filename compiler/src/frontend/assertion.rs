@@ -9,9 +9,8 @@ use kpvm_format::instruction::Op;
 use super::emitter::Emitter;
 use super::expression::Current;
 use super::jmespath::{Arithmetic, AssertionNode, Expression};
-use crate::ir::{Instruction, Label, Register, Segment, Site};
+use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
-use crate::source::Location;
 
 /// Names of values in a tree's expressions, innermost last.
 pub(super) type Bindings = Vec<(Box<str>, Register)>;
@@ -65,7 +64,9 @@ impl Emitter<'_, '_> {
     /// When an expression is none, or the tree is nested too deep.
     pub fn assertion_rule(&mut self, tree: &Tree) -> Lowered {
         self.bindings = Some(Vec::new());
-        self.assertion(tree, Subject::Payload, &[], 0)?;
+        self.in_part("assert", |this| {
+            this.assertion(tree, Subject::Payload, &[], 0)
+        })?;
         self.bindings = None;
         self.block.push(Instruction::new(Op::ReturnAssertion));
         self.flush_cold();
@@ -87,7 +88,7 @@ impl Emitter<'_, '_> {
                 hint: "assert less, or in several rules".into(),
             });
         }
-        let site = self.site(path, tree);
+        let site = self.site(SiteKind::Leaf, tree.span).path(path.to_vec());
         match &tree.value {
             TreeValue::Map(members) if members.is_empty() => {
                 let value = self.subject(subject);
@@ -118,13 +119,8 @@ impl Emitter<'_, '_> {
     ) -> Lowered {
         let statement = read_key(&member.key, member.key_span)?;
         let path = with_key(path, &member.key);
-        let site = Site {
-            path: path.clone(),
-            location: Location {
-                source: self.source,
-                span: member.key_span,
-            },
-        };
+        let site = self.site(SiteKind::Structure, member.key_span);
+        let site = site.path(path.clone());
         let (missing, end) = (self.block.label(), self.block.label());
         let projected = match statement.projection {
             Projection::Expression(expression) => {
@@ -306,16 +302,6 @@ impl Emitter<'_, '_> {
     fn unassertable(&mut self, reason: Reason, value: Register, site: Site) -> Label {
         let end = Instruction::new(Op::ReturnUnassertable).a(value.0);
         self.apart(end.b(reason as u32).site(site))
-    }
-
-    fn site(&self, path: &[Segment], tree: &Tree) -> Site {
-        Site {
-            path: path.to_vec(),
-            location: Location {
-                source: self.source,
-                span: tree.span,
-            },
-        }
     }
 
     /// Gives a value a name, until [`Emitter::unbind`].

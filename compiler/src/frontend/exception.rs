@@ -16,7 +16,7 @@ use crate::policy::model::PolicyException;
 pub fn lower_exception(exception: &PolicyException, scope: Scope, pools: &mut Pools<'_>) -> Block {
     let mut emitter = Emitter::new(exception.source, scope, pools);
     let otherwise = emitter.block.label();
-    lower_exception_match(&exception.match_block, otherwise, &mut emitter);
+    lower_exception_match(exception, otherwise, &mut emitter);
     if let Some(conditions) = &exception.conditions {
         emitter.exception_conditions(conditions, otherwise);
     }

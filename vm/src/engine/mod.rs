@@ -21,9 +21,12 @@
 //! ```
 //!
 //! A webhook or proxy that only wants to know whether to admit calls
-//! [`Session::decide`], which stops at the first refusal.
+//! [`Session::decide`], which stops at the first refusal. One that wants to know how
+//! a rule came to its outcome calls [`Session::evaluate_observed`] with an
+//! [`observer::Observer`].
 
 mod expression;
+pub mod observer;
 mod request;
 mod response;
 mod session;

@@ -283,9 +283,9 @@ impl<'s> RuleResponse<'s> {
         Some(FailureDetail {
             path: self.text(self.outcome.path),
             found: self.text(self.outcome.found),
-            source: site.source.get(),
-            line: site.line.get(),
-            column: site.column.get(),
+            source: site.place.source.get(),
+            line: site.place.line.get(),
+            column: site.place.column.get(),
         })
     }
 

@@ -12,6 +12,7 @@ use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };
 
+use super::observer::{Event, NotTried, Observer, Stage, Verdict};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
@@ -159,7 +160,22 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
     ) -> Result<Evaluation<'_>, EvaluateError> {
-        self.run(request, host, Mode::Report)?;
+        self.run(request, host, None, Mode::Report)?;
+        Ok(self.evaluation())
+    }
+
+    /// As [`Session::evaluate_with`], with an observer that hears of everything that is
+    /// done. The responses are the same.
+    ///
+    /// # Errors
+    /// As [`Session::evaluate`].
+    pub fn evaluate_observed(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+        observer: &mut dyn Observer,
+    ) -> Result<Evaluation<'_>, EvaluateError> {
+        self.run(request, host, Some(observer), Mode::Report)?;
         Ok(self.evaluation())
     }
 
@@ -181,7 +197,7 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
     ) -> Result<Decision<'_>, EvaluateError> {
-        self.run(request, host, Mode::Decide)?;
+        self.run(request, host, None, Mode::Decide)?;
         let evaluation = self.evaluation();
         Ok(match self.outcomes.first() {
             None => Decision::Admitted,
@@ -203,6 +219,7 @@ impl<'b> Session<'b> {
         &mut self,
         request: &Request<'_>,
         host: &mut dyn Host,
+        observer: Option<&mut dyn Observer>,
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         self.buffer.clear();
@@ -301,6 +318,10 @@ impl<'b> Session<'b> {
             world: World {
                 buffer: &mut self.buffer,
                 host,
+                observer: match observer {
+                    Some(observer) => Some(observer),
+                    None => None,
+                },
             },
             outcomes: &mut self.outcomes,
             properties: &mut self.properties,
@@ -407,6 +428,34 @@ impl Objects {
     /// one (sheet 01, section 5.6).
     fn main(&self) -> Option<NodeId> {
         self.new.or(self.old)
+    }
+}
+
+/// Whether the rules of a policy are still tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PolicyState {
+    Open,
+    /// It looks at the objects of another namespace.
+    OtherNamespace,
+    /// One of its rules applied, and that is enough.
+    AppliedOne,
+}
+
+/// Why a rule that was tried gives no response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    NotMatched,
+    Deletion,
+    NoElement,
+}
+
+impl Silence {
+    fn verdict(self) -> Verdict<'static> {
+        match self {
+            Silence::NotMatched => Verdict::NotMatched,
+            Silence::Deletion => Verdict::Deletion,
+            Silence::NoElement => Verdict::NoElement,
+        }
     }
 }
 
@@ -563,7 +612,7 @@ impl<'e> Evaluator<'e, '_> {
         let namespace = self.policy_namespace();
         self.machine.change_subject();
         let mut policy_number = NONE;
-        let mut policy_done = false;
+        let mut policy_state = PolicyState::Open;
         let tables = self.tables;
         let kind = self.facts.kind;
         let keys = ObjectKeys {
@@ -572,6 +621,8 @@ impl<'e> Evaluator<'e, '_> {
             operation: self.operation.name(),
         };
         tables.candidate_rules(kind, &keys, candidates);
+        let is_observed = self.world.observer.is_some();
+        let listed = is_observed.then(|| all_instead(candidates, tables.rules.len()));
         for &number in candidates.iter() {
             let Some(rule) = tables.rules.get(number as usize) else {
                 continue;
@@ -581,21 +632,50 @@ impl<'e> Evaluator<'e, '_> {
             };
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
-                policy_done = policy.flags & PolicyFlags::NAMESPACED != 0
-                    && namespace != Some(tables.text(policy.namespace));
+                policy_state = PolicyState::Open;
+                if policy.flags & PolicyFlags::NAMESPACED != 0
+                    && namespace != Some(tables.text(policy.namespace))
+                {
+                    policy_state = PolicyState::OtherNamespace;
+                }
             }
-            if policy_done || is_dropped(rule, kind, tables) {
+            if policy_state != PolicyState::Open || is_dropped(rule, kind, tables) {
+                if is_observed {
+                    self.tell_not_tried(number, policy_state, policy);
+                }
                 continue;
             }
             subject.rule_name = tables.text(rule.name);
-            let Some(judgement) = self.evaluate_rule(rule, &subject) else {
-                continue;
+            if let Some(listed) = &listed {
+                self.world.tell(&Event::Tried { rule: number });
+                if listed.binary_search(&number).is_err() {
+                    self.show_why_not_listed(rule, &subject);
+                    continue;
+                }
+            }
+            let judgement = match self.evaluate_rule(rule, &subject) {
+                Ok(judgement) => judgement,
+                Err(silence) => {
+                    if is_observed {
+                        self.world.tell(&Event::Decided(silence.verdict()));
+                    }
+                    continue;
+                }
             };
-            policy_done = policy.flags & PolicyFlags::APPLY_ONE != 0
-                && matches!(judgement.status, Status::Pass | Status::Fail);
+            if policy.flags & PolicyFlags::APPLY_ONE != 0
+                && matches!(judgement.status, Status::Pass | Status::Fail)
+            {
+                policy_state = PolicyState::AppliedOne;
+            }
             let further = std::mem::take(&mut self.further);
             let properties = judgement.properties;
-            for judgement in std::iter::once(judgement).chain(further) {
+            if self.record(number, rule, policy, &subject, judgement) {
+                return;
+            }
+            if is_observed {
+                self.tell_response();
+            }
+            for judgement in further {
                 let judgement = Judgement {
                     properties,
                     ..judgement
@@ -604,6 +684,45 @@ impl<'e> Evaluator<'e, '_> {
                     return;
                 }
             }
+        }
+    }
+
+    /// The index knows that a rule does not match; its match block can say why. What it
+    /// comes to does not count, nor does the fuel it takes.
+    #[cold]
+    fn show_why_not_listed(&mut self, rule: &Rule, subject: &Subject<'e>) {
+        let fuel = self.fuel;
+        let setting = self.setting(rule, subject, self.facts);
+        self.run_block(rule.match_block.get(), Stage::Match, setting);
+        self.fuel = fuel;
+        self.world.tell(&Event::Decided(Verdict::NotMatched));
+    }
+
+    #[cold]
+    fn tell_not_tried(&mut self, rule: u32, state: PolicyState, policy: &Policy) {
+        let reason = match state {
+            PolicyState::Open => NotTried::Generated,
+            PolicyState::AppliedOne => NotTried::AppliedOne,
+            PolicyState::OtherNamespace => NotTried::Namespace {
+                namespace: self.tables.text(policy.namespace),
+            },
+        };
+        self.world.tell(&Event::NotTried { rule, reason });
+    }
+
+    /// Tells of the outcome that was kept last.
+    #[cold]
+    fn tell_response(&mut self) {
+        if let (Some(observer), Some(outcome)) = (&mut self.world.observer, self.outcomes.last()) {
+            let evaluation = Evaluation {
+                tables: self.tables,
+                outcomes: self.outcomes,
+                properties: self.properties,
+                excepted: self.excepted,
+                text: self.text,
+            };
+            let response = RuleResponse::new(evaluation, outcome);
+            observer.observe(&Event::Decided(Verdict::Response(response)));
         }
     }
 
@@ -679,8 +798,17 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// Runs a block under the limits of one rule.
-    fn run_block(&mut self, block: u32, setting: Setting<'_>) -> Ending {
+    fn run_block(&mut self, block: u32, stage: Stage, setting: Setting<'_>) -> Ending {
+        if self.world.observer.is_some() {
+            return self.trace_block(block, stage, setting);
+        }
         self.limited(|machine, world| machine.check(block, setting, world))
+    }
+
+    #[cold]
+    fn trace_block(&mut self, block: u32, stage: Stage, setting: Setting<'_>) -> Ending {
+        self.world.tell(&Event::Stage(stage));
+        self.limited(|machine, world| machine.trace(block, setting, world))
     }
 
     fn limited(&mut self, run: impl FnOnce(&mut Machine, &mut World<'_>) -> Ending) -> Ending {
@@ -691,55 +819,57 @@ impl<'e> Evaluator<'e, '_> {
         ending
     }
 
-    /// Sheet 01, section 7.2; `None` when the rule gives no response.
-    fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Option<Judgement> {
+    /// Sheet 01, section 7.2.
+    fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Result<Judgement, Silence> {
         let setting = self.setting(rule, subject, self.facts);
-        match self.run_block(rule.match_block.get(), setting) {
+        match self.run_block(rule.match_block.get(), Stage::Match, setting) {
             Ending::Matched => {}
-            Ending::OutOfFuel => return Some(self.out_of_fuel()),
-            _ => return None,
+            Ending::OutOfFuel => return Ok(self.out_of_fuel()),
+            _ => return Err(Silence::NotMatched),
         }
         self.machine.begin_rule();
         if rule.precondition_block.get() != NONE {
-            match self.run_block(rule.precondition_block.get(), setting) {
+            match self.run_block(rule.precondition_block.get(), Stage::Preconditions, setting) {
                 Ending::True => {}
-                Ending::False => return Some(self.preconditions_not_met()),
-                ending => return Some(self.failed(ending, "")),
+                Ending::False => return Ok(self.preconditions_not_met()),
+                ending => return Ok(self.failed(ending, "")),
             }
         }
         let properties = self.computed_properties(rule, setting);
         let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
         if self.is_delete() && is_pod_security {
-            return None;
+            return Err(Silence::Deletion);
         }
         let mut judgement = self.judge_body(rule, setting)?;
         judgement.properties = properties;
-        Some(judgement)
+        Ok(judgement)
     }
 
     /// Exceptions, the body, and what the old object makes of it.
-    fn judge_body(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<Judgement> {
+    fn judge_body(&mut self, rule: &Rule, setting: Setting<'_>) -> Result<Judgement, Silence> {
         let exceptions = match self.exceptions_that_hold(rule, setting) {
             Ok(exceptions) => exceptions,
-            Err(judgement) => return Some(judgement),
+            Err(judgement) => return Ok(judgement),
         };
         if let Some(judgement) = self.skip_by_exceptions(rule, exceptions) {
-            return Some(judgement);
+            return Ok(judgement);
         }
-        let ending = self.run_block(rule.body_block.get(), setting);
+        let ending = self.run_block(rule.body_block.get(), Stage::Body, setting);
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
             ending,
             Ending::Text { status: 2, .. } | Ending::Failed { .. }
         );
         if self.is_delete() && is_pattern && !comes_first {
-            return None;
+            return Err(Silence::Deletion);
         }
         let judgement = match self.exempt_findings(exceptions, ending, setting) {
             Some(judgement) => judgement,
-            None => self.judge(rule, ending, setting)?,
+            None => self
+                .judge(rule, ending, setting)
+                .ok_or(Silence::NoElement)?,
         };
-        Some(self.allow_existing(rule, judgement))
+        Ok(self.allow_existing(rule, judgement))
     }
 
     fn preconditions_not_met(&mut self) -> Judgement {
@@ -795,7 +925,9 @@ impl<'e> Evaluator<'e, '_> {
         if rule.properties_block.get() == NONE {
             return None;
         }
-        let Ending::Value(list) = self.run_block(rule.properties_block.get(), setting) else {
+        let Ending::Value(list) =
+            self.run_block(rule.properties_block.get(), Stage::Properties, setting)
+        else {
             return None;
         };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
@@ -868,7 +1000,7 @@ impl<'e> Evaluator<'e, '_> {
         self.machine.change_subject();
         self.machine.change_context();
         let mark = self.text.len();
-        let status = match self.run_block(rule.match_block.get(), setting) {
+        let status = match self.run_block(rule.match_block.get(), Stage::OldMatch, setting) {
             Ending::Matched => self.old_body_status(rule, setting),
             _ => None,
         };
@@ -894,7 +1026,7 @@ impl<'e> Evaluator<'e, '_> {
             let fails = self.old_pod_fails(rule, setting);
             return fails.then_some(Status::Fail);
         }
-        match self.run_block(rule.body_block.get(), setting) {
+        match self.run_block(rule.body_block.get(), Stage::OldBody, setting) {
             Ending::Assertions => Some(Status::Fail),
             ending => {
                 let judgement = self.judge(rule, ending, setting);
@@ -911,7 +1043,7 @@ impl<'e> Evaluator<'e, '_> {
         if self.skip_by_exceptions(rule, exceptions).is_some() {
             return false;
         }
-        let ending = self.run_block(rule.body_block.get(), setting);
+        let ending = self.run_block(rule.body_block.get(), Stage::OldBody, setting);
         let exempted = self.exempt_findings(exceptions, ending, setting);
         exempted.is_none() && matches!(ending, Ending::Findings { .. })
     }
@@ -1036,7 +1168,7 @@ impl<'e> Evaluator<'e, '_> {
     /// The text that a message block gives. Where the message is one variable alone and
     /// its value no text, Kyverno says so.
     fn computed_text(&mut self, block: u32, alone: bool, setting: Setting<'_>) -> Option<String> {
-        let Ending::Value(value) = self.run_block(block, setting) else {
+        let Ending::Value(value) = self.run_block(block, Stage::Message, setting) else {
             return None;
         };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
@@ -1054,7 +1186,10 @@ impl<'e> Evaluator<'e, '_> {
     /// Sheet 02, sections 2.1, 11 and 12.
     fn judge_failure(&mut self, rule: &Rule, setting: Setting<'_>) -> Judgement {
         let body = rule.body_block.get();
+        // What happened has been told already.
+        let observer = self.world.observer.take();
         let ending = self.limited(|machine, world| machine.explain(body, setting, world));
+        self.world.observer = observer;
         let explanation = std::mem::take(&mut self.machine.explanation);
         let name = setting.subject.rule_name;
         let judgement = match ending {
@@ -1276,6 +1411,12 @@ fn message_kind(rule: &Rule) -> MessageKind {
         .get(usize::from(rule.message_kind))
         .copied()
         .unwrap_or(MessageKind::Absent)
+}
+
+/// Makes every rule of the bundle a candidate; those that were.
+#[cold]
+fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
+    std::mem::replace(candidates, (0..rules as u32).collect())
 }
 
 /// Whether autogen replaces the rule for this kind.

@@ -4,7 +4,9 @@
 //! A failure is noted and the tree goes on; what cannot be compared ends it. Both are
 //! worded here, with the path that the instruction's site gives.
 
+use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::table::NONE;
 
 use super::value::Flow;
 use super::{Ending, FALSE, Machine, NULL, Setting, TRUE, World};
@@ -22,7 +24,7 @@ const STEPS_PER_FAILURE: u64 = 64;
 pub(crate) struct FailedAssertion {
     /// The whole text.
     pub(crate) text: String,
-    /// The path in it.
+    /// Where in the resource, as far as literal keys lead there.
     pub(crate) path: String,
     /// The value found.
     pub(crate) value: NodeId,
@@ -95,7 +97,7 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Result<(), FunctionError> {
-        let path = self.path_of(index, setting, world);
+        let path = self.assertion_path(index, setting, world);
         let hides = setting.subject.is_secret && !is_public(&path);
         let body = match (expected, reason) {
             (None, 0) => "Required value: field not found in the input object".to_owned(),
@@ -119,6 +121,7 @@ impl Machine {
         text::truncate(&mut text, setting.limits.message_bytes);
         let cost = STEPS_PER_FAILURE + (path.len() + text.len()) as u64 / BYTES_PER_STEP;
         self.with_values(setting, world, |values| values.charge(cost))?;
+        let path = self.resource_path(index, setting, world);
         self.failures.push(FailedAssertion {
             text,
             path,
@@ -138,7 +141,7 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let path = self.path_of(index, setting, world);
+        let path = self.assertion_path(index, setting, world);
         let hides = setting.subject.is_secret && !is_public(&path);
         let body = match reason {
             0 => Ok(format!("Internal error: {}", self.failure_text)),
@@ -161,11 +164,53 @@ impl Machine {
         }
     }
 
-    fn path_of(&self, index: u32, setting: Setting<'_>, world: &World<'_>) -> String {
+    fn assertion_path(&self, index: u32, setting: Setting<'_>, world: &World<'_>) -> String {
         match self.render_path(index, setting.scene(world)) {
             path if path.is_empty() => "<nil>".into(),
             path => path,
         }
+    }
+
+    /// The way that the literal keys of a path lead into the object, in slashes. It ends
+    /// at the first expression: what that looks at is below.
+    fn resource_path(&self, index: u32, setting: Setting<'_>, world: &World<'_>) -> String {
+        let scene = setting.scene(world);
+        let tables = scene.tables;
+        let site = tables.site(index);
+        let segments = site.map_or(&[][..], |site| {
+            Tables::range(tables.path_segments, site.path)
+        });
+        let mut path = String::new();
+        for (number, segment) in segments.iter().enumerate() {
+            let slot = segment.loop_slot.get();
+            if slot != NONE {
+                let item = self.loop_item(slot as u8);
+                match scene.view.key_of(item) {
+                    Some(key) => path.push_str(key),
+                    None => path.push_str(&self.loop_index(slot as u8).to_string()),
+                }
+                path.push('/');
+                continue;
+            }
+            let text = tables.text(segment.text);
+            let key = text.strip_prefix('.').unwrap_or(text);
+            let key = match key.strip_prefix('~') {
+                Some(behind) => behind.split_once('.').map_or(key, |(_, key)| key),
+                None => key,
+            };
+            let key = key.split("->").next().unwrap_or(key);
+            match (number, key) {
+                (0, "object") => path.push('/'),
+                (0, _) => break,
+                (_, "[" | "]") => {}
+                (_, key) if key.starts_with(['(', '\\']) => break,
+                (_, key) => {
+                    path.push_str(key.trim_start_matches('[').trim_end_matches(']'));
+                    path.push('/');
+                }
+            }
+        }
+        path
     }
 
     /// What the tree is about (sheet 06, section 3), by the numbers of `LoadPayload`.
@@ -260,7 +305,7 @@ fn new_opaque(values: &mut Values<'_>) -> Outcome {
 }
 
 /// Whether a value of a Secret may be shown.
-fn is_public(path: &str) -> bool {
+pub(super) fn is_public(path: &str) -> bool {
     path.starts_with("object.metadata") || path.starts_with("oldObject.metadata")
 }
 

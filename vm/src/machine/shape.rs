@@ -450,7 +450,7 @@ fn folds_to(key: &str, name: &str) -> bool {
 }
 
 const QUANTITY_FORMAT: &str = "quantities must match the regular expression \
-    '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9.]*)$'";
+    '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 /// Which of its errors Kubernetes gives for a text that is no quantity.
 fn quantity_error(text: &str) -> &'static str {

@@ -14,6 +14,7 @@ use super::shape::{Decoder, Fit, Renaming};
 use super::{Ending, FALSE, Machine, NULL, Scene, Setting, Shown, TRUE, World};
 use crate::condition;
 use crate::document::{Kind, Label, NodeId, Numbers, View};
+use crate::engine::observer::Event;
 use crate::function::{self, FunctionError, Values};
 use crate::host::ExternalKind;
 use crate::jmespath;
@@ -242,7 +243,7 @@ impl Machine {
             Op::MapEndPairs => self.map_end(a, b, None, setting, world),
             Op::Call => self.call(instruction, setting, world),
             Op::LoopIndex => {
-                let (index, item) = (self.loop_index(b), self.loop_item(usize::from(b)));
+                let (index, item) = (self.loop_index(b), self.loop_item(b));
                 let outcome = self.with_values(setting, world, |values| {
                     match values.view().key_of(item).map(str::to_owned) {
                         Some(key) => values.new_text(&key),
@@ -748,14 +749,21 @@ impl Machine {
         world: &mut World<'_>,
     ) -> Ending {
         self.set_entry(entry, EntryState::Done);
+        let is_observed = world.observer.is_some();
+        if is_observed {
+            world.tell(&Event::EntryBegins { entry });
+        }
         let root = setting.subject.root;
-        match self.run_inside(record.block.get(), root, Some(entry), setting, world) {
-            Some(ending) => ending,
-            None => {
+        let ending = self
+            .run_inside(record.block.get(), root, Some(entry), setting, world)
+            .unwrap_or_else(|| {
                 self.fail_with("context entries depend on one another more than 64 deep");
                 Ending::Failed { depth: 0 }
-            }
+            });
+        if is_observed {
+            self.report_entry(entry, ending, setting, world);
         }
+        ending
     }
 
     fn slice(

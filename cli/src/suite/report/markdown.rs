@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::table::{cells, header};
+use super::table::table_row;
 use super::{Detail, Totals, shown_rows, write_summary};
+use crate::report::markdown::escaped;
+use crate::report::table::header;
 use crate::suite::row::Row;
 use crate::suite::run::SuiteRun;
 
@@ -18,11 +20,11 @@ pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Resu
             continue;
         }
         writeln!(out, "### {}\n", escaped(&run.file))?;
-        let header = header(rows.len(), detail);
+        let header = header(rows.len(), detail.detailed);
         write_line(&header, out)?;
         writeln!(out, "|{}", "----|".repeat(header.len()))?;
         for (index, row) in rows.into_iter().enumerate() {
-            write_line(&cells(index + 1, row, detail), out)?;
+            write_line(&table_row(row).texts(index + 1, detail.detailed), out)?;
         }
         writeln!(out)?;
     }
@@ -34,24 +36,4 @@ fn write_line(cells: &[String], out: &mut dyn Write) -> io::Result<()> {
         write!(out, "| {} ", escaped(cell))?;
     }
     writeln!(out, "|")
-}
-
-/// Text that is shown as it is: nothing of it is markup or ends the cell.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' => escaped.push_str("<br>"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
-                escaped.push('\\');
-                escaped.push(character);
-            }
-            character if character.is_control() => escaped.extend(character.escape_default()),
-            character => escaped.push(character),
-        }
-    }
-    escaped
 }

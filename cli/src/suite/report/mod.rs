@@ -1,5 +1,6 @@
 //! What the suites gave, in the form that was asked for.
 
+pub mod entries;
 pub mod markdown;
 pub mod structured;
 pub mod table;
@@ -10,7 +11,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::write_yaml;
+use crate::report::{github, junit, sarif, write_json, write_yaml};
 use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
 
@@ -28,6 +29,12 @@ pub enum Format {
     Yaml,
     /// Tables of Markdown, one for each suite
     Markdown,
+    /// JUnit XML, for CI systems
+    Junit,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Workflow commands: GitHub shows them beside the rows
+    Github,
 }
 
 /// What is shown of the rows.
@@ -77,6 +84,8 @@ pub struct Totals {
     pub excluded: usize,
     /// Rows that agree although their policy failed Kyverno's checks.
     pub invalid_policy: usize,
+    /// Entries of `results` that came to no row at all.
+    pub empty_results: usize,
     /// Things that people should look at.
     pub warnings: usize,
 }
@@ -87,6 +96,7 @@ impl Totals {
         let mut totals = Self {
             suites: runs.len(),
             broken_suites: runs.iter().filter(|run| run.is_broken()).count(),
+            empty_results: runs.iter().map(|run| run.empty_results).sum(),
             ..Self::default()
         };
         for row in runs.iter().flat_map(|run| &run.rows) {
@@ -100,9 +110,9 @@ impl Totals {
         totals
     }
 
-    /// Whether some row agrees although nothing was compared, or there is no row.
+    /// Whether there is no row, or something that is expected was compared with nothing.
     pub fn has_empty_passes(&self) -> bool {
-        self.rows == 0 || self.excluded + self.invalid_policy > 0
+        self.rows == 0 || self.excluded + self.invalid_policy + self.empty_results > 0
     }
 }
 
@@ -129,12 +139,12 @@ pub fn write(
     match format {
         Format::Text => text::write(runs, detail, out),
         Format::Table => table::write(runs, detail, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &structured::document(runs, detail))?;
-            writeln!(out)
-        }
+        Format::Json => write_json(&structured::document(runs, detail), out),
         Format::Yaml => write_yaml(&structured::document(runs, detail), out),
         Format::Markdown => markdown::write(runs, detail, out),
+        Format::Junit => junit::write(&entries::entries(runs, detail), out),
+        Format::Sarif => write_json(&sarif::log(&entries::entries(runs, detail)), out),
+        Format::Github => github::write(&entries::entries(runs, detail), out),
     }
 }
 

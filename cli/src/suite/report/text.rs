@@ -170,5 +170,9 @@ fn write_counts(totals: &Totals, detail: Detail, out: &mut dyn Write) -> io::Res
             "{rows} agreed without anything being compared: {why}{advice}"
         )?;
     }
+    if totals.empty_results > 0 {
+        let results = count(totals.empty_results, "entry");
+        writeln!(out, "{results} of results came to no row at all")?;
+    }
     Ok(())
 }

@@ -23,7 +23,7 @@ use self::controls::{CONTROLS, Level};
 use self::exclude::Exclude;
 use super::emitter::Emitter;
 use crate::codegen::CodegenError;
-use crate::ir::{Instruction, Label, Register, Site};
+use crate::ir::{Instruction, Label, Register, Site, SiteKind};
 use crate::lower::Pools;
 use crate::policy::read::{field, items, text_of};
 use crate::source::{Location, SourceId};
@@ -191,11 +191,9 @@ impl Emitter<'_, '_> {
             source: self.source,
             span,
         };
+        let site = Site::new(SiteKind::Structure, "validate.podSecurity", location);
         self.block
-            .push(Instruction::new(Op::ReturnFindings).site(Site {
-                path: Vec::new(),
-                location,
-            }));
+            .push(Instruction::new(Op::ReturnFindings).site(site));
     }
 
     /// Decodes the resource by its kind and runs the checks over its pod.

@@ -1,6 +1,7 @@
 //! Exceptions (sheet 01, section 9; sheet 05, section 10): which of them hold for the
 //! object at hand, and what that makes of the rule.
 
+use crate::engine::observer::Stage;
 use kpvm_format::Tables;
 use kpvm_format::table::{BodyKind, NONE, Rule};
 
@@ -21,7 +22,7 @@ impl Evaluator<'_, '_> {
         let start = self.excepted.len() as u32;
         let records = Tables::range(self.tables.exceptions, rule.exceptions);
         for (number, exception) in (rule.exceptions.start.get()..).zip(records) {
-            match self.run_block(exception.block.get(), setting) {
+            match self.run_block(exception.block.get(), Stage::Exception, setting) {
                 Ending::Matched => self.excepted.push(number),
                 Ending::Unmatched => {}
                 ending => return Err(self.failed(ending, "")),
@@ -73,7 +74,7 @@ impl Evaluator<'_, '_> {
             .map(|exception| exception.exclusion_block.get())
             .collect();
         for block in blocks {
-            match self.run_block(block, setting) {
+            match self.run_block(block, Stage::Exception, setting) {
                 Ending::True => {}
                 ending => return Some(self.failed(ending, "")),
             }
