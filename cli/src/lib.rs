@@ -8,6 +8,7 @@
 
 pub mod cluster_scope;
 pub mod command;
+pub mod coverage;
 pub mod demands;
 pub mod diagnostics;
 pub mod evaluation;

@@ -187,6 +187,80 @@ fn json_of_one_resource() {
 }
 
 #[test]
+fn pod_security_with_an_exception() {
+    let policy = "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: baseline}
+spec:
+  background: false
+  rules:
+    - name: pods
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      validate:
+        podSecurity:
+          level: baseline
+          exclude:
+            - controlName: Host Namespaces
+";
+    let exception = "apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: tools, namespace: team-a}
+spec:
+  exceptions: [{policyName: baseline, ruleNames: [pods]}]
+  match: {any: [{resources: {kinds: [Pod], namespaces: [team-a]}}]}
+  podSecurity: [{controlName: Capabilities, images: ['*']}]
+";
+    let pod = "apiVersion: v1
+kind: Pod
+metadata: {name: tool, namespace: team-a}
+spec:
+  hostPID: true
+  containers:
+    - name: tool
+      image: tool:1
+      securityContext:
+        privileged: true
+        capabilities: {add: [SYS_ADMIN]}
+";
+    let files = Files::new(
+        "explain-pod-security",
+        &[
+            ("policy.yaml", policy),
+            ("pod.yaml", pod),
+            ("exception.yaml", exception),
+        ],
+    );
+    let done = files.run(
+        "kpvm",
+        &apply("baseline/pods", &["--exception", "exception.yaml"]),
+    );
+    assert_eq!((done.code, &*done.err), (1, ""));
+    insta::assert_snapshot!(done.out);
+}
+
+/// A trace has an end, and says so.
+#[test]
+fn many_elements() {
+    let items: Vec<String> = (0..30_000).map(|item| item.to_string()).collect();
+    let object = format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: [{}]}}",
+        items.join(",")
+    );
+    let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {background: false, rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, foreach: [{list: request.object.spec, deny: {conditions: {all: [{key: '{{ element }}', operator: Equals, value: x}]}}}]}}]}}";
+    let files = Files::new(
+        "explain-many",
+        &[("policy.yaml", policy), ("pod.yaml", &object)],
+    );
+    let done = files.run("kpvm", &apply("p/r", &[]));
+    assert_eq!((done.code, &*done.err), (0, ""));
+    assert!(done.out.lines().count() < 10_010, "{}", done.out.len());
+    let mut end = done.out.lines().rev();
+    assert_eq!(end.next(), Some("  pass: rule passed"));
+    // Two stages, a filter, three events of each element, and the end of the list.
+    assert_eq!(end.next(), Some("  … and 80004 further steps"));
+}
+
+#[test]
 fn nothing_to_explain() {
     let files = files("explain-nothing");
     // Arguments, what the message says.

@@ -19,7 +19,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
 fn report(format: &str) -> String {
     output(
         env!("CARGO_BIN_EXE_kpvm"),
-        &["apply", "policies", "-r", "resources", "-o", format],
+        &["apply", "policies", "-i", "-r", "resources", "-o", format],
     )
 }
 

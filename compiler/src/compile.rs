@@ -241,9 +241,9 @@ fn read_policies(
     options: &Options,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Policy> {
-    // Kyverno loads a policy with a call that can only fail; compiled it would be an
-    // error at every evaluation.
-    let failing_calls = match to_compile {
+    // Kyverno loads a policy with a call that can only fail, or with a control that does
+    // not exist; compiled it would be an error at every evaluation, or mean nothing.
+    let unworkable = match to_compile {
         Some(_) => Severity::Error,
         None => Severity::Warning,
     };
@@ -261,7 +261,7 @@ fn read_policies(
                 policy.ignore_assert();
             }
             if options.check {
-                validate::validate_policy(&policy, text, failing_calls, diagnostics);
+                validate::validate_policy(&policy, text, unworkable, diagnostics);
                 lint::check(&policy, diagnostics);
             }
             let failed = diagnostics.iter().skip(before).any(is_error);
@@ -367,6 +367,7 @@ fn meta(policies: &[Policy], sources: &Sources, omitted: &[OmittedRule]) -> Meta
         },
         api_version: policy.api_version.clone(),
         annotations: policy.annotations.clone(),
+        background: policy.background,
     };
     Meta {
         compiler: env!("CARGO_PKG_VERSION").into(),

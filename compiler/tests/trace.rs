@@ -10,7 +10,7 @@
 mod common;
 
 use common::{compile, policy};
-use kpvm::engine::observer::{EntryOutcome, Event, NotTried, Observer, Tested, Verdict};
+use kpvm::engine::observer::{EntryOutcome, Event, NotTried, Observer, Stage, Tested, Verdict};
 use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
 use kpvm::host::NoHost;
 use kpvm_format::Tables;
@@ -51,7 +51,11 @@ impl Lines<'_> {
                 };
                 format!("not tried {}: {reason}", self.rule(rule))
             }
-            Event::Tried { rule } => format!("tried {}", self.rule(rule)),
+            Event::Tried { rule, .. } => format!("tried {}", self.rule(rule)),
+            Event::Stage(Stage::Exception { exception }) => {
+                let exception = &self.tables.exceptions[exception as usize];
+                format!("Exception {}", self.tables.exception_key(exception))
+            }
             Event::Stage(stage) => format!("{stage:?}"),
             Event::Test(test) => {
                 if test.held && test.site.kind() == SiteKind::Structure {
@@ -91,6 +95,22 @@ impl Lines<'_> {
             }
             Event::ElementPassed => "element passed".into(),
             Event::ElementsEnd { site } => format!("end of {}", self.part(site)),
+            Event::Finding {
+                control,
+                path,
+                value,
+            } => {
+                let control = &self.tables.controls[control as usize];
+                let id = self.tables.text(control.id);
+                format!("finding {id} {path}: {}", value.show(60))
+            }
+            Event::Excluded {
+                exclusion,
+                findings,
+            } => {
+                let exclusion = &self.tables.exclusions[exclusion as usize];
+                format!("excluded {}: {findings}", self.tables.text(exclusion.name))
+            }
             Event::EntryBegins { entry } => format!("load {}", self.entry(entry)),
             Event::EntryEnds { entry, outcome } => {
                 let outcome = match outcome {
@@ -604,6 +624,41 @@ fn other_endings() {
     assert_eq!(
         Operation::parse("UPDATE"),
         Some(Request::update(input, input).operation)
+    );
+}
+
+/// Sheet 05, sections 7 and 10; sheet 01, section 9.
+#[test]
+fn pod_security_and_exceptions() {
+    let policies = "
+{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {podSecurity: {level: baseline, exclude: [{controlName: Host Namespaces}, {controlName: HostPath Volumes}]}}}]}}
+---
+{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: x}, spec: {exceptions: [{policyName: p, ruleNames: [r]}], match: {any: [{resources: {kinds: [Pod], names: [b*]}}]}, podSecurity: [{controlName: Privileged Containers, images: ['*']}]}}
+";
+    let pod = br#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bad"}, "spec": {"hostPID": true, "containers": [{"name": "c", "image": "i", "securityContext": {"privileged": true}}]}}"#;
+    let lines = trace(policies, &Request::create(Input::Json(pod)));
+    let written: Vec<&String> = lines
+        .iter()
+        .skip_while(|line| *line != "tried r")
+        .take_while(|line| !line.starts_with("tried autogen"))
+        .collect();
+    assert_eq!(
+        written,
+        [
+            "tried r",
+            "Match",
+            "+ match.any[0] kinds: Pod",
+            "Exception x/e",
+            "+ match.any[0] kinds: Pod",
+            "+ match.any[0] names: Pod",
+            "Body",
+            "finding hostNamespaces /spec/hostPID/: true",
+            "finding privileged /spec/containers/0/securityContext/privileged/: true",
+            "excluded Host Namespaces: 1",
+            "Exception x/e",
+            "excluded Privileged Containers: 1",
+            "skip",
+        ]
     );
 }
 

@@ -123,6 +123,8 @@ trait Notation {
     const SEPARATOR: &'static str;
     const COLON: &'static str;
     const NULL: &'static str;
+    /// Whether members of maps are written by key, or as they stand.
+    const SORTED: bool = true;
     fn string(text: &str, out: &mut String);
     fn float(value: f64, out: &mut String) -> Result<(), Problem>;
 }
@@ -186,16 +188,25 @@ fn push_escaped(letter: char, out: &mut String) {
 /// JSON as people write it.
 struct Shown;
 
+/// Longer strings are cut.
+const SHOWN_LETTERS: usize = 1024;
+
 impl Notation for Shown {
     const LIST: [&'static str; 2] = ["[", "]"];
     const MAP: [&'static str; 2] = ["{", "}"];
     const SEPARATOR: &'static str = ", ";
     const COLON: &'static str = ": ";
     const NULL: &'static str = "null";
+    // What is cut soon is not worth sorting.
+    const SORTED: bool = false;
 
     fn string(text: &str, out: &mut String) {
         out.push('"');
-        for letter in text.chars() {
+        for (written, letter) in text.chars().enumerate() {
+            if written == SHOWN_LETTERS {
+                out.push('…');
+                break;
+            }
             if matches!(letter, '"' | '\\') || letter < ' ' {
                 push_escaped(letter, out);
             } else {
@@ -236,13 +247,15 @@ enum Rest {
     List(ChildRange),
     /// The members by key.
     Map(std::vec::IntoIter<NodeId>),
+    /// The members as they stand.
+    Members(ChildRange),
 }
 
 impl Rest {
     fn close<N: Notation>(&self) -> &'static str {
         match self {
             Rest::List(_) => N::LIST[1],
-            Rest::Map(_) => N::MAP[1],
+            Rest::Map(_) | Rest::Members(_) => N::MAP[1],
         }
     }
 }
@@ -259,7 +272,7 @@ fn append<N: Notation>(
     while let Some(rest) = open.last_mut() {
         within(out, limit)?;
         let member = match rest {
-            Rest::List(items) => items.next(),
+            Rest::List(items) | Rest::Members(items) => items.next(),
             Rest::Map(members) => members.next(),
         };
         let Some(member) = member else {
@@ -271,7 +284,7 @@ fn append<N: Notation>(
         if !is_first {
             out.push_str(N::SEPARATOR);
         }
-        if matches!(rest, Rest::Map(_)) {
+        if matches!(rest, Rest::Map(_) | Rest::Members(_)) {
             N::string(view.key_str(member), out);
             out.push_str(N::COLON);
         }
@@ -311,6 +324,9 @@ fn begin<N: Notation>(
         }
         Some(Kind::Map) => {
             out.push_str(N::MAP[0]);
+            if !N::SORTED {
+                return Ok(Some(Rest::Members(view.children(node))));
+            }
             let mut members: Vec<NodeId> = view.children(node).collect();
             members.sort_unstable_by_key(|&member| view.key_bytes(member));
             return Ok(Some(Rest::Map(members.into_iter())));

@@ -11,7 +11,7 @@ use kpvm_format::table::{KindSelector, Pair, Range, RequirementOperator, Selecto
 pub(super) const NO_USER: &str = "no user";
 
 /// What the instruction of a filter asks for.
-pub(super) fn expected(tables: &Tables<'_>, op: Op, instruction: &Instruction) -> String {
+pub(crate) fn expected(tables: &Tables<'_>, op: Op, instruction: &Instruction) -> String {
     let number = instruction.c.get();
     let list = |lists: &[Range]| lists.get(number as usize).copied().unwrap_or(Range::EMPTY);
     match op {

@@ -4,22 +4,23 @@
 //! tree for people or as JSON or YAML. Where the named rule is written for pods, the
 //! rules that autogen made of it are explained for the kinds that they are about.
 
-mod filter;
+pub(crate) mod filter;
 mod recorder;
 pub mod step;
 mod text;
 
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 
 use kpvm::engine::{Bundle, Operation};
 use kpvm::host::Host;
 use kpvm_format::Tables;
-use kpvm_format::table::{Rule, RuleFlags};
+use kpvm_format::table::{Place, Rule, RuleFlags};
 use serde::Serialize;
 
 use crate::evaluation::{EvaluationError, Evaluator};
 use crate::nearest::did_you_mean;
-use crate::report::write_yaml;
+use crate::report::{write_json, write_yaml};
 use crate::resources::{Resource, Resources};
 
 use recorder::Recorder;
@@ -42,7 +43,7 @@ pub struct Explainer<'b> {
     tables: Tables<'b>,
     /// Names of the policies' files.
     files: Vec<String>,
-    rules: Vec<u32>,
+    rules: BTreeSet<u32>,
 }
 
 impl<'b> Explainer<'b> {
@@ -50,22 +51,23 @@ impl<'b> Explainer<'b> {
     /// none. The policy of a namespaced policy may have its namespace in front.
     pub fn new(bundle: &'b Bundle<'_>, name: &str) -> Option<Self> {
         let tables = bundle.tables();
-        let numbered = || (0u32..).zip(tables.rules);
+        let numbered = || (0u32..).zip(tables.rules).zip(tables.rule_places);
         let is_generated = |rule: &Rule| rule.flags & RuleFlags::GENERATED != 0;
-        let place = |number: u32| tables.rule_places.get(number as usize);
-        let named: Vec<(u32, &Rule)> = numbered()
-            .filter(|(_, rule)| is_named(&tables, rule, name))
+        let place = |rule: &Rule, place: &Place| {
+            let place = [place.source, place.line, place.column];
+            (rule.policy.get(), place.map(|number| number.get()))
+        };
+        // Where rules of that name are written; what autogen made of them is there too.
+        let written: HashSet<_> = numbered()
+            .filter(|((_, rule), _)| !is_generated(rule) && is_named(&tables, rule, name))
+            .map(|((_, rule), at)| place(rule, at))
             .collect();
-        let is_twin = |number: u32, rule: &Rule| {
-            let mut written = named.iter().filter(|(_, rule)| !is_generated(rule));
-            is_generated(rule) && written.any(|&(twin, _)| place(twin) == place(number))
-        };
-        let is_wanted = |number: u32, rule: &Rule| {
-            named.iter().any(|&(known, _)| known == number) || is_twin(number, rule)
-        };
-        let rules: Vec<u32> = numbered()
-            .filter(|&(number, rule)| is_wanted(number, rule))
-            .map(|(number, _)| number)
+        let rules: BTreeSet<u32> = numbered()
+            .filter(|((_, rule), at)| {
+                is_named(&tables, rule, name)
+                    || is_generated(rule) && written.contains(&place(rule, at))
+            })
+            .map(|((number, _), _)| number)
             .collect();
         (!rules.is_empty()).then(|| Self {
             tables,
@@ -79,7 +81,7 @@ impl<'b> Explainer<'b> {
         Self {
             tables: bundle.tables(),
             files: bundle.meta().sources,
-            rules: vec![rule],
+            rules: BTreeSet::from([rule]),
         }
     }
 
@@ -190,10 +192,7 @@ pub fn write(format: Format, traces: &[Trace], out: &mut dyn Write) -> io::Resul
             }
             Ok(())
         }
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &document)?;
-            writeln!(out)
-        }
+        Format::Json => write_json(&document, out),
         Format::Yaml => write_yaml(&document, out),
     }
 }

@@ -1,6 +1,8 @@
 //! From the events of an evaluation to the traces of the rules that are to be explained.
 
 use kpvm::engine::Status;
+use std::collections::BTreeSet;
+
 use kpvm::engine::observer::{
     EntryOutcome, Event, NotTried, Observer, Stage, Test, Tested, Verdict,
 };
@@ -13,17 +15,24 @@ use kpvm_format::table::{self, Anchor, Leaf, LeafKind, Site, SiteKind};
 use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};
 use crate::resources::{Resource, Resources};
-use crate::scan::{Place, policy_place};
+use crate::scan::{Place, place_in, policy_place};
+use crate::text::count;
 
 /// Bytes of a value that is shown.
 const SHOWN_BYTES: usize = 240;
+
+/// Characters of the text of a failure.
+const FAILURE_CHARACTERS: usize = 1000;
+
+/// Steps of a trace; further ones are only counted.
+const STEPS: usize = 10_000;
 
 /// Writes down what happens to some rules on one resource.
 pub(super) struct Recorder<'r> {
     tables: Tables<'r>,
     /// Names of the policies' files.
     files: &'r [String],
-    rules: &'r [u32],
+    rules: &'r BTreeSet<u32>,
     resources: &'r Resources,
     resource: &'r Resource,
     finished: Vec<Trace>,
@@ -35,6 +44,7 @@ struct Current {
     trace: Trace,
     /// Steps that others are inside of, outermost first.
     open: Vec<Step>,
+    steps: usize,
 }
 
 impl Current {
@@ -89,7 +99,7 @@ impl<'r> Recorder<'r> {
     pub(super) fn new(
         tables: Tables<'r>,
         files: &'r [String],
-        rules: &'r [u32],
+        rules: &'r BTreeSet<u32>,
         resources: &'r Resources,
         resource: &'r Resource,
     ) -> Self {
@@ -127,6 +137,7 @@ impl<'r> Recorder<'r> {
         };
         let place = self.tables.rule_places.get(rule as usize);
         let trace = Trace {
+            suite: None,
             policy: self.tables.text(policy.name).to_owned(),
             policy_namespace: self.tables.text(policy.namespace).to_owned(),
             rule: self.tables.text(record.name).to_owned(),
@@ -141,10 +152,12 @@ impl<'r> Recorder<'r> {
             result: Outcome::NoResponse,
             message: String::new(),
             steps: Vec::new(),
+            left_out: 0,
         };
         Some(Current {
             trace,
             open: Vec::new(),
+            steps: 0,
         })
     }
 
@@ -287,12 +300,24 @@ impl<'r> Recorder<'r> {
     }
 
     fn record(&self, event: &Event<'_>, current: &mut Current) {
+        if current.steps >= STEPS {
+            current.trace.left_out += 1;
+            return;
+        }
+        current.steps += 1;
         match *event {
             // These begin or end a trace.
             Event::NotTried { .. } | Event::Tried { .. } | Event::Decided(_) => {}
             Event::Stage(stage) => {
                 current.close_to(0);
-                current.open(Step::new(StepKind::Stage, stage_name(stage)));
+                let mut step = Step::new(StepKind::Stage, stage_name(stage));
+                if let Stage::Exception { exception } = stage {
+                    let record = self.tables.exceptions.get(exception as usize);
+                    step.written = record.map_or_else(String::new, |exception| {
+                        self.tables.exception_key(exception)
+                    });
+                }
+                current.open(step);
             }
             Event::Test(test) => {
                 if let Tested::Request(facts) = test.subject
@@ -358,6 +383,34 @@ impl<'r> Recorder<'r> {
                     current.add(self.step(StepKind::NoElement, site));
                 }
             }
+            Event::Finding {
+                control,
+                path,
+                value,
+            } => {
+                let mut step = Step::new(StepKind::Finding, "podSecurity");
+                let record = self.tables.controls.get(control as usize);
+                step.written = record
+                    .map_or("", |control| self.tables.text(control.id))
+                    .into();
+                path.clone_into(&mut step.path);
+                step.held = Some(false);
+                step.found = Some(value.show(SHOWN_BYTES));
+                step.resource_place = Some(place_in(self.resource, self.resources, path));
+                current.add(step);
+            }
+            Event::Excluded {
+                exclusion,
+                findings,
+            } => {
+                let mut step = Step::new(StepKind::Excluded, "podSecurity.exclude");
+                let record = self.tables.exclusions.get(exclusion as usize);
+                let name = record.map_or("", |exclusion| self.tables.text(exclusion.name));
+                name.clone_into(&mut step.written);
+                step.held = Some(findings > 0);
+                step.found = (findings > 0).then(|| count(findings as usize, "finding"));
+                current.add(step);
+            }
             Event::EntryBegins { entry } => {
                 let mut step = Step::new(StepKind::Entry, "context");
                 self.entry_name(entry).clone_into(&mut step.written);
@@ -370,7 +423,7 @@ impl<'r> Recorder<'r> {
                     let (held, found) = match outcome {
                         EntryOutcome::Loaded(value) => (true, value.show(SHOWN_BYTES)),
                         EntryOutcome::Missing => (false, "nothing: there is no such data".into()),
-                        EntryOutcome::Failed(text) => (false, text.to_owned()),
+                        EntryOutcome::Failed(text) => (false, cut(text)),
                     };
                     (step.held, step.found) = (Some(held), Some(found));
                 }
@@ -384,7 +437,7 @@ impl<'r> Recorder<'r> {
                 // Of failures in a row the last one says most.
                 inside.pop_if(|step| step.step == StepKind::Failure);
                 let mut step = Step::new(StepKind::Failure, "");
-                step.found = Some(text.to_owned());
+                step.found = Some(cut(text));
                 inside.push(step);
             }
         }
@@ -405,7 +458,7 @@ impl<'r> Recorder<'r> {
 impl Observer for Recorder<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match *event {
-            Event::Tried { rule } => self.current = self.begin(rule),
+            Event::Tried { rule, .. } => self.current = self.begin(rule),
             Event::NotTried { rule, reason } => {
                 self.current = None;
                 if let Some(mut current) = self.begin(rule) {
@@ -435,6 +488,14 @@ impl Observer for Recorder<'_> {
 const SIDE_STAGES: [Stage; 2] = [Stage::Properties, Stage::Message];
 
 const ABSENT: &str = "no such key";
+
+fn cut(text: &str) -> String {
+    let mut cut: String = text.chars().take(FAILURE_CHARACTERS).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    cut
+}
 
 fn has_response(trace: &Trace) -> bool {
     trace.result != Outcome::NoResponse
@@ -476,7 +537,7 @@ fn stage_name(stage: Stage) -> &'static str {
         Stage::Match => "match",
         Stage::Preconditions => "preconditions",
         Stage::Properties => "reportProperties",
-        Stage::Exception => "exception",
+        Stage::Exception { .. } => "exception",
         Stage::Body => "validate",
         Stage::Message => "message",
         Stage::OldMatch => "match of the old object",

@@ -8,6 +8,9 @@ use crate::scan::Place;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
+    /// The suite's file; absent but for `kpvm test`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
     /// Name of the policy.
     pub policy: String,
     /// Its namespace; absent for a `ClusterPolicy`.
@@ -29,6 +32,14 @@ pub struct Trace {
     pub message: String,
     /// What was done, in order.
     pub steps: Vec<Step>,
+    /// How many further steps were left out: a trace has an end, whatever the resource.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks for it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What came of a rule.
@@ -88,7 +99,7 @@ pub struct Step {
     pub held: Option<bool>,
     /// What is written in the policy: the field of a filter, the key of a condition, an
     /// anchored key, a pattern with variables, the list of a foreach, the name of a
-    /// context entry.
+    /// context entry or of a control.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub written: String,
     /// The path in the resource, or in the element of a foreach.
@@ -141,6 +152,10 @@ pub enum StepKind {
     Element,
     /// A `foreach` found no element.
     NoElement,
+    /// A control of `podSecurity` is broken.
+    Finding,
+    /// An exclusion of `podSecurity` was looked at; `held` where it took findings away.
+    Excluded,
     /// A context entry was loaded.
     Entry,
     /// An expression could not be evaluated.

@@ -39,6 +39,9 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         write!(out, " ({})", trace.operation)?;
     }
     writeln!(out)?;
+    if let Some(suite) = &trace.suite {
+        writeln!(out, "  {DIM}suite {}{DIM:#}", clean(suite))?;
+    }
     writeln!(
         out,
         "  {DIM}rule at {}{DIM:#}",
@@ -52,6 +55,9 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     for step in &trace.steps {
         write_step(step, 1, out)?;
     }
+    if trace.left_out > 0 {
+        writeln!(out, "  {DIM}… and {}{DIM:#}", count_steps(trace.left_out))?;
+    }
     let style = match trace.result {
         Outcome::Pass => GREEN.bold(),
         Outcome::Fail | Outcome::Error => RED.bold(),
@@ -63,6 +69,11 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         trace.result.as_str(),
         clean_lines(&trace.message, "    ")
     )
+}
+
+fn count_steps(steps: u64) -> String {
+    let noun = if steps == 1 { "step" } else { "steps" };
+    format!("{steps} further {noun}")
 }
 
 /// Depth: that of the rule, which the compiler bounds.
@@ -108,7 +119,8 @@ fn line(step: &Step) -> String {
     let path = clean(step.path.trim_end_matches('/'));
     let path = if path.is_empty() { "/".into() } else { path };
     match step.step {
-        StepKind::Stage => format!("{BOLD}{part}{BOLD:#}"),
+        StepKind::Stage if written.is_empty() => format!("{BOLD}{part}{BOLD:#}"),
+        StepKind::Stage => format!("{BOLD}{part} {written}{BOLD:#}"),
         StepKind::Filter | StepKind::Exclusion => {
             format!("{part}.{written}: found {found}, expected {expected}")
         }
@@ -145,6 +157,11 @@ fn line(step: &Step) -> String {
             _ => format!("{part} of {written}: {found}"),
         },
         StepKind::NoElement => format!("{part}: {written} has no element"),
+        StepKind::Finding => format!("{path}: found {found}, which breaks {written}"),
+        StepKind::Excluded => match step.held {
+            Some(true) => format!("{part} of {written} takes away {found}"),
+            _ => format!("{part} of {written} takes nothing away"),
+        },
         StepKind::Entry => format!("{part}.{written} is {found}"),
         StepKind::Failure => found.into_owned(),
     }

@@ -14,6 +14,7 @@ pub mod report;
 pub mod row;
 pub mod run;
 pub mod selector;
+pub mod watch;
 
 pub use row::{Reason, Row, Verdict};
 pub use run::{Options, SuiteRun, run_file, run_files};

@@ -4,13 +4,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use kpvm::engine::observer::Observer;
 use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
 use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use rayon::prelude::*;
 
+use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
+use crate::explain::{self, Explainer, Trace};
 use crate::input::{Unreadable, read_file, read_regular_file};
 use crate::mock_host::{Cluster, MockHost};
 use crate::problem::{Problem, Report};
@@ -23,6 +26,7 @@ use crate::suite::objects::{Keys, Objects, read_objects};
 use crate::suite::policies::{self, SuitePolicies};
 use crate::suite::row::{Row, Verdict};
 use crate::suite::selector::Selector;
+use crate::suite::watch::{Watch, Watched};
 use crate::user_info::User;
 use crate::values::{Labels, Values};
 
@@ -38,6 +42,8 @@ pub struct Options {
     pub selector: Selector,
     /// Whether answers that no row is about are listed.
     pub is_complete: bool,
+    /// What is watched beside the rows.
+    pub watch: Watch,
 }
 
 /// What became of one suite.
@@ -60,6 +66,8 @@ pub struct SuiteRun {
     pub reports: Vec<Report>,
     /// Answers that no row is about, where they were asked for: rule, resource, status.
     pub without_row: Vec<(String, String, &'static str)>,
+    /// What was seen beside the rows.
+    pub watched: Watched,
 }
 
 impl SuiteRun {
@@ -98,14 +106,7 @@ pub fn run_file(file: &Path, options: &Options) -> Vec<SuiteRun> {
     let text = match read_file(file) {
         Ok(text) => text,
         Err(reason) => {
-            let unreadable = Unreadable {
-                name: name.clone(),
-                reason,
-            };
-            return vec![SuiteRun::unusable(
-                name,
-                vec![Report::of_unreadable(&unreadable)],
-            )];
+            return vec![SuiteRun::unreadable(&Unreadable { name, reason })];
         }
     };
     let suite = sources.add(name.clone(), text.as_str());
@@ -136,6 +137,12 @@ pub fn run_file(file: &Path, options: &Options) -> Vec<SuiteRun> {
 }
 
 impl SuiteRun {
+    /// What stands for a path that cannot be read or searched.
+    pub fn unreadable(unreadable: &Unreadable) -> Self {
+        let report = Report::of_unreadable(unreadable);
+        Self::unusable(unreadable.name.clone(), vec![report])
+    }
+
     fn unusable(file: String, reports: Vec<Report>) -> Self {
         let place = reports.first().and_then(|report| report.place);
         let (line, column) = place.unwrap_or((1, 1));
@@ -153,6 +160,7 @@ impl SuiteRun {
             empty_results: 0,
             reports,
             without_row: Vec::new(),
+            watched: Watched::default(),
         }
     }
 }
@@ -200,6 +208,7 @@ impl Loader<'_> {
             empty_results: 0,
             reports: Vec::new(),
             without_row: Vec::new(),
+            watched: Watched::default(),
         };
         let loaded = self.load(document);
         run.resources = loaded.objects.resources.list.len();
@@ -228,6 +237,7 @@ impl Loader<'_> {
         let user = self.user(document);
         let mut policies = policies::load(
             &document.policies,
+            &document.exceptions,
             self.directory,
             self.suite,
             &mut self.sources,
@@ -361,6 +371,43 @@ impl Loader<'_> {
         self.diagnose(&[Diagnostic::error("too-large", message, location).hint(hint)]);
     }
 
+    /// Evaluates once more to explain a rule, if one is to be explained.
+    fn explain(
+        &self,
+        document: &Document,
+        bundle: &Bundle<'_>,
+        objects: &Objects,
+        evaluator: &mut Evaluator<'_>,
+        host: &mut MockHost,
+        run: &mut SuiteRun,
+    ) {
+        let watch = &self.options.watch;
+        let Some(rule) = &watch.explain else {
+            return;
+        };
+        run.watched.rules = explain::rule_names(&bundle.tables());
+        let Some(explainer) = Explainer::new(bundle, rule) else {
+            return;
+        };
+        run.watched.has_rule = true;
+        let resources = &objects.resources;
+        for operation in operations(document) {
+            for resource in &resources.list {
+                if !explain::is_wanted(resource, watch.explain_resource.as_deref()) {
+                    continue;
+                }
+                // What cannot be evaluated was reported before.
+                let found = explainer.trace(resource, resources, operation, evaluator, host);
+                let found = found.unwrap_or_default().into_iter();
+                let of_suite = |trace: Trace| Trace {
+                    suite: Some(run.file.clone()),
+                    ..trace
+                };
+                run.watched.traces.extend(found.map(of_suite));
+            }
+        }
+    }
+
     fn judge(&mut self, document: &Document, loaded: Loaded, run: &mut SuiteRun) {
         let Loaded {
             policies,
@@ -386,11 +433,13 @@ impl Loader<'_> {
         self.diagnose(&circumstances.values.unused(&known, &names));
         let files = bundle.meta().sources;
         let mut evaluator = Evaluator::new(&bundle, &circumstances);
+        let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
         let (mut answers, mut count) = (Vec::new(), 0);
         for operation in operations(document) {
             let mut of_resources = Vec::new();
             for resource in &objects.resources.list {
-                let found = evaluator.evaluate(resource, operation, &mut host);
+                let observer = tally.as_mut().map(|tally| tally as &mut dyn Observer);
+                let found = evaluator.evaluate_observed(resource, operation, &mut host, observer);
                 let responses = match found {
                     Ok(responses) => responses,
                     Err(error) => {
@@ -418,6 +467,12 @@ impl Loader<'_> {
             }
             answers.push((operation, of_resources));
         }
+        if let Some(tally) = &tally {
+            let mut coverage = Coverage::new();
+            coverage.add(&bundle, tally);
+            run.watched.coverage = Some(coverage);
+        }
+        self.explain(document, &bundle, &objects, &mut evaluator, &mut host, run);
         let judge = Judge {
             directory: self.directory,
             sources: &self.sources,
@@ -428,7 +483,7 @@ impl Loader<'_> {
             keys: Keys::of(&objects.resources.list),
             expected: RefCell::default(),
             answers,
-            unsupported: unsupported_part(document),
+            unsupported: unsupported_part(document, &policies),
         };
         let mut warnings = Vec::new();
         for expectation in &document.results {
@@ -478,16 +533,19 @@ fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// What a suite has that is not supported yet, whatever its policies are.
-fn unsupported_part(document: &Document) -> Option<String> {
+fn unsupported_part(document: &Document, policies: &SuitePolicies) -> Option<String> {
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),
         ("paramResources", !document.param_resources.is_empty()),
-        ("exceptions", !document.exceptions.is_empty()),
         ("context", document.context.is_some()),
         ("jsonPayloads", !document.json_payloads.is_empty()),
         ("httpPayloads", !document.http_payloads.is_empty()),
         ("envoyPayloads", !document.envoy_payloads.is_empty()),
     ];
     let part = parts.into_iter().find(|(_, is_there)| *is_there);
-    part.map(|(field, _)| format!("`{field}` of a test is not supported yet"))
+    let part = part.map(|(field, _)| format!("`{field}` of a test is not supported yet"));
+    part.or_else(|| {
+        let reason = "a PolicyException of policies.kyverno.io is not supported yet";
+        policies.has_cel_exceptions.then(|| reason.to_owned())
+    })
 }

@@ -40,6 +40,8 @@ pub enum Event<'e> {
     Tried {
         /// The rule.
         rule: u32,
+        /// The kind of the request.
+        kind: &'e str,
     },
     /// A part of the rule began to run.
     Stage(Stage),
@@ -77,6 +79,22 @@ pub enum Event<'e> {
     ElementsEnd {
         /// The `foreach`.
         site: &'e Site,
+    },
+    /// A control of a `podSecurity` rule is broken.
+    Finding {
+        /// The control, of the bundle's `controls`.
+        control: u32,
+        /// Where in the resource.
+        path: &'e str,
+        /// The value found there.
+        value: SeenValue<'e>,
+    },
+    /// An exclusion of a `podSecurity` rule, or of an exception from it, was looked at.
+    Excluded {
+        /// The exclusion, of the bundle's `exclusions`.
+        exclusion: u32,
+        /// How many findings it took away.
+        findings: u32,
     },
     /// A context entry began to load; entries that it needs load inside.
     EntryBegins {
@@ -120,8 +138,11 @@ pub enum Stage {
     Preconditions,
     /// The values of `reportProperties`.
     Properties,
-    /// `match` and `conditions` of an exception.
-    Exception,
+    /// `match` and `conditions` of an exception, or what it exempts from.
+    Exception {
+        /// The exception, of the bundle's `exceptions`.
+        exception: u32,
+    },
     /// What is validated.
     Body,
     /// The message.

@@ -57,6 +57,12 @@ impl ExceptionRange {
         self.start == self.end
     }
 
+    /// Their numbers, from the list.
+    pub(crate) fn numbers(self, list: &[u32]) -> &[u32] {
+        list.get(self.start as usize..self.end as usize)
+            .unwrap_or_default()
+    }
+
     /// Their records, from the list and the bundle.
     pub(crate) fn of<'s>(
         self,
@@ -64,8 +70,7 @@ impl ExceptionRange {
         tables: &Tables<'s>,
     ) -> impl Iterator<Item = &'s Exception> + use<'s> {
         let exceptions = tables.exceptions;
-        list.get(self.start as usize..self.end as usize)
-            .unwrap_or_default()
+        self.numbers(list)
             .iter()
             .filter_map(move |&number| exceptions.get(number as usize))
     }
@@ -289,7 +294,7 @@ impl<'s> RuleResponse<'s> {
         })
     }
 
-    /// The controls that a podSecurity rule fails by.
+    /// The controls that a podSecurity rule fails by; a [`Decision`] does not gather them.
     pub fn pod_security(&self) -> Option<PodSecurityDetail<'s>> {
         let controls = self.outcome.controls?;
         let level_version = self.evaluation.tables.text(self.record()?.message);

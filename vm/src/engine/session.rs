@@ -4,6 +4,7 @@
 mod assertion;
 mod exception;
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 
 use kpvm_format::Tables;
@@ -647,7 +648,7 @@ impl<'e> Evaluator<'e, '_> {
             }
             subject.rule_name = tables.text(rule.name);
             if let Some(listed) = &listed {
-                self.world.tell(&Event::Tried { rule: number });
+                self.world.tell(&Event::Tried { rule: number, kind });
                 if listed.binary_search(&number).is_err() {
                     self.show_why_not_listed(rule, &subject);
                     continue;
@@ -1253,7 +1254,9 @@ impl<'e> Evaluator<'e, '_> {
             .first(shown)
             .unwrap_or((String::new(), NodeId::MISSING));
         let mut judgement = self.fixed(Status::Fail, &message);
-        judgement.controls = Some(self.control_texts(&findings));
+        if self.mode == Mode::Report {
+            judgement.controls = Some(self.control_texts(&findings));
+        }
         self.machine.findings = findings;
         self.with_detail(judgement, &path, value, instruction, setting)
     }
@@ -1266,7 +1269,11 @@ impl<'e> Evaluator<'e, '_> {
             view: self.world.buffer.view(self.texts, tables.symbols),
         };
         let object = self.objects.main().unwrap_or(NodeId::MISSING);
-        let images = image::images_by_container(&shown.view, object);
+        let images = OnceCell::new();
+        let image_of = |name: &String| {
+            let images = images.get_or_init(|| image::images_by_container(&shown.view, object));
+            quote_json(images.get(name).unwrap_or(name))
+        };
         let mut ids: Vec<&str> = Vec::new();
         let mut json: Vec<String> = Vec::new();
         for number in findings.controls() {
@@ -1275,10 +1282,8 @@ impl<'e> Evaluator<'e, '_> {
             };
             let (id, name) = (tables.text(record.id), tables.text(record.name));
             let names = findings.container_names(number, shown);
-            let quoted = names.map(|names| {
-                let image = |name: &String| quote_json(images.get(name).unwrap_or(name));
-                names.iter().map(image).collect::<Vec<_>>().join(",")
-            });
+            let quoted =
+                names.map(|names| names.iter().map(image_of).collect::<Vec<_>>().join(","));
             let quoted = quoted.map_or("null".into(), |list| format!("[{list}]"));
             json.push(format!(
                 "{{\"ID\":{},\"Name\":{},\"Images\":{quoted}}}",

@@ -45,6 +45,9 @@ pub(crate) use values::spend;
 /// # Errors
 /// Go's text for one that is none.
 pub(crate) fn check_rfc3339(text: &str) -> Result<(), String> {
+    if time::is_plain_rfc3339(text.as_bytes()) {
+        return Ok(());
+    }
     layout::parse(layout::RFC3339, text).map(drop)
 }
 

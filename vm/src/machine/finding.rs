@@ -51,6 +51,8 @@ pub(crate) struct Findings {
     found: Vec<Finding>,
     /// What is left of it: numbers of `found`.
     left: Vec<u32>,
+    /// How many the last exclusion took away.
+    taken: u32,
 }
 
 /// What findings are shown with.
@@ -147,6 +149,7 @@ impl Findings {
     /// exclusion is about containers (sheet 05, sections 7.1, 7.4 and 7.5).
     pub(super) fn exempt(&mut self, exclusion: &table::Exclusion, shown: Shown<'_>) {
         self.arrange(shown);
+        let before = self.left.len();
         let noted = std::mem::take(&mut self.noted);
         for probe in &noted {
             let applies = control_is(probe, exclusion.name, shown.tables)
@@ -158,6 +161,23 @@ impl Findings {
             }
         }
         self.noted = noted;
+        self.taken = (before - self.left.len()) as u32;
+    }
+
+    /// How many the last exclusion took away.
+    pub(super) fn taken(&self) -> u32 {
+        self.taken
+    }
+
+    /// What is left: control, path in the resource, and value.
+    pub(super) fn each<'f>(
+        &'f self,
+        shown: Shown<'f>,
+    ) -> impl Iterator<Item = (u32, String, NodeId)> + 'f {
+        self.remaining().map(move |finding| {
+            let path = self.resource_path(finding, shown);
+            (finding.control, path, finding.value)
+        })
     }
 
     fn take_away(&mut self, probe: &Finding, by_owner: bool, shown: Shown<'_>) {
@@ -226,9 +246,7 @@ impl Findings {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                // Kyverno replaces these words wherever they stand, for a Pod too.
-                let path = shown.path(finding).replace("spec", spec);
-                out.push_str(&path.replace("metadata", "spec.template.metadata"));
+                shown.push_path(finding, spec, out);
                 shown.push_error(finding, out);
             }
             out.push_str("])");
@@ -352,6 +370,18 @@ impl<'v> Shown<'v> {
             let _ = write!(path, "[{}]", self.view.key_str(finding.value));
         }
         path
+    }
+
+    /// The path as a message shows it: Kyverno replaces these words wherever they stand,
+    /// `metadata` for a Pod too.
+    fn push_path(&self, finding: &Finding, spec: &str, out: &mut String) {
+        let start = out.len();
+        out.push_str(&self.path(finding));
+        let has_metadata = finding.is(How::KEYED);
+        if spec != "spec" || has_metadata {
+            let path = out.split_off(start).replace("spec", spec);
+            out.push_str(&path.replace("metadata", "spec.template.metadata"));
+        }
     }
 
     /// Whether an exclusion of a general path, with stars for all numbers, is about the

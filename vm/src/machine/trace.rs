@@ -6,6 +6,7 @@ use kpvm_format::table::SiteKind;
 
 use super::assertion::is_public;
 use super::explain::is_secret_path;
+use super::finding::Shown;
 use super::{Machine, RequestFacts, Setting, Subject, World};
 use crate::document::{NodeId, View};
 use crate::engine::observer::{EntryOutcome, Event, Facts, SeenValue, Test, Tested};
@@ -53,10 +54,28 @@ impl Machine {
         if op == Op::CountPass {
             return observer.observe(&Event::ElementPassed);
         }
+        let view = world.buffer.view(setting.texts, tables.symbols);
+        if op == Op::RunChecks {
+            for (control, path, value) in self.findings.each(Shown { tables, view }) {
+                let value = seen(view, value);
+                let path = &path;
+                observer.observe(&Event::Finding {
+                    control,
+                    path,
+                    value,
+                });
+            }
+            return;
+        }
+        if op == Op::Exempt {
+            return observer.observe(&Event::Excluded {
+                exclusion: instruction.c.get(),
+                findings: self.findings.taken(),
+            });
+        }
         let Some(site) = tables.site(number) else {
             return;
         };
-        let view = world.buffer.view(setting.texts, tables.symbols);
         let value = |register: u8| self.frame.registers[usize::from(register)];
         let seen = |node| seen(view, node);
         let held = match site.kind() {

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::explain;
 use crate::report::{github, junit, sarif, write_json, write_yaml};
 use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
@@ -35,6 +36,25 @@ pub enum Format {
     Sarif,
     /// Workflow commands: GitHub shows them beside the rows
     Github,
+}
+
+impl Format {
+    /// Whether it is for people, so that other text may stand beside it.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Text | Format::Table | Format::Markdown)
+    }
+
+    /// The form of traces (`--explain`); `None` where there is none.
+    pub fn of_traces(self) -> Option<explain::Format> {
+        match self {
+            Format::Text => Some(explain::Format::Text),
+            Format::Json => Some(explain::Format::Json),
+            Format::Yaml => Some(explain::Format::Yaml),
+            Format::Table | Format::Markdown | Format::Junit | Format::Sarif | Format::Github => {
+                None
+            }
+        }
+    }
 }
 
 /// What is shown of the rows.

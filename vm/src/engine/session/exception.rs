@@ -22,7 +22,8 @@ impl Evaluator<'_, '_> {
         let start = self.excepted.len() as u32;
         let records = Tables::range(self.tables.exceptions, rule.exceptions);
         for (number, exception) in (rule.exceptions.start.get()..).zip(records) {
-            match self.run_block(exception.block.get(), Stage::Exception, setting) {
+            let stage = Stage::Exception { exception: number };
+            match self.run_block(exception.block.get(), stage, setting) {
                 Ending::Matched => self.excepted.push(number),
                 Ending::Unmatched => {}
                 ending => return Err(self.failed(ending, "")),
@@ -69,12 +70,12 @@ impl Evaluator<'_, '_> {
             return None;
         }
         let tables = self.tables;
-        let blocks: Vec<u32> = exceptions
-            .of(self.excepted, tables)
-            .map(|exception| exception.exclusion_block.get())
-            .collect();
-        for block in blocks {
-            match self.run_block(block, Stage::Exception, setting) {
+        let holding: Vec<u32> = exceptions.numbers(self.excepted).to_vec();
+        for number in holding {
+            let record = tables.exceptions.get(number as usize);
+            let block = record.map_or(NONE, |exception| exception.exclusion_block.get());
+            let stage = Stage::Exception { exception: number };
+            match self.run_block(block, stage, setting) {
                 Ending::True => {}
                 ending => return Some(self.failed(ending, "")),
             }
