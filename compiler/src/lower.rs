@@ -747,18 +747,10 @@ fn lower_body(
         )))
     };
     let mut emitter = Emitter::new(policy.source, scope, pools);
-    if let Some(tree) = &validate.pod_security {
-        match PodSecurity::read(tree) {
-            Some(pod_security) => {
-                emitter.pod_security_rule(&pod_security).map_err(too_big)?;
-                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
-            }
-            None if is_alone(validate) => {
-                emitter.block.push(Instruction::new(Op::ReturnNothing));
-                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
-            }
-            None => {}
-        }
+    let pod_security = validate.pod_security.as_ref().and_then(PodSecurity::read);
+    if let Some(pod_security) = pod_security {
+        emitter.pod_security_rule(&pod_security).map_err(too_big)?;
+        return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
     }
     if let Some(deny) = &validate.deny {
         lower_deny(deny, policy, &mut emitter)?;
@@ -804,17 +796,6 @@ fn lower_body(
         }
     };
     Ok((kind, emitter.block, emitter.scope))
-}
-
-/// Whether a rule has nothing but `podSecurity`.
-fn is_alone(validate: &Validate) -> bool {
-    let others = [
-        &validate.deny,
-        &validate.pattern,
-        &validate.any_pattern,
-        &validate.foreach,
-    ];
-    others.into_iter().all(Option::is_none)
 }
 
 fn lower_pattern(

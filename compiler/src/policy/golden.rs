@@ -238,6 +238,8 @@ fn the_load_check_accepts_and_rejects_the_same_documents() {
                 "unknown-function",
                 "exception-without-rules",
                 "exception-without-match",
+                "pod-security-field",
+                "pod-security-version",
             ];
             let found: BTreeSet<_> = diagnostics
                 .iter()
