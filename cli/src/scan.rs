@@ -121,7 +121,7 @@ pub struct Finding {
     pub object: usize,
     /// The check that failed, where one did.
     pub check: Option<Check>,
-    /// The rule's `reportProperties`.
+    /// The rule's `reportProperties`, and the controls that a podSecurity rule fails by.
     pub properties: Vec<(String, String)>,
 }
 
@@ -302,6 +302,22 @@ fn policy_enforces(tables: &Tables<'_>, response: &RuleResponse<'_>) -> bool {
     }
 }
 
+/// What a report shows beside the message (sheet 08, section 10.2).
+fn properties(response: &RuleResponse<'_>) -> Vec<(String, String)> {
+    let own = response.properties();
+    let of_controls = response.pod_security().map(|detail| {
+        [
+            ("standard", detail.standard),
+            ("version", detail.version),
+            ("controls", detail.controls),
+            ("controlsJSON", detail.controls_json),
+        ]
+    });
+    own.chain(of_controls.into_iter().flatten())
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
 impl Scan {
     fn add(
         &mut self,
@@ -346,10 +362,7 @@ impl Scan {
             message: response.message().into_owned(),
             object: self.objects.len().saturating_sub(1),
             check,
-            properties: response
-                .properties()
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
+            properties: properties(response),
         });
     }
 

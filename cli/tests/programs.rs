@@ -452,14 +452,14 @@ fn every_error_of_every_policy_file_is_told() {
 
 #[test]
 fn what_is_not_supported_is_an_error_or_left_out_and_told() {
-    let pod_security = POLICY.split("        pattern:").next().unwrap().to_owned()
-        + "        podSecurity: {level: baseline, version: latest}\n";
+    let cel = POLICY.split("        pattern:").next().unwrap().to_owned()
+        + "        cel: {expressions: [{expression: 'true'}]}\n";
     let other =
         "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: new}\n";
     let files = Files::new(
         "unsupported",
         &[
-            ("p/pod-security.yaml", &pod_security),
+            ("p/cel.yaml", &cel),
             ("p/vpol.yaml", other),
             ("p/plain.yaml", &POLICY.replace("need-team", "plain")),
             ("r.yaml", BAD),

@@ -51,7 +51,17 @@ fn disassemble_rule(
     for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
         disassemble_block(tables, title, block.get(), out)?;
     }
+    if let Some(checks) = checks_of(tables, rule.body_block.get()) {
+        disassemble_block(tables, &format!("checks (block{checks})"), checks, out)?;
+    }
     writeln!(out)
+}
+
+/// The block of checks that a body runs, if it does.
+fn checks_of(tables: &Tables<'_>, body: u32) -> Option<u32> {
+    let code = tables.block_code(tables.blocks.get(body as usize)?);
+    let run = code.iter().find(|one| one.op == Op::RunChecks as u8)?;
+    Some(run.c.get())
 }
 
 /// Writes the block with that number, if there is one.
