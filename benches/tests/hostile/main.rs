@@ -8,6 +8,7 @@ mod bundle;
 mod bypass;
 mod expression;
 mod oracle;
+mod pod_security;
 mod policy;
 mod resource;
 mod yaml_format;
