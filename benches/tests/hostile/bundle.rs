@@ -17,8 +17,8 @@ use zerocopy::little_endian::{U16, U32};
 
 use super::oracle::{Expect, Seen, check, compile_policies, policy_with_pattern, thing};
 
-const SECTION_TABLE: usize = 60;
-const SECTION_ENTRY: usize = 12;
+pub(crate) const SECTION_TABLE: usize = 60;
+pub(crate) const SECTION_ENTRY: usize = 12;
 
 /// A bundle of corpus policies with at least so many bytes.
 fn real_bundle(bytes: usize) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn real_bundle(bytes: usize) -> Vec<u8> {
 }
 
 /// Writes length and digest anew, so that only the tables are wrong.
-fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = bytes.len() as u64;
     bytes[16..24].copy_from_slice(&length.to_le_bytes());
     let digest = Sha256::digest(&bytes[56..]);
@@ -90,7 +90,7 @@ fn load(bytes: &[u8]) -> Seen {
     }
 }
 
-fn refused(row: &str, message: &'static str, bytes: &[u8]) {
+pub(crate) fn refused(row: &str, message: &'static str, bytes: &[u8]) {
     check(row, bytes.len(), Expect::Refused(message), || load(bytes));
 }
 
@@ -124,18 +124,20 @@ fn every_prefix() {
 
 /// Flips every `step`-th bit, on two threads; the digest is right each time.
 fn flip_bits(step: usize) {
-    let bytes = real_bundle(20_000);
-    let objects = objects();
-    assert!(exercise(&bytes, &objects));
+    flip_bits_of(&real_bundle(20_000), &objects(), step);
+}
+
+/// [`flip_bits`] of a bundle, tried on objects.
+pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
+    assert!(exercise(bytes, objects));
     let bits = bytes.len() * 8;
     let evaluated: usize = thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
-            let (bytes, objects) = (bytes.clone(), &objects);
             scope.spawn(move || {
                 let places = (half * step..bits).step_by(2 * step);
                 places
                     .filter(|bit| {
-                        let mut bytes = bytes.clone();
+                        let mut bytes = bytes.to_vec();
                         bytes[bit / 8] ^= 1 << (bit % 8);
                         // The header's own fields are checked as they are.
                         let header = bit / 8 < 56;
