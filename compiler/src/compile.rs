@@ -23,6 +23,9 @@ pub struct Options {
     pub skip_unsupported: bool,
     /// Check policies as Kyverno does when they are loaded.
     pub check: bool,
+    /// Read over `validate.assert`, as Kyverno does since 1.19, instead of evaluating it
+    /// as before.
+    pub ignore_assert: bool,
     /// The limits of the compiler.
     pub limits: Limits,
 }
@@ -32,6 +35,7 @@ impl Default for Options {
         Self {
             skip_unsupported: false,
             check: true,
+            ignore_assert: false,
             limits: Limits::DEFAULT,
         }
     }
@@ -250,9 +254,12 @@ fn read_policies(
         let text = file.map_or("", |(_, file)| file.text.as_str());
         for item in expand_list(tree) {
             let before = diagnostics.len();
-            let Some(policy) = read::read_policy(item, *source, diagnostics) else {
+            let Some(mut policy) = read::read_policy(item, *source, diagnostics) else {
                 continue;
             };
+            if options.ignore_assert {
+                policy.ignore_assert();
+            }
             if options.check {
                 validate::validate_policy(&policy, text, unworkable, diagnostics);
                 lint::check(&policy, diagnostics);

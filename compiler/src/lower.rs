@@ -594,7 +594,6 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
         ("celPreconditions", &rule.cel_preconditions),
         ("validate.cel", &validate.cel),
         ("validate.manifests", &validate.manifests),
-        ("validate.assert", &validate.assert),
     ];
     for (what, part) in parts {
         if let Some(part) = part {
@@ -719,7 +718,7 @@ fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
 }
 
 /// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
-/// anyPattern, foreach.
+/// anyPattern, foreach. An assertion counts only where it is alone (sheet 06, section 1).
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -748,18 +747,10 @@ fn lower_body(
         )))
     };
     let mut emitter = Emitter::new(policy.source, scope, pools);
-    if let Some(tree) = &validate.pod_security {
-        match PodSecurity::read(tree) {
-            Some(pod_security) => {
-                emitter.pod_security_rule(&pod_security).map_err(too_big)?;
-                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
-            }
-            None if is_alone(validate) => {
-                emitter.block.push(Instruction::new(Op::ReturnNothing));
-                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
-            }
-            None => {}
-        }
+    let pod_security = validate.pod_security.as_ref().and_then(PodSecurity::read);
+    if let Some(pod_security) = pod_security {
+        emitter.pod_security_rule(&pod_security).map_err(too_big)?;
+        return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
     }
     if let Some(deny) = &validate.deny {
         lower_deny(deny, policy, &mut emitter)?;
@@ -789,24 +780,22 @@ fn lower_body(
             BodyKind::Foreach
         }
         (None, None, None) => {
-            return unsupported(
-                "a validate rule without pattern, anyPattern, deny or foreach",
-                rule.tree.span,
-            );
+            let Some(assert) = &validate.assert else {
+                emitter.block.push(Instruction::new(Op::ReturnNothing));
+                return Ok((BodyKind::Deny, emitter.block, emitter.scope));
+            };
+            emitter.assertion_rule(assert).map_err(|error| {
+                let location = Location {
+                    source: policy.source,
+                    span: error.span,
+                };
+                let diagnostic = Diagnostic::error("invalid-assertion", error.message, location);
+                LowerError::Invalid(Box::new(diagnostic.hint(error.hint)))
+            })?;
+            BodyKind::Assert
         }
     };
     Ok((kind, emitter.block, emitter.scope))
-}
-
-/// Whether a rule has nothing but `podSecurity`.
-fn is_alone(validate: &Validate) -> bool {
-    let others = [
-        &validate.deny,
-        &validate.pattern,
-        &validate.any_pattern,
-        &validate.foreach,
-    ];
-    others.into_iter().all(Option::is_none)
 }
 
 fn lower_pattern(

@@ -738,16 +738,19 @@ pub enum BodyKind {
     Foreach,
     /// `podSecurity`
     PodSecurity,
+    /// `assert`
+    Assert,
 }
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 5] = [
+    pub const ALL: [BodyKind; 6] = [
         BodyKind::Pattern,
         BodyKind::AnyPattern,
         BodyKind::Deny,
         BodyKind::Foreach,
         BodyKind::PodSecurity,
+        BodyKind::Assert,
     ];
 }
 

@@ -1,6 +1,7 @@
 //! A session: everything that evaluation needs and keeps between requests, so that in
 //! the steady state a request that passes allocates nothing.
 
+mod assertion;
 mod exception;
 
 use std::cell::OnceCell;
@@ -288,6 +289,7 @@ impl<'b> Session<'b> {
             operation_name: request.operation.name(),
             object,
             old_object,
+            is_old: false,
             namespace: new_names
                 .as_ref()
                 .map_or("", |object| object.namespace(names)),
@@ -326,6 +328,7 @@ impl<'b> Session<'b> {
             properties: &mut self.properties,
             excepted: &mut self.excepted,
             text: &mut self.text,
+            further: Vec::new(),
         };
         evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
         Ok(())
@@ -599,6 +602,8 @@ struct Evaluator<'e, 'm> {
     properties: &'m mut Vec<TextRange>,
     excepted: &'m mut Vec<u32>,
     text: &'m mut String,
+    /// What the rule at hand comes to besides its first outcome.
+    further: Vec<Judgement>,
 }
 
 impl<'e> Evaluator<'e, '_> {
@@ -663,11 +668,22 @@ impl<'e> Evaluator<'e, '_> {
             {
                 policy_state = PolicyState::AppliedOne;
             }
+            let further = std::mem::take(&mut self.further);
+            let properties = judgement.properties;
             if self.record(number, rule, policy, &subject, judgement) {
                 return;
             }
             if is_observed {
                 self.tell_response();
+            }
+            for judgement in further {
+                let judgement = Judgement {
+                    properties,
+                    ..judgement
+                };
+                if self.record(number, rule, policy, &subject, judgement) {
+                    return;
+                }
             }
         }
     }
@@ -941,6 +957,9 @@ impl<'e> Evaluator<'e, '_> {
         if rule.flags & applies != applies || !(both || self.operation == Operation::Update) {
             return judgement;
         }
+        if body_kind(rule) == BodyKind::Assert {
+            return self.allow_existing_failures(rule, judgement);
+        }
         let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
         if self.operation != Operation::Update && is_pod_security {
             return judgement;
@@ -951,18 +970,17 @@ impl<'e> Evaluator<'e, '_> {
         // With preconditions the old object never counts as failing (seen in the answers
         // of the real engine; sheet 01, section 10, step 3 says less).
         let has_preconditions = rule.precondition_block.get() != NONE;
-        if judgement.status != Status::Fail || has_preconditions || !self.old_object_fails(rule) {
-            return judgement;
+        let fails = judgement.status == Status::Fail;
+        if fails && !has_preconditions && self.old_object_status(rule) == Some(Status::Fail) {
+            return self.fixed(Status::Skip, EXISTING_VIOLATIONS);
         }
-        self.fixed(
-            Status::Skip,
-            "skipping the rule evaluation as pre-existing violations are allowed",
-        )
+        judgement
     }
 
-    fn old_object_fails(&mut self, rule: &Rule) -> bool {
+    /// What the body makes of the old object; `None` if the rule does not match it.
+    fn old_object_status(&mut self, rule: &Rule) -> Option<Status> {
         let (Some(old), Some(kind)) = (self.old_names, self.old_kind) else {
-            return false;
+            return None;
         };
         let mut subject = old.subject(self.names);
         subject.rule_name = self.tables.text(rule.name);
@@ -975,6 +993,7 @@ impl<'e> Evaluator<'e, '_> {
             operation_name: Operation::Create.name(),
             object: self.objects.old,
             old_object: None,
+            is_old: true,
             user: Some(NOBODY),
             ..*self.facts
         };
@@ -982,16 +1001,17 @@ impl<'e> Evaluator<'e, '_> {
         self.machine.change_subject();
         self.machine.change_context();
         let mark = self.text.len();
-        let fails = self.run_block(rule.match_block.get(), Stage::OldMatch, setting)
-            == Ending::Matched
-            && self.old_body_fails(rule, setting);
+        let status = match self.run_block(rule.match_block.get(), Stage::OldMatch, setting) {
+            Ending::Matched => self.old_body_status(rule, setting),
+            _ => None,
+        };
         self.text.truncate(mark);
         self.machine.change_subject();
         self.machine.change_context();
-        fails
+        status
     }
 
-    fn old_body_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
+    fn old_body_status(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<Status> {
         // A pattern keeps the values that its variables had for the new object.
         let kept = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let setting = if kept {
@@ -1004,11 +1024,16 @@ impl<'e> Evaluator<'e, '_> {
             setting
         };
         if body_kind(rule) == BodyKind::PodSecurity {
-            return self.old_pod_fails(rule, setting);
+            let fails = self.old_pod_fails(rule, setting);
+            return fails.then_some(Status::Fail);
         }
-        let ending = self.run_block(rule.body_block.get(), Stage::OldBody, setting);
-        let judgement = self.judge(rule, ending, setting);
-        judgement.is_some_and(|judgement| judgement.status == Status::Fail)
+        match self.run_block(rule.body_block.get(), Stage::OldBody, setting) {
+            Ending::Assertions => Some(Status::Fail),
+            ending => {
+                let judgement = self.judge(rule, ending, setting);
+                judgement.map(|judgement| judgement.status)
+            }
+        }
     }
 
     /// Exceptions are looked at again, for the old object (sheet 01, section 10).
@@ -1028,7 +1053,7 @@ impl<'e> Evaluator<'e, '_> {
     /// that takes more than the ending itself.
     fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
         Some(match ending {
-            Ending::Pass if body_kind(rule) == BodyKind::PodSecurity => {
+            Ending::Pass if matches!(body_kind(rule), BodyKind::PodSecurity | BodyKind::Assert) => {
                 Judgement::plain(Status::Pass, Message::CapitalPassed)
             }
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
@@ -1047,6 +1072,7 @@ impl<'e> Evaluator<'e, '_> {
             }
             Ending::Failed { depth } => self.failed(ending, &element_prefix(depth)),
             Ending::Deny { depth } => self.judge_deny(rule, depth, setting),
+            Ending::Assertions => self.judge_assertions(setting),
             Ending::Findings { instruction } => self.judge_findings(rule, instruction, setting),
             Ending::Error { .. } | Ending::AlternativesFailed { .. } => {
                 self.judge_failure(rule, setting)
@@ -1380,6 +1406,10 @@ const NOBODY: UserInfo<'static> = UserInfo {
     roles: &["kyverno:invalidrole"],
     cluster_roles: &["kyverno:invalidrole"],
 };
+
+/// The text of a rule that the old object violates too.
+const EXISTING_VIOLATIONS: &str =
+    "skipping the rule evaluation as pre-existing violations are allowed";
 
 fn message_kind(rule: &Rule) -> MessageKind {
     MessageKind::ALL

@@ -203,7 +203,7 @@ impl Values<'_> {
 }
 
 /// Takes steps from the fuel.
-pub(super) fn spend(fuel: &mut u64, steps: u64) -> Result<(), FunctionError> {
+pub(crate) fn spend(fuel: &mut u64, steps: u64) -> Result<(), FunctionError> {
     match fuel.checked_sub(steps) {
         Some(left) => {
             *fuel = left;

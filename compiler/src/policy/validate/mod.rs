@@ -402,6 +402,12 @@ mod tests {
                 "2.8",
                 "validate",
                 json!({"assert": {"a": 1}}),
+                &["assert-is-deprecated"],
+            ),
+            (
+                "2.8",
+                "validate",
+                json!({"assert": {"a": 1}, "pattern": {"a": 1}}),
                 &["assert-has-no-effect"],
             ),
             (
