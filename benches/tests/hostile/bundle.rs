@@ -4,13 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::observer::{Event, Observer};
+use kpvm::engine::{Bundle, Evaluation, Input, Request, Session};
+use kpvm::host::NoHost;
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::table::{Block, NONE, Path as StaticPath, Policy, Range, Rule};
+use kpvm_format::table::{Block, NONE, Path as StaticPath, Place, Policy, Range, Rule, Site};
 use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U16, U32};
@@ -79,8 +81,31 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
             assert!(response.message().len() <= 1 << 16);
             let _ = (response.policy(), response.rule(), response.failure());
         }
+        let answers = shown(evaluation);
+        let request = Request::create(Input::Json(object));
+        let observed = session.evaluate_observed(&request, &mut NoHost, &mut Telling);
+        assert_eq!(observed.map(shown).ok(), Some(answers));
     }
     true
+}
+
+/// The responses as text.
+fn shown(evaluation: Evaluation<'_>) -> Vec<String> {
+    evaluation
+        .responses()
+        .map(|response| format!("{} {}", response.status(), response.message()))
+        .collect()
+}
+
+/// Makes text of what it hears.
+struct Telling;
+
+impl Observer for Telling {
+    fn observe(&mut self, event: &Event<'_>) {
+        if !matches!(event, Event::Decided(_)) {
+            assert!(format!("{event:?}").len() <= 1 << 16);
+        }
+    }
 }
 
 fn load(bytes: &[u8]) -> Seen {
@@ -273,6 +298,8 @@ fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) 
     rule.message_block = U32::new(NONE);
     rule.properties_block = U32::new(NONE);
     builder.rules.push(rule);
+    builder.rule_places.push(Place::new_zeroed());
+    builder.meta.sources.push("policy.yaml".into());
     let mut policy = Policy::new_zeroed();
     policy.name = name;
     policy.rules = Range::new(0, 1);
@@ -477,6 +504,67 @@ fn tables() {
     refused("row 9, a rule of no policy", "malformed", &bytes);
     let bytes = bundle_with(pass(), |builder| builder.rules[0].policy = U32::new(1));
     refused("row 9, a rule of a missing policy", "malformed", &bytes);
+}
+
+/// Row 6 on the cold tables: what explanations, traces and coverage read.
+#[test]
+fn sites_and_places() {
+    type Change = fn(&mut BundleBuilder);
+    let site = |change: fn(&mut Site)| {
+        bundle_with(vec![Instruction::new(Op::ReturnPass)], |builder| {
+            let mut site = Site::new_zeroed();
+            change(&mut site);
+            builder.sites.push(site);
+        })
+    };
+    assert!(
+        exercise(&site(|_| {}), &objects()),
+        "a site of zeros is fine"
+    );
+    for (row, message, change) in [
+        (
+            "of no instruction",
+            "instruction 2 of 2",
+            (|site| site.instruction = U32::new(2)) as fn(&mut Site),
+        ),
+        ("of no kind", "kind of site", |site| site.kind = 10),
+        ("of no file", "source 1 of 1", |site| {
+            site.place.source = U32::new(1);
+        }),
+        ("without its path", "path up to 1 of 0", |site| {
+            site.path = Range::new(0, 1);
+        }),
+        ("without its part", "outside of the pool", |site| {
+            site.part.offset = U32::new(u32::MAX);
+        }),
+        ("without its text", "outside of the pool", |site| {
+            site.written.length = U32::new(1_000);
+        }),
+    ] {
+        refused(&format!("row 6, a site {row}"), message, &site(change));
+    }
+    for (row, message, change) in [
+        (
+            "too few",
+            "0 places of 1 rules",
+            (|builder| builder.rule_places.clear()) as Change,
+        ),
+        ("too many", "2 places of 1 rules", |builder| {
+            builder.rule_places.push(Place::new_zeroed());
+        }),
+        ("of entries", "1 places of 0 context entries", |builder| {
+            builder.entry_places.push(Place::new_zeroed());
+        }),
+        ("of labels", "1 places of 0 tag entries", |builder| {
+            builder.tag_places.push(Place::new_zeroed());
+        }),
+        ("in no file", "source 7 of 1", |builder| {
+            builder.rule_places[0].source = U32::new(7);
+        }),
+    ] {
+        let bytes = bundle_with(vec![Instruction::new(Op::ReturnPass)], change);
+        refused(&format!("row 6, places {row}"), message, &bytes);
+    }
 }
 
 /// Row 9 and row 11 on the bytes: the index and the pool of a real bundle.
