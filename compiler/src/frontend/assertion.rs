@@ -379,7 +379,7 @@ impl Emitter<'_, '_> {
         }
         // The entry's own expressions are not of a tree.
         let bindings = self.bindings.take();
-        let value = self.query(name, on_error);
+        let value = self.with_rare_code_inline(|this| this.query(name, on_error));
         self.bindings = bindings;
         value
     }

@@ -277,6 +277,16 @@ impl<'p, 'b> Emitter<'p, 'b> {
         }
     }
 
+    /// Runs `body`, and writes its rare code behind it: what it goes on to may stand right
+    /// behind that, while rare code of before waits for the end.
+    pub fn with_rare_code_inline<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let waiting = std::mem::take(&mut self.cold);
+        let result = body(self);
+        self.flush_cold_inline();
+        self.cold = waiting;
+        result
+    }
+
     /// Lowers a query: the text of an expression over the whole context, with the
     /// loaders of the entries that it mentions (sheet 04, section 1).
     pub fn query(&mut self, text: &str, on_error: Label) -> Register {

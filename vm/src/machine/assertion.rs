@@ -99,6 +99,7 @@ impl Machine {
     ) -> Result<(), FunctionError> {
         let path = self.assertion_path(index, setting, world);
         let hides = setting.subject.is_secret && !is_public(&path);
+        let is_missing = expected.is_none() && reason == 0;
         let body = match (expected, reason) {
             (None, 0) => "Required value: field not found in the input object".to_owned(),
             _ => self.with_values(setting, world, |values| {
@@ -125,7 +126,7 @@ impl Machine {
         self.failures.push(FailedAssertion {
             text,
             path,
-            value,
+            value: if is_missing { NodeId::MISSING } else { value },
             hides,
             instruction: index,
         });
