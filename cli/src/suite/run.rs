@@ -31,7 +31,7 @@ use crate::user_info::User;
 use crate::values::{Labels, Values};
 
 /// A suite with more rows than this is refused.
-pub(super) const ROWS: usize = 100_000;
+pub(super) const ROWS: usize = 50_000;
 /// A suite whose rules give more results than this is refused.
 const ANSWERS: usize = 2_000_000;
 
