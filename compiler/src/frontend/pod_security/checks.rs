@@ -110,10 +110,26 @@ struct Noted<'n> {
 }
 
 /// One test with what it needs to know.
+#[derive(Clone, Copy)]
 struct Case {
     control: u32,
     test: &'static Test,
     spares_windows: bool,
+}
+
+impl Case {
+    /// The object without which there is nothing to test: a member of the pod's spec or of
+    /// the container, or one of its security context.
+    fn guard(&self) -> Option<&'static str> {
+        let (Of::Pod(path) | Of::Containers(path)) = self.test.of else {
+            return None;
+        };
+        let mut dots = path.match_indices('.').map(|(at, _)| at);
+        let skipped = usize::from(path.starts_with("securityContext."));
+        let end = dots.nth(skipped)?;
+        let object = path.get(..end)?;
+        (self.test.demand.allows_nothing() && !object.contains('[')).then_some(object)
+    }
 }
 
 impl Checks<'_, '_> {
@@ -128,43 +144,78 @@ impl Checks<'_, '_> {
                 })
             })
             .collect();
-        self.for_systems(&cases, |checks, case| match case.test.of {
-            Of::Pod(path) if !path.contains("[*]") => checks.test_pod(case, path),
+        self.for_systems(&cases, self.spec, |checks, case| match case.test.of {
+            Of::Pod(path) if !path.contains("[*]") => {
+                checks.test_path(case, path, checks.spec, "spec", None);
+            }
             Of::Annotations(keys) => checks.test_annotations(case, keys),
             Of::Pod(_) | Of::Containers(_) | Of::ContainerAnnotations(_) => {}
         });
         self.test_lists(&cases);
         for list in CONTAINERS {
             let containers = self.field(self.spec, list);
+            let of_containers: Vec<Case> = cases
+                .iter()
+                .filter(|case| {
+                    matches!(
+                        case.test.of,
+                        Of::Containers(_) | Of::ContainerAnnotations(_)
+                    )
+                })
+                .copied()
+                .collect();
             self.for_each(containers, |checks, container| {
-                checks.for_systems(&cases, |checks, case| match case.test.of {
-                    Of::Containers(path) => {
-                        let shown = format!("spec.{list}[*]");
-                        checks.test_path(case, path, container, &shown, Some(container));
+                checks.for_systems(&of_containers, container, |checks, case| {
+                    match case.test.of {
+                        Of::Containers(path) => {
+                            let shown = format!("spec.{list}[*]");
+                            checks.test_path(case, path, container, &shown, Some(container));
+                        }
+                        Of::ContainerAnnotations(prefix) => {
+                            checks.test_container_annotation(case, prefix, container);
+                        }
+                        Of::Pod(_) | Of::Annotations(_) => {}
                     }
-                    Of::ContainerAnnotations(prefix) => {
-                        checks.test_container_annotation(case, prefix, container);
-                    }
-                    Of::Pod(_) | Of::Annotations(_) => {}
                 });
             });
         }
     }
 
-    /// Emits tests, those that spare Windows behind a jump for pods that run on it.
-    fn for_systems(&mut self, cases: &[Case], mut emit: impl FnMut(&mut Self, &Case)) {
-        for case in cases.iter().filter(|case| !case.spares_windows) {
-            emit(self, case);
-        }
-        if cases.iter().any(|case| case.spares_windows) {
-            let spared = self.emitter.block.label();
+    /// Emits tests of what `from` is, those that spare Windows behind a jump for pods that
+    /// run on it.
+    fn for_systems(
+        &mut self,
+        cases: &[Case],
+        from: Register,
+        mut emit: impl FnMut(&mut Self, &Case),
+    ) {
+        let (spare, all): (Vec<Case>, Vec<Case>) =
+            cases.iter().partition(|case| case.spares_windows);
+        self.guarded(&all, from, &mut emit);
+        if !spare.is_empty() {
+            let (spared, elsewhere) = (self.emitter.block.label(), self.emitter.block.label());
             let system = self.field(self.spec, "os");
             let name = self.field(system, "name");
+            self.jump(Op::JumpIfNull, name, elsewhere);
             self.jump_if_text(name, &["windows"], spared);
-            for case in cases.iter().filter(|case| case.spares_windows) {
-                emit(self, case);
-            }
+            self.emitter.block.place(elsewhere);
+            self.guarded(&spare, from, &mut emit);
             self.emitter.block.place(spared);
+        }
+    }
+
+    /// Emits tests; neighbours that look at members of the same object stand behind a jump
+    /// for where it is missing.
+    fn guarded(&mut self, cases: &[Case], from: Register, emit: &mut impl FnMut(&mut Self, &Case)) {
+        for group in cases.chunk_by(|a, b| a.guard().is_some() && a.guard() == b.guard()) {
+            let behind = self.emitter.block.label();
+            let guard = group.first().and_then(Case::guard);
+            if let Some(object) = guard.filter(|_| group.len() > 1) {
+                let object = self.walk(from, object);
+                self.jump(Op::JumpIfNull, object, behind);
+            }
+            group.iter().for_each(|case| emit(self, case));
+            self.emitter.block.place(behind);
         }
     }
 
@@ -178,7 +229,6 @@ impl Checks<'_, '_> {
             .iter()
             .filter_map(|case| Some(list_of(case)?.0))
             .collect();
-        lists.dedup();
         lists.sort_unstable();
         lists.dedup();
         for list in lists {
@@ -193,10 +243,6 @@ impl Checks<'_, '_> {
                 }
             });
         }
-    }
-
-    fn test_pod(&mut self, case: &Case, path: &str) {
-        self.test_path(case, path, self.spec, "spec", None);
     }
 
     /// Tests what a path leads to from a value that `shown` is the path of.

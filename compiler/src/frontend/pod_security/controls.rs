@@ -136,6 +136,24 @@ pub enum Demand {
     EmptyUnlisted,
 }
 
+impl Demand {
+    /// Whether everything is fine where the object around the field is missing.
+    pub fn allows_nothing(&self) -> bool {
+        match self {
+            Demand::False | Demand::Holds(_) | Demand::Set { .. } | Demand::Sourced { .. } => false,
+            Demand::NotTrue
+            | Demand::NotFalse
+            | Demand::NotZero
+            | Demand::Zero
+            | Demand::OneOf(_)
+            | Demand::OneOfIfSet(_)
+            | Demand::EachOneOf(_)
+            | Demand::Absent(_)
+            | Demand::EmptyUnlisted => true,
+        }
+    }
+}
+
 /// What makes up for a container's missing value.
 #[derive(Debug)]
 pub enum Inherited {
