@@ -189,7 +189,7 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
     };
     let bundle = Bundle::load(bytes).unwrap();
     let mut session = Session::new(&bundle);
-    // What is given as a variable too would be added to the object, its numbers as floats.
+    // The object is the request's own: as a variable it would be added to that, as JSON.
     let mut variables = context.clone();
     if let Some(request) = variables["request"].as_object_mut() {
         request.remove("object");

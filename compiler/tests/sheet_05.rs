@@ -854,6 +854,9 @@ fn exclusions() {
     ]);
 }
 
+/// Case, policy, request, and the status and message of each response.
+type RequestRow<'r> = (&'r str, String, Request<'r>, &'r [(&'r str, &'r str)]);
+
 /// Section 8, row 1 and section 9; cases 40 to 42.
 #[test]
 fn requests() {
@@ -868,7 +871,7 @@ fn requests() {
     let json = |text: &'static str| Input::Json(text.as_bytes());
     let failed = "Validation rule 'r' failed. It violates PodSecurity \"baseline:latest\": (Forbidden reason: host namespaces, field error list: [spec.hostIPC is forbidden, forbidden values found: true])";
     let existing = "skipping the rule evaluation as pre-existing violations are allowed";
-    let rows: [(&str, String, Request<'_>, &[(&str, &str)]); 6] = [
+    let rows: [RequestRow<'_>; 6] = [
         ("40", with(""), Request::delete(json(bad)), &[]),
         (
             "41",

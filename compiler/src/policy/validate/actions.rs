@@ -93,7 +93,7 @@ fn check_form_count(rule: &Rule, validate: &Validate, report: &mut Report<'_>) {
         ([form], Some(assert)) => report.warning(
             "assert-has-no-effect",
             assert.span,
-            &format!("`assert` has no effect beside `{form}`"),
+            format!("`assert` has no effect beside `{form}`"),
             "make a rule of its own of it",
         ),
         _ => {}
