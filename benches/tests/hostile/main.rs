@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod assertion;
 mod bundle;
 mod bypass;
 mod exception;

@@ -19,6 +19,9 @@ pub struct Arguments {
     /// Do not take rules that are not supported yet for errors
     #[arg(long)]
     pub skip_unsupported: bool,
+    /// Read over validate.assert, as Kyverno does since 1.19
+    #[arg(long)]
+    pub ignore_assert: bool,
 }
 
 /// Compiles policies and exceptions and throws the bundle away.
@@ -28,6 +31,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
+        ignore_assert: arguments.ignore_assert,
         ..Options::default()
     };
     let paths = PolicyPaths {

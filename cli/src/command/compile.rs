@@ -31,6 +31,9 @@ pub struct Arguments {
     /// Leave out rules that are not supported yet, and say which
     #[arg(long)]
     pub skip_unsupported: bool,
+    /// Read over validate.assert, as Kyverno does since 1.19
+    #[arg(long)]
+    pub ignore_assert: bool,
 }
 
 /// Compiles policies into a bundle file.
@@ -40,6 +43,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
+        ignore_assert: arguments.ignore_assert,
         ..Options::default()
     };
     let paths = PolicyPaths {

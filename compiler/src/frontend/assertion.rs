@@ -8,7 +8,7 @@ use kpvm_format::instruction::Op;
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use super::jmespath::{Arithmetic, AssertionNode, Expression};
+use super::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
 
@@ -392,7 +392,10 @@ impl Emitter<'_, '_> {
         on_error: Label,
     ) -> Register {
         let value = self.expression(operand, current, on_error, true);
-        self.load(Instruction::new(Op::ToElement).b(value.0))
+        match operand.node {
+            Node::Literal(_) => value,
+            _ => self.load(Instruction::new(Op::ToElement).b(value.0)),
+        }
     }
 
     fn arithmetic(&mut self, operator: Arithmetic, left: Register, right: Register) -> Register {

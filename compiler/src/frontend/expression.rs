@@ -312,8 +312,16 @@ impl Emitter<'_, '_> {
         if is_order && self.is_assertion() {
             return self.number(operand, current, on_error);
         }
-        let value = self.expression(operand, current, on_error, true);
-        self.with_floats(value)
+        self.argument(operand, current, on_error)
+    }
+
+    /// An argument of a function, or what is equal to it.
+    fn argument(&mut self, argument: &Expression, current: Current, on_error: Label) -> Register {
+        let value = self.expression(argument, current, on_error, true);
+        match argument.node {
+            Node::Literal(_) => value,
+            _ => self.with_floats(value),
+        }
     }
 
     /// The five projections: what is gone through differs, what is done does not.
@@ -521,8 +529,7 @@ impl Emitter<'_, '_> {
         let list = self.block.enter_list();
         self.block.push(Instruction::new(Op::ListBegin).a(list));
         for argument in &call.arguments {
-            let value = self.expression(argument, current, on_error, true);
-            let value = self.with_floats(value);
+            let value = self.argument(argument, current, on_error);
             self.block
                 .push(Instruction::new(Op::ListPush).a(list).b(value.0));
         }

@@ -7,6 +7,9 @@
 use kpvm::jmespath::{self, AssertionNode, Dialect, Expression, Node};
 use kpvm::tree::{Span, Tree, TreeValue};
 
+/// Characters of an expression that a message shows.
+const SHOWN_CHARACTERS: usize = 80;
+
 /// A part of an assertion tree that can never be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssertionError {
@@ -163,8 +166,12 @@ impl Search {
 }
 
 fn read_expression(text: &str, span: Span) -> Result<Expression, AssertionError> {
+    let mut shown: String = text.chars().take(SHOWN_CHARACTERS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
     let refuse = |message: &str, hint: Option<String>| AssertionError {
-        message: format!("`{text}` is no expression: {message}"),
+        message: format!("`{shown}` is no expression: {message}"),
         span,
         hint: hint.unwrap_or_else(|| "expressions are of the community's JMESPath".into()),
     };

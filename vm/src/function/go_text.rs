@@ -50,25 +50,29 @@ const GO_SYNTAX: Spelling = Spelling {
     scalar: go_syntax_scalar,
 };
 
-/// A value in Go's syntax, as `%#v` prints it (sheet 06, section 7).
+/// A value in Go's syntax, as `%#v` prints it (sheet 06, section 7). It stops once it is
+/// longer than a message may be.
 pub(crate) fn go_syntax(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
-    write(values, id, &GO_SYNTAX)
+    let limit = values.limits.message_bytes;
+    write(values, id, &GO_SYNTAX, limit)
 }
 
 /// A value as `%v` prints it (sheet 04, section 5, step 4).
 pub(super) fn go_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
-    write(values, id, &GO)
+    write(values, id, &GO, usize::MAX)
 }
 
 /// A value as JSON (sheet 04, section 6, "`to_string` text").
 pub(super) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
-    write(values, id, &JSON)
+    write(values, id, &JSON, usize::MAX)
 }
 
+/// Writes a value, to its end or until the text is longer than `enough`.
 fn write(
     values: &mut Values<'_>,
     id: NodeId,
     spelling: &Spelling,
+    enough: usize,
 ) -> Result<String, FunctionError> {
     let mut out = String::new();
     let mut rest = vec![Rest::Value(id)];
@@ -100,6 +104,9 @@ fn write(
         }
         let written = (out.len() - before) as u64;
         spend(values.fuel, 1 + written / Values::BYTES_PER_STEP)?;
+        if out.len() > enough {
+            break;
+        }
         values.check_text(out.len())?;
     }
     Ok(out)

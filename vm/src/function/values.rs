@@ -159,8 +159,9 @@ impl Values<'_> {
     /// Whether two values are equal (sheet 04, section 4, "Deep equality").
     pub(crate) fn equal(&mut self, left: NodeId, right: NodeId) -> Result<bool, FunctionError> {
         let view = self.buffer.view(self.texts, self.symbols);
-        let mut pairs = vec![(left, right)];
-        while let Some((left, right)) = pairs.pop() {
+        let mut pairs = Vec::new();
+        let mut next = Some((left, right));
+        while let Some((left, right)) = next.take().or_else(|| pairs.pop()) {
             let bytes = view.text(left).len() as u64;
             spend(self.fuel, 1 + bytes / Self::BYTES_PER_STEP)?;
             let kind = view.kind(left);

@@ -346,8 +346,7 @@ fn compare(
 ) -> Result<Comparison, FunctionError> {
     let mut pairs = Vec::new();
     let mut next = Some((expected, actual));
-    while let Some((expected, actual)) = next.or_else(|| pairs.pop()) {
-        next = None;
+    while let Some((expected, actual)) = next.take().or_else(|| pairs.pop()) {
         let members = view.len(expected) as u64;
         let bytes = view.text(expected).len() as u64;
         // Each key is looked for among all of the other map's.

@@ -9,6 +9,7 @@ use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, NONE};
+use smallvec::SmallVec;
 
 use super::shape::{Decoder, Fit, Renaming};
 use super::{Ending, FALSE, Machine, NULL, Scene, Setting, Shown, TRUE, World};
@@ -1423,7 +1424,8 @@ const STEPS_PER_COPY: u64 = 8;
 /// so what looks small can be very large.
 fn is_stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<bool> {
     let mut stored = true;
-    let mut open = vec![value];
+    let mut open: SmallVec<[NodeId; 32]> = SmallVec::new();
+    open.push(value);
     while let Some(value) = open.pop() {
         *fuel = fuel.checked_sub(STEPS_PER_COPY)?;
         match view.kind(value) {
