@@ -8,6 +8,7 @@ use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::frontend::cel;
 use crate::lint;
 use crate::lower::{LowerError, Lowerer};
 use crate::policy::model::{Policy, PolicyKind, Rule};
@@ -158,6 +159,7 @@ fn read_policies(
             };
             if options.check {
                 validate::validate_policy(&policy, text, failing_calls, diagnostics);
+                cel::rule::check(&policy, text, failing_calls, diagnostics);
                 lint::check(&policy, diagnostics);
             }
             let failed = diagnostics[before..]

@@ -18,7 +18,7 @@ use crate::frontend::foreach::Loaders;
 use crate::frontend::leaf::Leaves;
 use crate::frontend::pattern::Subject;
 use crate::frontend::template::{has_variable, unescape_keys};
-use crate::frontend::{context, matching, pattern, reference, variable};
+use crate::frontend::{cel, context, matching, pattern, reference, variable};
 use crate::ir::{Block, Instruction, Label};
 use crate::optimise::optimise;
 use crate::policy::autogen;
@@ -535,9 +535,7 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
         return unsupported("verifyImages", rule.tree.span);
     }
     let parts = [
-        ("celPreconditions", &rule.cel_preconditions),
         ("validate.podSecurity", &validate.pod_security),
-        ("validate.cel", &validate.cel),
         ("validate.manifests", &validate.manifests),
         ("validate.assert", &validate.assert),
     ];
@@ -545,6 +543,10 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
         if let Some(part) = part {
             return unsupported(what, part.span);
         }
+    }
+    let params = validate.cel.as_ref().and_then(|cel| cel.get("paramRef"));
+    if let Some(params) = params {
+        return unsupported("validate.cel.paramRef", params.span);
     }
     Ok(())
 }
@@ -674,6 +676,11 @@ fn lower_body(
             location,
         )))
     };
+    if let Some(cel) = &validate.cel {
+        let message = validate.message.as_ref().map(|message| &*message.value);
+        let block = cel::rule::lower_rule(policy, rule, cel, message, loaders, pools);
+        return Ok((BodyKind::Cel, block, scope));
+    }
     let mut emitter = Emitter::new(policy.source, scope, pools);
     if let Some(deny) = &validate.deny {
         lower_deny(deny, policy, &mut emitter)?;

@@ -5,6 +5,8 @@
 //! text, path and place of the error along the way; it is compiled separately
 //! ([`Explain`]), so that checking pays nothing for it.
 
+mod cel;
+mod cel_request;
 mod context;
 mod dynamic;
 mod explain;
@@ -92,6 +94,12 @@ pub(crate) enum Ending {
     Nothing,
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
+    /// A CEL expression does not hold; the message is a text known at compile time.
+    FailText(u32),
+    /// A CEL expression failed; the machine has the message.
+    FailError,
+    /// A CEL expression does not hold; the message is a value.
+    FailValue(NodeId),
     /// The rule applies to the resource.
     Matched,
     /// It does not.
@@ -185,6 +193,7 @@ pub(crate) struct Machine {
     base: Option<NodeId>,
     images: Option<Result<Option<NodeId>, String>>,
     fetched: HashMap<String, Result<Option<NodeId>, String>>,
+    cel: cel::CelState,
     regexes: RegexCache,
     foreach: value::ForeachState,
     outer_foreach: Vec<value::ForeachState>,
@@ -195,6 +204,8 @@ pub(crate) struct Machine {
     pub(crate) messages: Vec<NotedMessage>,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
+    /// The instruction that a value's computation ended the block with.
+    pub(crate) ended_at: u32,
     /// What the last explaining run found.
     pub(crate) explanation: Explanation,
 }
@@ -308,6 +319,7 @@ impl Machine {
             base: None,
             images: None,
             fetched: HashMap::new(),
+            cel: cel::CelState::default(),
             regexes: RegexCache::default(),
             foreach: value::ForeachState::default(),
             outer_foreach: Vec::new(),
@@ -315,6 +327,7 @@ impl Machine {
             failure_text: String::new(),
             messages: Vec::new(),
             fuel: 0,
+            ended_at: NONE,
             explanation: Explanation::default(),
         }
     }
@@ -325,6 +338,7 @@ impl Machine {
         self.base = None;
         self.images = None;
         self.fetched.clear();
+        self.begin_cel();
     }
 
     /// Forgets what was found at static paths: another subject is looked at.
@@ -343,6 +357,7 @@ impl Machine {
     pub(crate) fn change_context(&mut self) {
         self.base = None;
         self.images = None;
+        self.begin_cel();
     }
 
     /// Makes a value the context of an evaluation that is about no request.
@@ -388,7 +403,8 @@ impl Machine {
         self.any_alternative_failed = false;
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
-        self.run_block::<E>(block, setting, world)
+        let ending = self.run_block::<E>(block, setting, world);
+        self.end_expressions(ending)
     }
 
     /// Runs a block whose caller waits.
@@ -674,7 +690,10 @@ impl Machine {
                     match self.compute(op, instruction, setting, world) {
                         value::Flow::Next => {}
                         value::Flow::Jump => position = target,
-                        value::Flow::End(ending) => return ending,
+                        value::Flow::End(ending) => {
+                            self.ended_at = first + position as u32 - 1;
+                            return ending;
+                        }
                     }
                     // Values may have been added.
                     scene = setting.scene(world);
