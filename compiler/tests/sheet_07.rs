@@ -40,7 +40,7 @@ fn expression(text: &str) -> String {
 }
 
 fn only(responses: Vec<Response>) -> (String, String) {
-    let [response] = <[Response; 1]>::try_from(responses).expect("one response");
+    let [response] = <[Response; 1]>::try_from(responses).unwrap();
     (response.status, response.message)
 }
 

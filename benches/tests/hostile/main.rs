@@ -6,6 +6,7 @@
 
 mod bundle;
 mod bypass;
+mod cel;
 mod expression;
 mod oracle;
 mod policy;
