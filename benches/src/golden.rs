@@ -2,7 +2,7 @@
 //! conformance data): whole policies with the real engine's answer for every rule.
 
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm::tree::Tree;
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::policy::{autogen, read, validate};
@@ -117,31 +117,6 @@ pub fn run(case: &Case<'_>) -> Verdict {
     }
 }
 
-/// A JSON value as a tree, integers that fit kept apart from floats.
-pub fn tree_of(value: &Value) -> Tree {
-    let value = match value {
-        Value::Null => TreeValue::Null,
-        Value::Bool(value) => TreeValue::Bool(*value),
-        Value::Number(number) => match number.as_i64() {
-            Some(number) => TreeValue::Int(number),
-            None => TreeValue::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => TreeValue::String(text.as_str().into()),
-        Value::Array(items) => TreeValue::List(items.iter().map(tree_of).collect()),
-        Value::Object(members) => TreeValue::Map(
-            members
-                .iter()
-                .map(|(key, value)| Member {
-                    key: key.as_str().into(),
-                    key_span: Span::default(),
-                    value: tree_of(value),
-                })
-                .collect(),
-        ),
-    };
-    Tree::new(value, Span::default())
-}
-
 fn sources() -> Sources {
     let mut sources = Sources::new();
     sources.add("policy.json", "");
@@ -149,15 +124,19 @@ fn sources() -> Sources {
 }
 
 fn run_evaluation(case: &Case<'_>) -> Verdict {
-    if case.exceptions.is_some() {
-        return Verdict::Unsupported("exceptions".into());
-    }
     let options = Options {
         check: false,
         ..Options::default()
     };
-    let documents = [(SourceId(0), tree_of(&case.policy))];
-    let compilation = compile::compile_documents(&documents, &sources(), &options, Vec::new());
+    let documents = [(SourceId(0), Tree::from(&case.policy))];
+    let exceptions: Vec<(SourceId, Tree)> = case
+        .exceptions
+        .iter()
+        .flatten()
+        .map(|exception| (SourceId(0), Tree::from(exception)))
+        .collect();
+    let compilation =
+        compile::compile_with_exceptions(&documents, &exceptions, &sources(), &options, Vec::new());
     let Some(bytes) = compilation.bundle else {
         let first = compilation
             .diagnostics
@@ -272,36 +251,20 @@ fn compare(expected: &[ExpectedRule], found: &[ExpectedRule]) -> Verdict {
 
 fn run_autogen(case: &Case<'_>) -> Verdict {
     let mut diagnostics = Vec::new();
-    let Some(policy) = read::read_policy(&tree_of(&case.policy), SourceId(0), &mut diagnostics)
+    let Some(policy) = read::read_policy(&Tree::from(&case.policy), SourceId(0), &mut diagnostics)
     else {
         return Verdict::StatusDiffers(format!("not read: {diagnostics:?}"));
     };
     let rules = autogen::compute_rules(&policy, case.kind.as_deref());
     let found: Vec<Value> = rules
         .iter()
-        .map(|rule| without_empty(&value_of(&rule.tree)))
+        .map(|rule| without_empty(&rule.tree.to_json()))
         .collect();
     let expected: Vec<Value> = case.autogen.iter().flatten().map(without_empty).collect();
     if expected == found {
         Verdict::Agree
     } else {
         Verdict::StatusDiffers(format!("expected {expected:#?}\nfound {found:#?}"))
-    }
-}
-
-/// A tree as a JSON value.
-pub fn value_of(tree: &Tree) -> Value {
-    match &tree.value {
-        TreeValue::Null => Value::Null,
-        TreeValue::Bool(value) => Value::Bool(*value),
-        TreeValue::Int(value) => Value::from(*value),
-        TreeValue::Float(value) => Value::from(*value),
-        TreeValue::String(value) => Value::from(&**value),
-        TreeValue::List(items) => items.iter().map(value_of).collect(),
-        TreeValue::Map(members) => members
-            .iter()
-            .map(|member| (member.key.to_string(), value_of(&member.value)))
-            .collect(),
     }
 }
 
@@ -339,10 +302,12 @@ fn run_load(case: &Case<'_>) -> Verdict {
         .get("kind")
         .and_then(Value::as_str)
         .unwrap_or("");
-    let tree = tree_of(&case.policy);
+    let tree = Tree::from(&case.policy);
     let diagnostics = if kind == "PolicyException" {
         let mut diagnostics = Vec::new();
-        validate::validate_exception(&tree, SourceId(0), &mut diagnostics);
+        if let Some(exception) = read::read_exception(&tree, SourceId(0), &mut diagnostics) {
+            validate::validate_exception(&exception, &mut diagnostics);
+        }
         diagnostics
     } else {
         compile::check_documents(&[(SourceId(0), tree)], &Options::default())

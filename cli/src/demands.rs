@@ -64,7 +64,7 @@ pub struct RequestField {
 }
 
 /// What a rule asks for: in its own blocks, in those of the context entries that they
-/// may load, and in those of messages.
+/// may load, and in those of messages and exceptions.
 pub fn of_rule(tables: &Tables<'_>, rule: &Rule) -> Demands {
     let mut demands = Demands::default();
     let mut waiting = VecDeque::from([
@@ -74,6 +74,8 @@ pub fn of_rule(tables: &Tables<'_>, rule: &Rule) -> Demands {
         rule.message_block.get(),
         rule.properties_block.get(),
     ]);
+    let exceptions = Tables::range(tables.exceptions, rule.exceptions);
+    waiting.extend(exceptions.iter().map(|exception| exception.block.get()));
     let mut seen = BTreeSet::new();
     while let Some(number) = waiting.pop_front() {
         if let Some(block) = tables.blocks.get(number as usize)

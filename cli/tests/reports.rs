@@ -43,6 +43,16 @@ fn policy_report() {
     insta::assert_snapshot!(report("policyreport"));
 }
 
+/// Rules that autogen made are explained under the name of the written rule.
+#[test]
+fn explain() {
+    let rule = "pin-image-tags/image-has-a-fixed-tag";
+    insta::assert_snapshot!(output(
+        env!("CARGO_BIN_EXE_kpvm"),
+        &["apply", "policies", "-r", "resources", "--explain", rule],
+    ));
+}
+
 #[test]
 fn yaml_and_json_say_the_same() {
     let options = kpvm::yaml::Options {

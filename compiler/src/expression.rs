@@ -153,9 +153,15 @@ pub fn compile_documents(entries: &[Tree], documents: &[Tree]) -> Result<Vec<u8>
 fn compile(
     lower: impl FnOnce(&mut Pools<'_>) -> Result<(), ExpressionError>,
 ) -> Result<Vec<u8>, ExpressionError> {
+    // Context entries have places, if only in a text that is not kept.
+    const FILE: &str = "<expression>";
+    let mut sources = Sources::new();
+    sources.add(FILE, "");
     let mut lowerer = Lowerer::new();
-    lower(&mut lowerer.pools(&Sources::new(), &Limits::DEFAULT))?;
-    Ok(lowerer.finish().finish())
+    lower(&mut lowerer.pools(&sources, &Limits::DEFAULT))?;
+    let mut bundle = lowerer.finish();
+    bundle.meta.sources.push(FILE.into());
+    Ok(bundle.finish())
 }
 
 /// A block that returns what `compute` computes.

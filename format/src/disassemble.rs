@@ -51,6 +51,12 @@ fn disassemble_rule(
     for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
         disassemble_block(tables, title, block.get(), out)?;
     }
+    for exception in Tables::range(tables.exceptions, rule.exceptions) {
+        let title = format!("exception {}", tables.exception_key(exception));
+        disassemble_block(tables, &title, exception.block.get(), out)?;
+        let title = format!("{title}, what it exempts from");
+        disassemble_block(tables, &title, exception.exclusion_block.get(), out)?;
+    }
     writeln!(out)
 }
 
@@ -77,7 +83,7 @@ pub fn disassemble_block(
         disassemble_instruction(tables, instruction, out)?;
         let site = tables.site(block.start.get() + position as u32);
         if let Some(site) = site {
-            write!(out, "  ; {}:{}", site.line, site.column)?;
+            write!(out, "  ; {}:{}", site.place.line, site.place.column)?;
         }
         writeln!(out)?;
     }
@@ -203,6 +209,18 @@ fn write_operand(
             }
         }
         OperandKind::TagPattern => write!(out, "tags{value}"),
+        OperandKind::Block => write!(out, "block{value}"),
+        OperandKind::Shape => {
+            let shape = tables.shapes.get(value as usize);
+            let name = shape.map_or("?", |shape| tables.text(shape.name));
+            write!(out, "{name}")
+        }
+        OperandKind::Control => {
+            let control = tables.controls.get(value as usize);
+            let id = control.map_or("?", |control| tables.text(control.id));
+            write!(out, "{id}")
+        }
+        OperandKind::Exclusion => write!(out, "exclusion{value}"),
         OperandKind::Immediate => write!(out, "{}={value}", operand.name),
         OperandKind::Forward | OperandKind::Backward => write!(out, "->{value}"),
     }

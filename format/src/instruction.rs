@@ -86,6 +86,14 @@ pub enum OperandKind {
     CelFunction,
     /// A condition operator.
     ConditionOperator,
+    /// A block.
+    Block,
+    /// A shape that a value is decoded into.
+    Shape,
+    /// A control that a finding belongs to.
+    Control,
+    /// An exclusion of findings.
+    Exclusion,
     /// A number that stands for itself.
     Immediate,
     /// A jump forward in the block.
@@ -397,6 +405,23 @@ instruction_set! {
     /// Jumps unless a register holds something.
     JumpUnlessSet(src: A Source, target: D Forward);
 
+    /// Decodes a value into a shape: keys in any case, null for what is not there; fails where a type differs.
+    Conform(dst: A Destination, src: B Source, shape: C Shape, target: D Forward);
+    /// Jumps when a text satisfies one of the wildcards: that of a value (0), empty where it is none, or the key that it stands under (1).
+    JumpIfText(src: A Source, of: E Immediate, texts: C Texts, target: D Forward);
+    /// Runs a block of checks over a value and keeps what it notes as findings; `places` are those of the value's `spec` and `metadata` in the resource.
+    RunChecks(src: A Source, block: C Block, places: D Texts);
+    /// Notes that a value breaks a control; `how`: bits of `NoteFlags`; `owner`: the container concerned, if any.
+    Note(value: A Source, owner: B Source, how: E Immediate, path: C Text, control: D Control);
+    /// The value that the findings are about.
+    LoadChecked(dst: A Destination);
+    /// Jumps unless there are findings of the exclusion's controls.
+    JumpUnlessFound(exclusion: C Exclusion, target: D Forward);
+    /// Runs the same checks over another value and takes away the findings that what they note there stands for.
+    Exempt(src: A Source, exclusion: C Exclusion);
+    /// Ends: the rule passes if no finding is left, else fails with what is left.
+    ReturnFindings() ends;
+
     /// Ends: the conditions hold, or a part of a rule may go on.
     ReturnTrue() ends;
     /// Ends: the conditions do not hold.
@@ -469,8 +494,9 @@ instruction_set! {
     MatchAnnotations(annotations: C Pairs, target: D Forward);
     /// Match: the label selector selects the object.
     MatchSelector(selector: C Selector, target: D Forward);
-    /// Match: the selector selects the namespace's labels; `any_kind` when the filter's kinds hold `*`.
-    MatchNamespaceSelector(any_kind: B Immediate, selector: C Selector, target: D Forward);
+    /// Match: the selector selects the namespace's labels. Of an object without a kind this is asked only when the
+    /// filter's kinds hold `*` (`filter` 1); a Namespace it holds for only in an exception (2).
+    MatchNamespaceSelector(filter: B Immediate, selector: C Selector, target: D Forward);
     /// Match: the user has one of the roles.
     MatchRoles(roles: C Texts, target: D Forward);
     /// Match: the user has one of the cluster roles.

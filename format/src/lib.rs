@@ -6,6 +6,7 @@
 //! - [`cel`]: the functions of CEL, with their overloads.
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`condition`]: the operators of conditions.
+//! - [`index`]: from an object to the rules worth trying.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
@@ -17,7 +18,7 @@ pub mod cel;
 pub mod condition;
 pub mod disassemble;
 pub mod function;
-mod index;
+pub mod index;
 pub mod instruction;
 pub mod meta;
 pub mod symbol;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm_bench::suites::discover;
+use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;
@@ -24,7 +24,7 @@ const SECTION_ENTRY: usize = 12;
 fn real_bundle(bytes: usize) -> Vec<u8> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
     let mut sources = Sources::new();
-    for file in discover(&corpus).unwrap() {
+    for file in discover(&[corpus], SUITE_FILE).files {
         let policy = file.with_file_name("policy.yaml");
         if let Ok(text) = fs::read_to_string(&policy) {
             sources.add("policy.yaml", text);

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use kpvm::jmespath::mentions;
-use kpvm::tree::{Tree, TreeValue};
+use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, Range};
 use zerocopy::little_endian::{U32, U64};
 
-use crate::ir::{Block, Instruction, Label, Register};
+use crate::ir::{Block, Instruction, Label, Register, Site, SiteKind};
 use crate::lower::Pools;
-use crate::source::SourceId;
+use crate::source::{Location, SourceId};
 
 /// Writes one block.
 pub struct Emitter<'p, 'b> {
@@ -24,6 +24,8 @@ pub struct Emitter<'p, 'b> {
     pub scope: Scope,
     /// The policy's file.
     pub source: SourceId,
+    /// The part of the rule that code is written for, e.g. `foreach[0].deny`.
+    part: String,
     /// Texts of inner variables, by the names that stand for them in the expression.
     pub(super) inner: BTreeMap<String, Register>,
     /// Code that runs rarely, kept out of the way until [`Emitter::flush_cold`].
@@ -160,9 +162,40 @@ impl<'p, 'b> Emitter<'p, 'b> {
             pools,
             scope,
             source,
+            part: String::new(),
             inner: BTreeMap::new(),
             cold: Vec::new(),
         }
+    }
+
+    /// Writes code for a part of the part at hand: `.name` or `[index]`; for the first
+    /// part of a rule `name`.
+    pub fn in_part<T>(&mut self, part: &str, write: impl FnOnce(&mut Self) -> T) -> T {
+        let entered = self.enter_part(part);
+        let result = write(self);
+        self.leave_part(entered);
+        result
+    }
+
+    /// As [`Emitter::in_part`], until [`Emitter::leave_part`].
+    pub fn enter_part(&mut self, part: &str) -> usize {
+        let entered = self.part.len();
+        self.part.push_str(part);
+        entered
+    }
+
+    /// Goes back to the part around the one that was entered.
+    pub fn leave_part(&mut self, entered: usize) {
+        self.part.truncate(entered);
+    }
+
+    /// A site of the part at hand.
+    pub fn site(&self, kind: SiteKind, span: Span) -> Site {
+        let location = Location {
+            source: self.source,
+            span,
+        };
+        Site::new(kind, &self.part, location)
     }
 
     /// Appends a load into a register of its own.

@@ -368,10 +368,17 @@ impl Shape {
             let wrapped = self.wrap(pattern);
             return Some(self.validate_with(validate, "pattern", wrapped, "pattern"));
         }
-        for key in ["deny", "podSecurity"] {
-            if let Some(value) = field(validate, key) {
-                return Some(self.validate_with(validate, key, value.clone(), key));
-            }
+        if let Some(deny) = field(validate, "deny") {
+            return Some(self.validate_with(validate, "deny", deny.clone(), "deny"));
+        }
+        if let Some(pod_security) = field(validate, "podSecurity") {
+            // The copy has a list of exclusions always, and so is never the empty block that
+            // Kyverno passes over (sheet 05, section 1).
+            let copy = with_member(pod_security, "exclude", |exclude| {
+                let items = exclude.as_list().unwrap_or_default().to_vec();
+                Tree::new(TreeValue::List(items), exclude.span)
+            });
+            return Some(self.validate_with(validate, "podSecurity", copy, "podSecurity"));
         }
         if let Some(patterns) = field(validate, "anyPattern") {
             let wrapped = patterns.as_list().unwrap_or_default().iter();

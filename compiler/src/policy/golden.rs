@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::autogen::compute_rules;
-use super::read::{DocumentKind, document_kind, read_policy};
+use super::read::{DocumentKind, document_kind, read_exception, read_policy};
 use super::test_tree::{json, tree};
 use super::validate::{validate_exception, validate_policy};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -201,7 +201,9 @@ fn the_load_check_accepts_and_rejects_the_same_documents() {
         let mut diagnostics = Vec::new();
         let document = tree(&case["policy"]);
         if document_kind(&document) == DocumentKind::PolicyException {
-            validate_exception(&document, SourceId(0), &mut diagnostics);
+            if let Some(exception) = read_exception(&document, SourceId(0), &mut diagnostics) {
+                validate_exception(&exception, &mut diagnostics);
+            }
         } else if let Some(policy) = read_policy(&document, SourceId(0), &mut diagnostics) {
             validate_policy(&policy, "", Severity::Warning, &mut diagnostics);
         }
@@ -232,6 +234,8 @@ fn the_load_check_accepts_and_rejects_the_same_documents() {
                 "unknown-field",
                 "rule-name-too-long",
                 "unknown-function",
+                "exception-without-rules",
+                "exception-without-match",
             ];
             let found: BTreeSet<_> = diagnostics
                 .iter()

@@ -6,6 +6,7 @@ pub mod kind_selector;
 pub mod model;
 pub mod read;
 mod schema;
+pub(crate) mod spelling;
 mod text;
 pub mod validate;
 

@@ -105,6 +105,22 @@ pub(crate) fn call(
     values: &mut Values<'_>,
 ) -> Result<NodeId, FunctionError> {
     values.charge(1)?;
+    let before = values.buffer.text_bytes();
+    let result = compute(function, arguments, values)?;
+    // What cel-go's cost of a text made is.
+    let made = values.buffer.text_bytes() - before;
+    values.charge(made as u64 / BYTES_MADE_PER_STEP)?;
+    Ok(result)
+}
+
+/// How much text an expression makes in one step.
+const BYTES_MADE_PER_STEP: u64 = 10;
+
+fn compute(
+    function: Function,
+    arguments: &[NodeId],
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
     match (function, arguments) {
         (Function::Not, [operand]) => match look(&values.view(), *operand) {
             Value::Bool(value) => values.new_bool(!value),

@@ -59,6 +59,11 @@ impl DocumentBuffer {
         Self::default()
     }
 
+    /// Bytes of the texts that were copied or computed.
+    pub fn text_bytes(&self) -> usize {
+        self.scratch.len()
+    }
+
     /// Forgets all values and keeps the space.
     pub fn clear(&mut self) {
         self.nodes.clear();

@@ -155,6 +155,7 @@ impl<'b> ExpressionSession<'b> {
         let mut world = World {
             buffer: &mut self.buffer,
             host,
+            observer: None,
         };
         match self.machine.check(number, setting, &mut world) {
             Ending::Value(node) => Ok(Answer {

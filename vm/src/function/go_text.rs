@@ -37,7 +37,7 @@ const JSON: Spelling = Spelling {
     list: ["[", ",", "]"],
     map: ["{", ",", "}"],
     after_key: ":",
-    key: quote_json,
+    key: append_json,
     scalar: json_scalar,
 };
 
@@ -129,7 +129,7 @@ fn json_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), Func
             }
             format_json_float(number, out);
         }
-        Some(Kind::String) => quote_json(view.str(id), out),
+        Some(Kind::String) => append_json(view.str(id), out),
         Some(Kind::Null) | None => out.push_str("null"),
         _ => plain_scalar(view, id, out),
     }
@@ -146,7 +146,13 @@ fn plain_scalar(view: &View<'_>, id: NodeId, out: &mut String) {
 }
 
 /// A text in quotes, escaped as `encoding/json` does.
-fn quote_json(text: &str, out: &mut String) {
+pub(crate) fn quote_json(text: &str) -> String {
+    let mut out = String::new();
+    append_json(text, &mut out);
+    out
+}
+
+fn append_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

@@ -35,6 +35,7 @@ use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
 
 pub(crate) use encoding::{decode_base64, encode_base64};
 pub use error::FunctionError;
+pub(crate) use go_text::quote_json;
 pub use regex::RegexCache;
 pub(crate) use regex::{
     Compiled as CompiledRegex, check as check_regex, compile_cached as compile_regex, scan_steps,
@@ -43,6 +44,14 @@ pub(crate) use semver::Version as Semver;
 pub(crate) use time::days_in_month;
 pub use values::Values;
 pub(crate) use values::{sorting_steps, spend};
+
+/// Reads a time of RFC 3339 as Go does.
+///
+/// # Errors
+/// Go's text for one that is none.
+pub(crate) fn check_rfc3339(text: &str) -> Result<(), String> {
+    layout::parse(layout::RFC3339, text).map(drop)
+}
 
 /// A function's result.
 type Outcome = Result<NodeId, FunctionError>;

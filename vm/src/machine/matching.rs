@@ -34,7 +34,15 @@ pub(crate) struct Subject<'s> {
     pub(crate) rule_name: &'s str,
 }
 
-impl Subject<'_> {
+impl<'s> Subject<'s> {
+    /// What namespace patterns look at: of a Namespace its name.
+    pub(crate) fn matched_namespace(&self) -> &'s str {
+        match self.kind {
+            "Namespace" => self.name,
+            _ => self.namespace,
+        }
+    }
+
     /// A value that is no object of Kubernetes.
     pub(crate) fn of_value(root: NodeId) -> Self {
         Self {
@@ -89,14 +97,7 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchKinds => kinds_match(entry, tables, request),
         Op::MatchOperations => flag & request.operation != 0,
         Op::MatchNames => wildcard_list_matches(entry, subject.matched_name, tables),
-        Op::MatchNamespaces => {
-            let namespace = if subject.kind == "Namespace" {
-                subject.name
-            } else {
-                subject.namespace
-            };
-            wildcard_list_matches(entry, namespace, tables)
-        }
+        Op::MatchNamespaces => wildcard_list_matches(entry, subject.matched_namespace(), tables),
         Op::MatchAnnotations => annotations_match(entry, scene),
         Op::MatchSelector => selector_matches(
             entry,
@@ -105,8 +106,8 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         ),
         Op::MatchNamespaceSelector => {
             if subject.kind == "Namespace" {
-                false
-            } else if subject.kind.is_empty() && flag == 0 {
+                flag == 2
+            } else if subject.kind.is_empty() && flag != 1 {
                 true
             } else {
                 selector_matches(
@@ -122,9 +123,8 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchClusterRoles => request
             .user
             .is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
-        Op::MatchSubjects => request
-            .user
-            .is_some_and(|user| subjects_match(entry, &user, tables)),
+        // Without a user the name is empty, which the wildcard `*` describes too.
+        Op::MatchSubjects => subjects_match(entry, &request.user.unwrap_or_default(), tables),
         Op::JumpIfNoUser => request.user.is_some(),
         // `execute` hands over the operations above only.
         _ => false,

@@ -1,18 +1,22 @@
 //! The interpreter: runs one block of a verified bundle over one subject.
 //!
-//! The same code runs in two ways. *Checking* finds out whether the block passes and
+//! The same code runs in three ways. *Checking* finds out whether the block passes and
 //! allocates nothing. *Explaining* runs it again after it did not pass and keeps the
-//! text, path and place of the error along the way; it is compiled separately
-//! ([`Explain`]), so that checking pays nothing for it.
+//! text, path and place of the error along the way. *Tracing* checks, and tells an
+//! observer of every test. Each is compiled separately ([`Mode`]), so that checking
+//! pays nothing for the others.
 
 mod cel;
 mod cel_request;
 mod context;
 mod dynamic;
 mod explain;
+mod finding;
 mod leaf;
 mod matching;
+mod shape;
 mod tags;
+mod trace;
 mod value;
 
 use kpvm_format::Tables;
@@ -23,11 +27,13 @@ use kpvm_format::table::NONE;
 use std::collections::HashMap;
 
 use crate::document::{DocumentBuffer, NodeId, Texts, View};
+use crate::engine::observer::Observer;
 use crate::function::RegexCache;
 use crate::host::Host;
 use crate::limits::Limits;
 
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
+pub(crate) use finding::{Findings, Shown};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
 };
@@ -66,6 +72,9 @@ impl ErrorKind {
     }
 }
 
+/// Blocks that may wait for one another.
+const MAX_NESTED_BLOCKS: usize = 64;
+
 /// How a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -92,6 +101,8 @@ pub(crate) enum Ending {
     ForeachPassed,
     /// There is no answer.
     Nothing,
+    /// The findings decide, at the instruction of that number.
+    Findings { instruction: u32 },
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
     /// A CEL expression does not hold; the message is a text known at compile time.
@@ -110,10 +121,17 @@ pub(crate) enum Ending {
 
 /// State of a loop.
 #[derive(Debug, Clone, Copy, Default)]
-struct LoopState {
+pub(crate) struct LoopState {
     next: u32,
     end: u32,
     index: u32,
+}
+
+impl LoopState {
+    /// Number of the item that the loop is at.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
 }
 
 /// State of a fold (sheet 02, sections 3.2 and 3.4).
@@ -183,6 +201,8 @@ pub(crate) struct Machine {
     error: ErrorKind,
     any_alternative_failed: bool,
     tags: tags::ExpandedTags,
+    /// What the last test of labels or annotations looked at, in a tracing run.
+    seen_tags: Vec<trace::SeenTag>,
     /// Number of the evaluation; what carries another number is of an earlier one.
     evaluation: u64,
     /// Number of the rule's run, likewise.
@@ -202,6 +222,8 @@ pub(crate) struct Machine {
     pub(crate) failure_text: String,
     /// Messages of conditions that came out as wanted.
     pub(crate) messages: Vec<NotedMessage>,
+    /// What checks found.
+    pub(crate) findings: Findings,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
     /// The instruction that a value's computation ended the block with.
@@ -216,6 +238,8 @@ pub(crate) struct World<'w> {
     pub(crate) buffer: &'w mut DocumentBuffer,
     /// Who answers what cannot be computed.
     pub(crate) host: &'w mut dyn Host,
+    /// Who hears of what is done.
+    pub(crate) observer: Option<&'w mut dyn Observer>,
 }
 
 /// What a run is about.
@@ -277,20 +301,31 @@ pub(crate) struct Scene<'s> {
     pub(crate) request: &'s RequestFacts<'s>,
 }
 
-/// Whether a run keeps texts and paths.
-trait Explain {
-    const ON: bool;
+/// What a run does beside finding out how the block ends.
+trait Mode {
+    /// It keeps texts and paths.
+    const EXPLAIN: bool;
+    /// It tells the observer.
+    const TRACE: bool;
 }
 
 struct Checking;
 struct Explaining;
+struct Tracing;
 
-impl Explain for Checking {
-    const ON: bool = false;
+impl Mode for Checking {
+    const EXPLAIN: bool = false;
+    const TRACE: bool = false;
 }
 
-impl Explain for Explaining {
-    const ON: bool = true;
+impl Mode for Explaining {
+    const EXPLAIN: bool = true;
+    const TRACE: bool = false;
+}
+
+impl Mode for Tracing {
+    const EXPLAIN: bool = false;
+    const TRACE: bool = true;
 }
 
 impl Machine {
@@ -311,6 +346,7 @@ impl Machine {
             error: ErrorKind::Plain,
             any_alternative_failed: false,
             tags: tags::ExpandedTags::default(),
+            seen_tags: Vec::new(),
             evaluation: 0,
             rule: 0,
             constants: vec![(0, NodeId::MISSING); tables.constants.len()],
@@ -326,6 +362,7 @@ impl Machine {
             failure: value::Failure::default(),
             failure_text: String::new(),
             messages: Vec::new(),
+            findings: Findings::default(),
             fuel: 0,
             ended_at: NONE,
             explanation: Explanation::default(),
@@ -383,6 +420,16 @@ impl Machine {
         self.run::<Checking>(block, setting, world)
     }
 
+    /// Runs a block for its outcome and tells the observer of everything on the way.
+    pub(crate) fn trace(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
+        self.run::<Tracing>(block, setting, world)
+    }
+
     /// Runs a block that did not pass again, for [`Machine::explanation`].
     pub(crate) fn explain(
         &mut self,
@@ -394,27 +441,44 @@ impl Machine {
         self.run::<Explaining>(block, setting, world)
     }
 
-    fn run<E: Explain>(
-        &mut self,
-        block: u32,
-        setting: Setting<'_>,
-        world: &mut World<'_>,
-    ) -> Ending {
+    fn run<M: Mode>(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
         self.any_alternative_failed = false;
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
-        let ending = self.run_block::<E>(block, setting, world);
+        let ending = self.run_block::<M>(block, setting.subject.root, setting, world);
         self.end_expressions(ending)
     }
 
-    /// Runs a block whose caller waits.
-    fn run_nested(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
-        self.run_block::<Checking>(block, setting, world)
-    }
-
-    fn run_block<E: Explain>(
+    /// Runs a block over a value while the one that asks for it waits; `None` where too
+    /// many wait already.
+    fn run_inside(
         &mut self,
         block: u32,
+        subject: NodeId,
+        loading: Option<u32>,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Option<Ending> {
+        if self.suspended.len() >= MAX_NESTED_BLOCKS {
+            return None;
+        }
+        let inner = self.spare_frames.pop().unwrap_or_default();
+        self.suspended
+            .push(std::mem::replace(&mut self.frame, inner));
+        self.frame.loading = loading;
+        let ending = self.run_block::<Checking>(block, subject, setting, world);
+        self.frame.loading = None;
+        if let Some(outer) = self.suspended.pop() {
+            self.spare_frames
+                .push(std::mem::replace(&mut self.frame, outer));
+        }
+        Some(ending)
+    }
+
+    fn run_block<M: Mode>(
+        &mut self,
+        block: u32,
+        subject: NodeId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Ending {
@@ -425,13 +489,13 @@ impl Machine {
         let first = block.start.get();
         let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
         self.frame.registers[..registers].fill(NodeId::MISSING);
-        self.frame.registers[0] = setting.subject.root;
+        self.frame.registers[0] = subject;
         self.frame.has_loaded = false;
         self.frame.lifted = false;
-        self.execute::<E>(code, first, setting, world)
+        self.execute::<M>(code, first, setting, world)
     }
 
-    fn execute<E: Explain>(
+    fn execute<M: Mode>(
         &mut self,
         code: &[Instruction],
         first: u32,
@@ -440,6 +504,16 @@ impl Machine {
     ) -> Ending {
         let mut scene = setting.scene(world);
         let mut position = 0usize;
+        // Tells what came of the instruction at hand; the last that it does.
+        macro_rules! report {
+            ($op:ident, $instruction:ident, $held:expr) => {
+                if M::TRACE {
+                    let number = first + position as u32 - 1;
+                    self.report($op, $instruction, number, $held, setting, world);
+                    scene = setting.scene(world);
+                }
+            };
+        }
         // INVARIANT: the verifier checked every operand; what is out of range anyway
         // ends the run as if it had run out of fuel.
         while let Some(instruction) = code.get(position) {
@@ -476,6 +550,7 @@ impl Machine {
                     continue;
                 }
                 Op::JumpIfMissing => {
+                    report!(op, instruction, !value.is_missing());
                     if value.is_missing() {
                         position = target;
                     }
@@ -495,22 +570,24 @@ impl Machine {
                 Op::FailConditional => Some(ErrorKind::Conditional),
                 Op::WrapConditional => {
                     self.error = ErrorKind::Conditional;
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.wrap("conditional anchor mismatch: ");
                     }
+                    report!(op, instruction, false);
                     position = target;
                     continue;
                 }
                 Op::WrapGlobal => {
                     self.error = ErrorKind::Global;
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.wrap("global anchor mismatch: ");
                     }
+                    report!(op, instruction, false);
                     position = target;
                     continue;
                 }
                 Op::RecordAnchor => {
-                    if E::ON {
+                    if M::EXPLAIN {
                         let present = !view.get(value, SymbolId(c)).is_missing();
                         let text = scene
                             .tables
@@ -526,9 +603,10 @@ impl Machine {
                     continue;
                 }
                 Op::TestTags => {
-                    if let Some(kind) =
-                        self.test_tags::<E>(c, value, first + position as u32 - 1, scene)
-                    {
+                    let number = first + position as u32 - 1;
+                    let failure = self.test_tags::<M>(c, value, number, scene);
+                    report!(op, instruction, failure.is_none());
+                    if let Some(kind) = failure {
                         self.error = kind;
                         position = target;
                     }
@@ -536,7 +614,7 @@ impl Machine {
                 }
                 Op::FoldBegin => {
                     self.frame.folds[usize::from(a)] = FoldState::default();
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.begin_fold(a);
                     }
                     continue;
@@ -546,7 +624,7 @@ impl Machine {
                     continue;
                 }
                 Op::FoldKeyError | Op::FoldItemError => {
-                    if !self.fold_error::<E>(a, op == Op::FoldKeyError) {
+                    if !self.fold_error::<M>(a, op == Op::FoldKeyError) {
                         position = target;
                     }
                     continue;
@@ -556,7 +634,7 @@ impl Machine {
                     let direct = op == Op::FoldKeysEnd && fold.direct;
                     if fold.skipped && (!fold.applied || direct) {
                         self.error = ErrorKind::MultiSkip;
-                        if E::ON {
+                        if M::EXPLAIN {
                             self.explanation.end_fold(a);
                         }
                         position = target;
@@ -574,10 +652,12 @@ impl Machine {
                         end: item.0.wrapping_add(list.len() as u32),
                         index: 0,
                     };
+                    if !item.is_missing() {
+                        self.frame.registers[usize::from(instruction.e)] = item;
+                    }
+                    report!(op, instruction, !item.is_missing());
                     if item.is_missing() {
                         position = target;
-                    } else {
-                        self.frame.registers[usize::from(instruction.e)] = item;
                     }
                     continue;
                 }
@@ -585,17 +665,21 @@ impl Machine {
                     let Some(state) = self.frame.loops.get_mut(usize::from(a)) else {
                         break;
                     };
-                    if state.next < state.end {
+                    let has_next = state.next < state.end;
+                    if has_next {
                         self.frame.registers[usize::from(instruction.e)] = NodeId(state.next);
                         state.next += 1;
                         state.index += 1;
+                    }
+                    report!(op, instruction, !has_next);
+                    if has_next {
                         position = target;
                     }
                     continue;
                 }
                 Op::AlternativeFailed | Op::AlternativeFailedAt => {
                     self.any_alternative_failed |= !self.error.is_skip();
-                    if E::ON {
+                    if M::EXPLAIN {
                         let index = if op == Op::AlternativeFailed {
                             c
                         } else {
@@ -607,6 +691,7 @@ impl Machine {
                             scene.subject.rule_name,
                         );
                     }
+                    report!(op, instruction, false);
                     continue;
                 }
                 Op::ReturnAlternativeAt => return Ending::Alternative(self.loop_index(a)),
@@ -625,6 +710,12 @@ impl Machine {
                     };
                 }
                 Op::ReturnDeny => return Ending::Deny { depth: b },
+                Op::ReturnFindings if self.findings.is_empty() => return Ending::Pass,
+                Op::ReturnFindings => {
+                    return Ending::Findings {
+                        instruction: first + position as u32 - 1,
+                    };
+                }
                 Op::ReturnText => return Ending::Text { status: b, text: c },
                 Op::ReturnMatched => return Ending::Matched,
                 Op::ReturnUnmatched => return Ending::Unmatched,
@@ -639,20 +730,19 @@ impl Machine {
                 | Op::MatchClusterRoles
                 | Op::MatchSubjects
                 | Op::JumpIfNoUser => {
-                    if !matching::holds(op, b, c, &scene) {
+                    let holds = matching::holds(op, b, c, &scene);
+                    report!(op, instruction, holds);
+                    if !holds {
                         position = target;
                     }
                     continue;
                 }
                 Op::TestValue => {
                     let pattern = self.frame.registers[usize::from(b)];
-                    if let Some(kind) = self.test_value::<E>(
-                        c != 0,
-                        value,
-                        pattern,
-                        first + position as u32 - 1,
-                        scene,
-                    ) {
+                    let number = first + position as u32 - 1;
+                    let failure = self.test_value::<M>(c != 0, value, pattern, number, scene);
+                    report!(op, instruction, failure.is_none());
+                    if let Some(kind) = failure {
                         self.error = kind;
                         position = target;
                     }
@@ -661,7 +751,7 @@ impl Machine {
                 Op::BeginPattern => {
                     self.tags.clear();
                     self.any_alternative_failed = false;
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.begin_pattern();
                     }
                     continue;
@@ -687,25 +777,32 @@ impl Machine {
                         }
                         continue;
                     }
-                    match self.compute(op, instruction, setting, world) {
-                        value::Flow::Next => {}
-                        value::Flow::Jump => position = target,
+                    let flow = self.compute(op, instruction, setting, world);
+                    // Values may have been added.
+                    scene = setting.scene(world);
+                    match flow {
+                        value::Flow::Next => report!(op, instruction, true),
+                        value::Flow::Jump => {
+                            report!(op, instruction, false);
+                            position = target;
+                        }
                         value::Flow::End(ending) => {
                             self.ended_at = first + position as u32 - 1;
                             return ending;
                         }
                     }
-                    // Values may have been added.
-                    scene = setting.scene(world);
                     continue;
                 }
             };
             if let Some(kind) = failure {
                 self.error = kind;
-                if E::ON {
+                if M::EXPLAIN {
                     let index = first + position as u32 - 1;
                     self.explain_failure(op, instruction, value, index, scene);
                 }
+            }
+            report!(op, instruction, failure.is_none());
+            if failure.is_some() {
                 position = target;
             }
         }
@@ -748,12 +845,12 @@ impl Machine {
     }
 
     /// Takes an error into a fold; whether the fold goes on.
-    fn fold_error<E: Explain>(&mut self, slot: u8, of_keys: bool) -> bool {
+    fn fold_error<M: Mode>(&mut self, slot: u8, of_keys: bool) -> bool {
         let fold = &mut self.frame.folds[usize::from(slot)];
         if self.error.is_skip() {
             fold.skipped = true;
             fold.direct |= self.error != ErrorKind::MultiSkip;
-            if E::ON {
+            if M::EXPLAIN {
                 self.explanation.collect(slot);
             }
             return true;

@@ -10,16 +10,16 @@ use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, NONE};
 
-use super::{Ending, FALSE, Machine, NULL, Scene, Setting, TRUE, World};
+use super::shape::{Decoder, Fit, Renaming};
+use super::{Ending, FALSE, Machine, NULL, Scene, Setting, Shown, TRUE, World};
 use crate::condition;
 use crate::document::{Extended, Kind, Label, NodeId, Numbers, View};
+use crate::engine::observer::Event;
 use crate::function::{self, FunctionError, Values};
 use crate::host::ExternalKind;
 use crate::jmespath;
+use crate::scalar::wildcard;
 use crate::text;
-
-/// Loaders that may run inside one another.
-const MAX_LOADER_DEPTH: usize = 64;
 
 /// Where to go on.
 pub(super) enum Flow {
@@ -131,6 +131,29 @@ impl Machine {
             Op::ClearMessages => {
                 self.messages.clear();
                 Flow::Next
+            }
+            Op::JumpIfText => {
+                let value = self.get(a);
+                let text = if e == 0 {
+                    view.text(value)
+                } else {
+                    view.key_bytes(value)
+                };
+                let matches = |pattern: &str| wildcard::matches(pattern, text);
+                self.jump_if(scene.tables.text_list(c).any(matches))
+            }
+            Op::Note => {
+                if self.fuel < STEPS_PER_NOTE {
+                    return Some(Flow::End(Ending::OutOfFuel));
+                }
+                self.fuel -= STEPS_PER_NOTE;
+                self.note(instruction);
+                Flow::Next
+            }
+            Op::LoadChecked => self.set(a, self.findings.subject()),
+            Op::JumpUnlessFound => {
+                let exclusion = scene.tables.exclusions.get(c as usize)?;
+                self.jump_if(!self.findings.concern(exclusion.name, scene.tables))
             }
             _ => return self.cel_look(op, instruction, scene),
         })
@@ -364,6 +387,9 @@ impl Machine {
             }
             Op::ToFloats => self.make_stored(a, b, setting, world),
             Op::Fetch => self.fetch(instruction, setting, world),
+            Op::Conform => self.conform(instruction, setting, world),
+            Op::RunChecks => self.run_checks(instruction, setting, world),
+            Op::Exempt => self.exempt(instruction, setting, world),
             Op::ReturnTrue => Flow::End(Ending::True),
             Op::ReturnFalse => Flow::End(Ending::False),
             Op::ReturnValue => Flow::End(Ending::Value(self.get(a))),
@@ -544,14 +570,17 @@ impl Machine {
         world: &mut World<'_>,
     ) -> Flow {
         // What the request has is what its context has (see `build_base`), which need not
-        // be made for it.
+        // be made for it, unless variables add to it.
         let objects = setting.request;
-        let object = if setting.is_delete {
-            objects.old_object
+        let (key, object) = if setting.is_delete {
+            ("oldObject", objects.old_object)
         } else {
-            objects.object
+            ("object", objects.object)
         };
-        if let Some(object) = object {
+        let additions = objects
+            .variables
+            .and_then(|variables| variables.get("request")?.get(key));
+        if let (Some(object), None) = (object, additions) {
             return self.set(register, object);
         }
         let base = match self.base_context(setting, world) {
@@ -559,11 +588,6 @@ impl Machine {
             Err(error) => return self.refuse(error),
         };
         let view = setting.view(world);
-        let key = if setting.is_delete {
-            "oldObject"
-        } else {
-            "object"
-        };
         let request = view.get_text(base, b"request");
         match view.get_text(request, key.as_bytes()) {
             NodeId::MISSING => self.missing_key(register, key),
@@ -698,19 +722,19 @@ impl Machine {
         world: &mut World<'_>,
     ) -> Ending {
         self.set_entry(entry, EntryState::Done);
-        if self.suspended.len() >= MAX_LOADER_DEPTH {
-            self.fail_with("context entries depend on one another more than 64 deep");
-            return Ending::Failed { depth: 0 };
+        let is_observed = world.observer.is_some();
+        if is_observed {
+            world.tell(&Event::EntryBegins { entry });
         }
-        let inner = self.spare_frames.pop().unwrap_or_default();
-        self.suspended
-            .push(std::mem::replace(&mut self.frame, inner));
-        self.frame.loading = Some(entry);
-        let ending = self.run_nested(record.block.get(), setting, world);
-        self.frame.loading = None;
-        if let Some(outer) = self.suspended.pop() {
-            self.spare_frames
-                .push(std::mem::replace(&mut self.frame, outer));
+        let root = setting.subject.root;
+        let ending = self
+            .run_inside(record.block.get(), root, Some(entry), setting, world)
+            .unwrap_or_else(|| {
+                self.fail_with("context entries depend on one another more than 64 deep");
+                Ending::Failed { depth: 0 }
+            });
+        if is_observed {
+            self.report_entry(entry, ending, setting, world);
         }
         ending
     }
@@ -801,6 +825,107 @@ impl Machine {
         });
         *self.list(list) = items;
         self.set_or_end(register, outcome)
+    }
+
+    /// Decodes a value; only one whose keys are written otherwise is made anew.
+    fn conform(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let (value, shape) = (self.get(instruction.b), instruction.c.get());
+        let tables = setting.tables;
+        let decoder = Decoder {
+            tables,
+            view: setting.view(world),
+        };
+        let mut steps = 0;
+        let fit = decoder.fit(value, shape, &mut steps);
+        // Wording an error and renaming look at the values again, in order.
+        let cost = match fit {
+            Fit::Exact => steps / 8,
+            Fit::Renamed | Fit::Misfit => steps.saturating_mul(8),
+        };
+        if self.fuel < cost {
+            return Flow::End(Ending::OutOfFuel);
+        }
+        self.fuel -= cost;
+        match fit {
+            Fit::Exact => self.set(instruction.a, value),
+            Fit::Renamed => {
+                let outcome = self.with_values(setting, world, |values| {
+                    Renaming { tables, values }.rename(value, shape)
+                });
+                self.set_or_end(instruction.a, outcome)
+            }
+            Fit::Misfit => {
+                let text = decoder.error(value, shape);
+                self.fail_with(&text);
+                Flow::Jump
+            }
+        }
+    }
+
+    fn run_checks(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let subject = self.get(instruction.a);
+        let (block, places) = (instruction.c.get(), instruction.d.get());
+        self.findings.begin(block, subject, places);
+        if let Some(end) = self.check_over(subject, setting, world) {
+            return end;
+        }
+        self.findings.keep(Shown {
+            tables: setting.tables,
+            view: setting.view(world),
+        });
+        Flow::Next
+    }
+
+    fn exempt(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let number = instruction.c.get() as usize;
+        let Some(exclusion) = setting.tables.exclusions.get(number) else {
+            return Flow::End(Ending::OutOfFuel);
+        };
+        self.findings.begin_probe();
+        if let Some(end) = self.check_over(self.get(instruction.a), setting, world) {
+            return end;
+        }
+        let cost = self.findings.steps();
+        if self.fuel < cost {
+            return Flow::End(Ending::OutOfFuel);
+        }
+        self.fuel -= cost;
+        let shown = Shown {
+            tables: setting.tables,
+            view: setting.view(world),
+        };
+        self.findings.exempt(exclusion, shown);
+        Flow::Next
+    }
+
+    /// Runs the block of checks over a value; what ends the caller if it does not come
+    /// to its end.
+    fn check_over(
+        &mut self,
+        subject: NodeId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Option<Flow> {
+        let block = self.findings.block();
+        match self.run_inside(block, subject, None, setting, world) {
+            Some(Ending::True) => None,
+            _ => Some(Flow::End(Ending::OutOfFuel)),
+        }
     }
 
     fn call(
@@ -1242,6 +1367,9 @@ fn push_constant(
     }
     Ok(())
 }
+
+/// Steps that a finding takes, so that fuel bounds the memory of all of them.
+const STEPS_PER_NOTE: u64 = 8;
 
 /// Steps that copying one value takes.
 const STEPS_PER_COPY: u64 = 8;

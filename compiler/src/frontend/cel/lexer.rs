@@ -237,7 +237,10 @@ impl<'t> Lexer<'t> {
 
 /// The prefix and the quote of the string that begins here, if one does.
 fn string_start(text: &str) -> Option<(&str, &'static str)> {
-    let quote_at = text.find(['"', '\''])?;
+    let quote_at = text
+        .bytes()
+        .take(3)
+        .position(|byte| matches!(byte, b'"' | b'\''))?;
     let prefix = text.get(..quote_at)?;
     let known = ["", "r", "b", "rb", "br"];
     if !known.iter().any(|known| prefix.eq_ignore_ascii_case(known)) {

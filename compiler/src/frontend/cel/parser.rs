@@ -11,8 +11,9 @@ use super::ast::{Element, Entry, Expr, Literal, Node};
 use super::environment::Environment;
 use super::lexer::{Lexeme, Token, lex};
 
-/// How deep an expression may nest, as in cel-go.
-const MAX_DEPTH: usize = 250;
+/// How deep an expression may nest. cel-go takes 250; no honest expression comes near
+/// either, and everything from here to the code generator fits a small stack.
+const MAX_DEPTH: usize = 100;
 
 /// Code points of one expression, as in cel-go.
 const MAX_CODE_POINTS: usize = 100_000;
@@ -173,9 +174,9 @@ impl Parser<'_> {
         let depth = self.depth;
         self.enter()?;
         let start = self.place().start;
-        let mut result = self.logic(false)?;
+        let mut result = self.operation(0)?;
         if self.take("?") {
-            let then = self.logic(false)?;
+            let then = self.operation(0)?;
             self.expect(":")?;
             let otherwise = self.expression()?;
             let node = Node::Conditional(Box::new([result, then, otherwise]));
@@ -192,66 +193,67 @@ impl Parser<'_> {
         }
     }
 
-    /// A chain of `||`, or of `&&`.
-    fn logic(&mut self, is_and: bool) -> Parsed {
-        let mark = if is_and { "&&" } else { "||" };
-        let start = self.place().start;
-        let mut operands = vec![if is_and {
-            self.binary(0)?
-        } else {
-            self.logic(true)?
-        }];
-        while self.take(mark) {
-            operands.push(if is_and {
-                self.binary(0)?
-            } else {
-                self.logic(true)?
-            });
-        }
-        match (operands.len(), operands.pop()) {
-            (1, Some(only)) => Ok(only),
-            (_, last) => {
-                operands.extend(last);
-                let node = Node::Logic { is_and, operands };
-                Ok(self.new_expr(self.since(start), node))
-            }
-        }
-    }
-
-    /// The operator at hand, if it is one of the level: 0 relations, 1 sums, 2 products.
-    fn operator(&self, level: usize) -> Option<&'static str> {
-        Some(match (level, self.peek()) {
-            (0, Token::Ident(name)) if name == "in" => "@in",
-            (0, Token::Mark("==")) => "_==_",
-            (0, Token::Mark("!=")) => "_!=_",
-            (0, Token::Mark("<")) => "_<_",
-            (0, Token::Mark("<=")) => "_<=_",
-            (0, Token::Mark(">")) => "_>_",
-            (0, Token::Mark(">=")) => "_>=_",
-            (1, Token::Mark("+")) => "_+_",
-            (1, Token::Mark("-")) => "_-_",
-            (2, Token::Mark("*")) => "_*_",
-            (2, Token::Mark("/")) => "_/_",
-            (2, Token::Mark("%")) => "_%_",
+    /// The operator at hand and how strongly it binds.
+    fn operator(&self) -> Option<(u8, &'static str)> {
+        Some(match self.peek() {
+            Token::Ident(name) if name == "in" => (2, "@in"),
+            Token::Mark("||") => (0, "||"),
+            Token::Mark("&&") => (1, "&&"),
+            Token::Mark("==") => (2, "_==_"),
+            Token::Mark("!=") => (2, "_!=_"),
+            Token::Mark("<") => (2, "_<_"),
+            Token::Mark("<=") => (2, "_<=_"),
+            Token::Mark(">") => (2, "_>_"),
+            Token::Mark(">=") => (2, "_>=_"),
+            Token::Mark("+") => (3, "_+_"),
+            Token::Mark("-") => (3, "_-_"),
+            Token::Mark("*") => (4, "_*_"),
+            Token::Mark("/") => (4, "_/_"),
+            Token::Mark("%") => (4, "_%_"),
             _ => return None,
         })
     }
 
-    fn binary(&mut self, level: usize) -> Parsed {
-        if level > 2 {
-            return self.unary();
-        }
+    /// Operators that bind at least so strongly, and what they stand between.
+    fn operation(&mut self, least: u8) -> Parsed {
         let depth = self.depth;
-        let mut left = self.binary(level + 1)?;
-        while let Some(operator) = self.operator(level) {
-            self.enter()?;
+        let mut left = self.unary()?;
+        while let Some((strength, operator)) = self.operator().filter(|(own, _)| *own >= least) {
             let place = self.place();
             self.at += 1;
-            let right = self.binary(level + 1)?;
-            left = self.call(place, operator, vec![left, right]);
+            let is_logic = strength < 2;
+            if !is_logic {
+                // A chain of `&&` or `||` is one expression, however long.
+                self.enter()?;
+            }
+            let right = self.operation(strength + 1)?;
+            left = if is_logic {
+                self.join(operator == "&&", left, right)
+            } else {
+                self.call(place, operator, vec![left, right])
+            };
         }
         self.depth = depth;
         Ok(left)
+    }
+
+    /// `left && right` or `left || right`, as one with the chain that `left` is.
+    fn join(&mut self, is_and: bool, left: Expr, right: Expr) -> Expr {
+        let span = Span {
+            start: left.span.start,
+            end: right.span.end,
+        };
+        let operands = match left.node {
+            Node::Logic {
+                is_and: same,
+                mut operands,
+            } if same == is_and => {
+                operands.push(right);
+                operands
+            }
+            _ => vec![left, right],
+        };
+        self.new_expr(span, Node::Logic { is_and, operands })
     }
 
     fn unary(&mut self) -> Parsed {

@@ -6,7 +6,7 @@
 
 use kpvm::tree::{Span, Tree};
 use kpvm_format::instruction::Op;
-use kpvm_format::table;
+use kpvm_format::table::{self, SiteKind};
 use zerocopy::little_endian::U32;
 
 use super::lower::{self, Bindings, Source};
@@ -248,17 +248,16 @@ pub fn lower_rule(
     if let Some(conditions) = &rule.cel_preconditions {
         lower_preconditions(conditions, &scene, &mut emitter);
     }
-    for expression in items(Some(cel), "expressions") {
+    for (number, expression) in items(Some(cel), "expressions").iter().enumerate() {
         let Some(text) = text_at(expression, "expression") else {
             continue;
         };
-        let site = Site {
-            path: Vec::new(),
-            location: Location {
-                source: policy.source,
-                span: text.span,
-            },
+        let location = Location {
+            source: policy.source,
+            span: text.span,
         };
+        let part = format!("validate.cel.expressions[{number}]");
+        let site = Site::new(SiteKind::Structure, &part, location);
         let (on_false, on_error) = (emitter.block.label(), emitter.block.label());
         begin(text.text, &mut emitter);
         match scene.compile(text.text, Some(&Type::Bool)) {
@@ -399,6 +398,11 @@ fn lower_variable(
         block: U32::ZERO,
         nested: 0,
     });
+    let place = pools.place(Location {
+        source,
+        span: variable.span,
+    });
+    pools.bundle.entry_places.push(place);
     loaders.push((entry, block));
     scene.add_variable(name, program.as_ref().ok());
     scene.bindings.variables.insert(name.to_owned(), entry);
