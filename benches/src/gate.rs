@@ -20,7 +20,7 @@ pub struct Listed {
     pub suite: Vec<ListedSuite>,
     /// What is not supported.
     #[serde(default)]
-    pub unsupported: Vec<ListedReason>,
+    pub unsupported: ListedRows,
 }
 
 /// A suite that does not agree.
@@ -33,14 +33,14 @@ pub struct ListedSuite {
     pub reason: String,
 }
 
-/// Something that is not supported.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// Rows that cannot be judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ListedReason {
-    /// In the words of the rows.
-    pub reason: String,
-    /// At most so many rows cannot be judged because of it.
+pub struct ListedRows {
+    /// How many there are.
     pub rows: usize,
+    /// Why, in the words of the rows.
+    pub reasons: Vec<String>,
 }
 
 impl Listed {
@@ -72,24 +72,25 @@ impl Listed {
                 violations.push(format!("{path} agrees now: take it off conformance.toml"));
             }
         }
-        let found = unsupported(runs);
-        for (reason, rows) in &found {
-            let listed = self.unsupported.iter().find(|one| one.reason == *reason);
-            let allowed = listed.map_or(0, |listed| listed.rows);
-            if *rows > allowed {
-                violations.push(format!(
-                    "{rows} rows are unsupported, and {allowed} are in conformance.toml: {reason}"
-                ));
-            }
+        let (found, listed) = (unsupported(runs), &self.unsupported);
+        let rows: usize = found.values().sum();
+        if rows != listed.rows {
+            let listed = listed.rows;
+            violations.push(format!(
+                "{rows} rows are unsupported, and {listed} are in conformance.toml: write it down if it is less"
+            ));
         }
-        for listed in &self.unsupported {
-            if !found.contains_key(listed.reason.as_str()) {
-                let reason = &listed.reason;
-                violations.push(format!(
-                    "no row is unsupported any more, take it off conformance.toml: {reason}"
-                ));
-            }
-        }
+        let unlisted = found
+            .keys()
+            .filter(|reason| !listed.reasons.iter().any(|one| one == *reason));
+        violations.extend(unlisted.map(|reason| format!("unsupported, and not listed: {reason}")));
+        let gone = listed
+            .reasons
+            .iter()
+            .filter(|reason| !found.contains_key(reason.as_str()));
+        violations.extend(gone.map(|reason| {
+            format!("no row is unsupported any more, take it off conformance.toml: {reason}")
+        }));
         violations
     }
 }
@@ -163,15 +164,15 @@ mod tests {
             path: "agrees/kyverno-test.yaml".to_owned(),
             reason: String::new(),
         };
-        let reason = ListedReason {
-            reason: "something".to_owned(),
+        let unsupported = ListedRows {
             rows: 1,
+            reasons: vec!["something".to_owned()],
         };
         let listed = Listed {
             suite: vec![suite],
-            unsupported: vec![reason],
+            unsupported,
         };
-        assert_eq!(listed.violations(&[]).len(), 2);
+        assert_eq!(listed.violations(&[]).len(), 3);
         assert_eq!(Listed::default().violations(&[]), [""; 0]);
     }
 }

@@ -32,10 +32,11 @@ pub fn compliant_pod() -> Vec<u8> {
 }
 
 /// Members that [`different_pods`] leaves where they are, so that a rule's outcome
-/// does not change.
+/// does not change; the last ones are times and quantities, of which not every text is one.
 const KEPT: &str = "apiVersion kind metadata name namespace labels spec containers image \
     securityContext capabilities drop runAsNonRoot runAsUser allowPrivilegeEscalation \
-    seccompProfile type volumes emptyDir projected";
+    seccompProfile type volumes emptyDir projected \
+    creationTimestamp time startTime startedAt lastTransitionTime cpu memory";
 
 /// Pods that differ in which members they have and how long their texts are, so
 /// that no processor can learn one of them by heart; to the rules they are all alike.
@@ -115,6 +116,30 @@ pub fn twenty_rules() -> Sources {
             text.replace("failureAction: Audit", "failureAction: Enforce"),
         );
     }
+    sources
+}
+
+/// One enforced rule of the Pod Security Standards at the restricted level.
+pub fn restricted_rule() -> Sources {
+    let mut sources = Sources::new();
+    let policy = "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: restricted
+spec:
+  rules:
+    - name: restricted
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+      validate:
+        failureAction: Enforce
+        podSecurity:
+          level: restricted
+          version: latest
+";
+    sources.add("restricted.yaml", policy);
     sources
 }
 

@@ -65,7 +65,10 @@ pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {
     let own = format!("{}Message", response.status().as_str());
     let of = |name: &str| {
         let mut all = response.properties();
-        all.find(|(key, _)| *key == name).map(|(_, value)| value)
+        let found = all.find(|(key, _)| *key == name);
+        found
+            .map(|(_, value)| value)
+            .filter(|text| !text.is_empty())
     };
     match of("message").or_else(|| of(&own)) {
         Some(message) => message.into(),

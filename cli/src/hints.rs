@@ -65,6 +65,8 @@ fn show_unmatched(
     let (explained, named): (Vec<&Unmatched>, Vec<&Unmatched>) = scan
         .unmatched
         .iter()
+        // That its rules were left out is told where they are.
+        .filter(|unmatched| verbose || unmatched.reason != Reason::NoRules)
         .partition(|unmatched| verbose || nothing_applied || is_misspelled(unmatched));
     let number = if verbose { usize::MAX } else { POLICIES };
     for unmatched in explained.iter().take(number) {

@@ -129,7 +129,8 @@ pub struct Finding {
     pub object: usize,
     /// The check that failed, where one did.
     pub check: Option<Check>,
-    /// The rule's `reportProperties`.
+    /// The rule's `reportProperties`, and what Kyverno's reports add to them (sheet 08,
+    /// section 10.2).
     pub properties: Vec<(String, String)>,
 }
 
@@ -202,6 +203,8 @@ pub struct PolicyFacts {
     pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
+    /// When it is evaluated, in the words of reports (sheet 08, section 10.2).
+    pub process: &'static str,
     /// Its rules, generated ones included.
     pub rules: Vec<RuleFacts>,
     /// Whether one of its rules applied to an object.
@@ -343,6 +346,32 @@ pub fn failed_check(
     })
 }
 
+/// The rule's properties with the exceptions that skip it and the controls that it fails
+/// by (sheet 08, section 10.2); these take the place of properties of the same name.
+fn properties(response: &RuleResponse<'_>) -> Vec<(String, String)> {
+    let exceptions: Vec<&str> = response.exceptions().map(|(_, name)| name).collect();
+    let exceptions = (!exceptions.is_empty()).then(|| ("exceptions", exceptions.join(",")));
+    let controls = response.pod_security().into_iter().flat_map(|detail| {
+        [
+            ("standard", detail.standard),
+            ("version", detail.version),
+            ("controls", detail.controls),
+            ("controlsJSON", detail.controls_json),
+        ]
+        .map(|(key, value)| (key, value.to_owned()))
+    });
+    let added: Vec<(&str, String)> = exceptions.into_iter().chain(controls).collect();
+    let own = response
+        .properties()
+        .filter(|(key, _)| !added.iter().any(|(name, _)| name == key))
+        .map(|(key, value)| (key, value.to_owned()));
+    let all = own
+        .collect::<Vec<_>>()
+        .into_iter()
+        .chain(added.iter().cloned());
+    all.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
 /// The action of the policy as a whole, which decides what `--audit-warn` applies to:
 /// that of the first written rule with an action of its own, else the policy's
 /// (sheet 01, section 11.3). Where overrides decide, those that hold for the failed
@@ -394,10 +423,7 @@ impl Scan {
             message: response.message().into_owned(),
             object: self.objects.len().saturating_sub(1),
             check,
-            properties: response
-                .properties()
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
+            properties: properties(response),
         });
     }
 
@@ -454,6 +480,10 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             title: text("title"),
             description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
+            process: match meta.policies.get(index) {
+                Some(policy) if policy.background => "background scan",
+                Some(_) | None => "admission review",
+            },
             rules: rules.collect(),
             applied: false,
         }

@@ -444,9 +444,11 @@ fn a_report_that_cannot_be_written_is_named() {
     }
 }
 
-/// One entry of each outcome with a message of 1 MiB that means something to every form.
+/// One entry of each outcome, and 1 MiB of what means something to every form in two of
+/// the messages.
 fn huge(place: &Place) -> Entries<'_> {
-    let message = "]]> \u{1b}[2J \u{0} \u{fffe} | `x` \"q\" %0A\n::error::y é🎈 ".repeat(1 << 15);
+    let message = "]]> \u{1b}[2J \u{0} \u{fffe} | `x` \"q\" %0A\n::error::y é🎈 ";
+    let huge = message.repeat((1 << 20) / message.len() + 1);
     let entry = |outcome| Entry {
         group: "group ]]> \u{ffff}".into(),
         rule: "policy/rule".into(),
@@ -454,7 +456,10 @@ fn huge(place: &Place) -> Entries<'_> {
         object_id: "v1/Pod/default/web".into(),
         outcome,
         severity: Some("high"),
-        message: message.clone().into(),
+        message: match outcome {
+            Outcome::Fail => huge.clone().into(),
+            _ => message.into(),
+        },
         path: "/spec/",
         found: "\"x\"",
         place: Some(place),
@@ -478,7 +483,7 @@ fn huge(place: &Place) -> Entries<'_> {
             level: Level::Warning,
             file: "".into(),
             position: None,
-            message: message.clone().into(),
+            message: huge.clone().into(),
         }],
         summary: Summary::default(),
     }
@@ -658,4 +663,76 @@ fn a_policy_that_matches_nothing_is_told_with_what_does_not_fit() {
     assert_eq!((nothing.code, some.code, verbose.code), (0, 0, 0));
     let strict = files.run("kpvm", &["apply", "p", "-r", "r.yaml", "--fail-on-empty"]);
     assert_eq!(strict.code, 1);
+}
+
+/// Sheet 08, section 10.2.
+#[test]
+fn policy_reports_name_process_exceptions_and_controls() {
+    let policy = |name: &str, spec: &str, validate: &str| {
+        format!(
+            "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: {name}}}\nspec:\n  {spec}\n  rules:\n    \
+             - name: check\n      match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}\n      reportProperties: {{version: own, owner: me}}\n      \
+             validate: {validate}\n"
+        )
+    };
+    let level = "{podSecurity: {level: baseline, version: latest}}";
+    let exception = "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: for-web, namespace: default}\nspec:\n  \
+                     match: {any: [{resources: {kinds: [Pod], names: [web]}}]}\n  exceptions: [{policyName: excepted, ruleNames: [check]}]\n";
+    let files = Files::new(
+        "report-properties",
+        &[
+            (
+                "p/levels.yaml",
+                &policy("levels", "background: true", level),
+            ),
+            (
+                "p/excepted.yaml",
+                &policy("excepted", "background: false", level),
+            ),
+            ("exception.yaml", exception),
+            (
+                "r.yaml",
+                "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {hostNetwork: true, containers: [{name: a, image: b}]}}\n",
+            ),
+        ],
+    );
+    let done = files.run(
+        "kpvm",
+        &[
+            "apply",
+            "p",
+            "-r",
+            "r.yaml",
+            "-e",
+            "exception.yaml",
+            "-p",
+            "-o",
+            "json",
+        ],
+    );
+    assert_eq!(done.code, 1, "{}", done.err);
+    let report: Value = serde_json::from_str(&done.out).unwrap();
+    let properties = report["results"].as_array().unwrap().iter();
+    let found: Vec<(&str, &Value)> = properties
+        .map(|result| (result["policy"].as_str().unwrap(), &result["properties"]))
+        .collect();
+    let controls = r#"[{"ID":"hostNamespaces","Name":"Host Namespaces","Images":null}]"#;
+    assert_eq!(
+        found,
+        [
+            (
+                "excepted",
+                &serde_json::json!({
+                    "exceptions": "for-web", "owner": "me", "process": "admission review", "version": "own",
+                })
+            ),
+            (
+                "levels",
+                &serde_json::json!({
+                    "controls": "hostNamespaces", "controlsJSON": controls, "owner": "me",
+                    "process": "background scan", "standard": "baseline", "version": "latest",
+                })
+            ),
+        ]
+    );
 }

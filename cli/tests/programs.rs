@@ -303,8 +303,8 @@ fn inputs_of_every_kind() {
             "pass: 1, fail: 0, warn: 0, error: 0, skip: 0",
         ),
     ] {
-        let resources = arguments.join(",");
-        let arguments = ["apply", "p.yaml", "-r", &resources];
+        let resources = arguments.iter().flat_map(|path| ["-r", path]);
+        let arguments: Vec<&str> = ["apply", "p.yaml"].into_iter().chain(resources).collect();
         let done = files.run_with_input("kpvm", &arguments, input);
         assert_eq!(
             (done.code, counts(&done)),
@@ -604,7 +604,7 @@ fn output_that_cannot_be_written_is_a_failure_without_a_panic() {
         .unwrap();
     let run = |stdout: Stdio| {
         Command::new(env!("CARGO_BIN_EXE_kpvm"))
-            .args(["apply", "p.yaml", "-r", "r.yaml"])
+            .args(["apply", "p.yaml", "-i", "-r", "r.yaml"])
             .current_dir(&files.0)
             .stdout(stdout)
             .stderr(Stdio::piped())

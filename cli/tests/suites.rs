@@ -296,6 +296,7 @@ spec: {jobTemplate: {spec: {template: {metadata: {labels: {a: b}}}}}}
                     "Pass Ok autogen-r on apps/v1/Deployment/default/d: pass",
                     "Pass Ok autogen-cronjob-r on batch/v1/CronJob/default/c: fail",
                     "Pass Ok autogen-r on apps/v1/Deployment/default/d: pass",
+                    "unknown-kind",
                 ],
             ),
             (

@@ -207,7 +207,7 @@ fn nothing_passes_unseen() {
         ("broken fine", "kyverno-test.yaml:6:13"),
         (
             "broken fine",
-            "1 suite could not be used as it stands; the others were run",
+            "1 suite could not be used; the others were run",
         ),
         ("https://h/o/r", "git repositories are not fetched"),
         ("suite", "no rule named `taem`; did you mean `team`?"),
@@ -244,13 +244,55 @@ fn output_file() {
     assert_eq!((to_file.code, to_file.out.as_str()), (1, ""));
     let written = std::fs::read_to_string(files.0.join("out.json")).unwrap();
     assert_eq!(written, to_stream.out);
-    let cannot = files.run("kpvm", &["test", "fine", "--output-file", "none/out.json"]);
-    assert_eq!(cannot.code, 2);
-    assert!(
-        cannot.err.contains("cannot write none/out.json"),
-        "{}",
-        cannot.err
-    );
+    for bad in ["none/out.json", "/dev/full"] {
+        let cannot = files.run("kpvm", &["test", "fine", "--output-file", bad]);
+        assert_eq!(cannot.code, 2, "{bad}");
+        let expected = format!("cannot write {bad}");
+        assert!(cannot.err.contains(&expected), "{}", cannot.err);
+    }
+}
+
+/// What cannot be read is in the payload as well.
+#[test]
+fn problems_are_part_of_the_payload() {
+    let out = test("problems", &["missing", "broken", "-o", "json"]).out;
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let files: Vec<&str> = report["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|problem| problem["severity"] == "error")
+        .map(|problem| problem["file"].as_str().unwrap())
+        .collect();
+    assert_eq!(files, ["missing", "broken/kyverno-test.yaml"]);
+    assert_eq!(report["totals"]["brokenSuites"], 2);
+}
+
+/// Hostile inputs, row 109: a report that cannot be written whole is no success.
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_a_failure() {
+    let files = files("test_pipes");
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let run = |stdout: std::process::Stdio| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_kpvm"))
+            .args(["test", "fine", "-o", "json"])
+            .current_dir(&files.0)
+            .stdout(stdout)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let done = run(full.into()).wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(2));
+    let err = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(err.contains("the output cannot be written"), "{err}");
+    let mut child = run(std::process::Stdio::piped());
+    drop(child.stdout.take());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(2));
 }
 
 /// Suites run side by side; what comes out does not depend on which is first.

@@ -24,6 +24,9 @@ pub struct Options {
     pub skip_unsupported: bool,
     /// Check policies as Kyverno does when they are loaded.
     pub check: bool,
+    /// Read over `validate.assert`, as Kyverno does since 1.19, instead of evaluating it
+    /// as before.
+    pub ignore_assert: bool,
     /// The limits of the compiler.
     pub limits: Limits,
 }
@@ -33,6 +36,7 @@ impl Default for Options {
         Self {
             skip_unsupported: false,
             check: true,
+            ignore_assert: false,
             limits: Limits::DEFAULT,
         }
     }
@@ -238,9 +242,9 @@ fn read_policies(
     options: &Options,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Policy> {
-    // Kyverno loads a policy with a call that can only fail; compiled it would be an
-    // error at every evaluation.
-    let failing_calls = match to_compile {
+    // Kyverno loads a policy with a call that can only fail, or with a control that does
+    // not exist; compiled it would be an error at every evaluation, or mean nothing.
+    let unworkable = match to_compile {
         Some(_) => Severity::Error,
         None => Severity::Warning,
     };
@@ -251,12 +255,15 @@ fn read_policies(
         let text = file.map_or("", |(_, file)| file.text.as_str());
         for item in expand_list(tree) {
             let before = diagnostics.len();
-            let Some(policy) = read::read_policy(item, *source, diagnostics) else {
+            let Some(mut policy) = read::read_policy(item, *source, diagnostics) else {
                 continue;
             };
+            if options.ignore_assert {
+                policy.ignore_assert();
+            }
             if options.check {
-                validate::validate_policy(&policy, text, failing_calls, diagnostics);
-                cel::rule::check(&policy, text, failing_calls, diagnostics);
+                validate::validate_policy(&policy, text, unworkable, diagnostics);
+                cel::rule::check(&policy, text, unworkable, diagnostics);
                 lint::check(&policy, diagnostics);
             }
             let failed = diagnostics.iter().skip(before).any(is_error);
@@ -362,6 +369,7 @@ fn meta(policies: &[Policy], sources: &Sources, omitted: &[OmittedRule]) -> Meta
         },
         api_version: policy.api_version.clone(),
         annotations: policy.annotations.clone(),
+        background: policy.background,
     };
     Meta {
         compiler: env!("CARGO_PKG_VERSION").into(),

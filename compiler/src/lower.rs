@@ -590,10 +590,7 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
     if rule.verify_images.is_some() {
         return unsupported("verifyImages", rule.tree.span);
     }
-    let parts = [
-        ("validate.manifests", &validate.manifests),
-        ("validate.assert", &validate.assert),
-    ];
+    let parts = [("validate.manifests", &validate.manifests)];
     for (what, part) in parts {
         if let Some(part) = part {
             return unsupported(what, part.span);
@@ -721,7 +718,7 @@ fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
 }
 
 /// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
-/// anyPattern, foreach.
+/// anyPattern, foreach. An assertion counts only where it is alone (sheet 06, section 1).
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -755,18 +752,10 @@ fn lower_body(
         return Ok((BodyKind::Cel, block, scope));
     }
     let mut emitter = Emitter::new(policy.source, scope, pools);
-    if let Some(tree) = &validate.pod_security {
-        match PodSecurity::read(tree) {
-            Some(pod_security) => {
-                emitter.pod_security_rule(&pod_security).map_err(too_big)?;
-                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
-            }
-            None if is_alone(validate) => {
-                emitter.block.push(Instruction::new(Op::ReturnNothing));
-                return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
-            }
-            None => {}
-        }
+    let pod_security = validate.pod_security.as_ref().and_then(PodSecurity::read);
+    if let Some(pod_security) = pod_security {
+        emitter.pod_security_rule(&pod_security).map_err(too_big)?;
+        return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
     }
     if let Some(deny) = &validate.deny {
         lower_deny(deny, policy, &mut emitter)?;
@@ -796,24 +785,22 @@ fn lower_body(
             BodyKind::Foreach
         }
         (None, None, None) => {
-            return unsupported(
-                "a validate rule without pattern, anyPattern, deny or foreach",
-                rule.tree.span,
-            );
+            let Some(assert) = &validate.assert else {
+                emitter.block.push(Instruction::new(Op::ReturnNothing));
+                return Ok((BodyKind::Deny, emitter.block, emitter.scope));
+            };
+            emitter.assertion_rule(assert).map_err(|error| {
+                let location = Location {
+                    source: policy.source,
+                    span: error.span,
+                };
+                let diagnostic = Diagnostic::error("invalid-assertion", error.message, location);
+                LowerError::Invalid(Box::new(diagnostic.hint(error.hint)))
+            })?;
+            BodyKind::Assert
         }
     };
     Ok((kind, emitter.block, emitter.scope))
-}
-
-/// Whether a rule has nothing but `podSecurity`.
-fn is_alone(validate: &Validate) -> bool {
-    let others = [
-        &validate.deny,
-        &validate.pattern,
-        &validate.any_pattern,
-        &validate.foreach,
-    ];
-    others.into_iter().all(Option::is_none)
 }
 
 fn lower_pattern(

@@ -32,7 +32,7 @@ use crate::verify::{self, VerifyError};
 pub const MAGIC: [u8; 8] = *b"kpvm\r\n\x1a\n";
 
 /// The format that this crate reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const HEADER_LENGTH: usize = 60;
 const DIGEST_START: usize = 56;
@@ -210,25 +210,27 @@ sections! {
     shapes: Shape = 33;
     /// The fields of structs.
     shape_fields: ShapeField = 34;
+    /// Where the fields of structs are found: places among the struct's fields.
+    shape_slots: u8 = 35;
     /// The controls.
-    controls: Control = 35;
+    controls: Control = 36;
     /// The exclusions.
-    exclusions: Exclusion = 36;
+    exclusions: Exclusion = 37;
     /// The exceptions of rules.
-    exceptions: Exception = 37;
+    exceptions: Exception = 38;
     /// The nodes of index entries: rules by what an object must have.
-    index_nodes: IndexNode = 38;
+    index_nodes: IndexNode = 39;
     /// Where the rules are written, one place for each of `rules`.
-    rule_places: Place = 39;
+    rule_places: Place = 40;
     /// Where the context entries are written, one place for each of `entries`.
-    entry_places: Place = 40;
+    entry_places: Place = 41;
     /// Where the entries of label and annotation patterns are written, one place for
     /// each of `tag_entries`.
-    tag_places: Place = 41;
+    tag_places: Place = 42;
 }
 
-const META_SECTION: usize = 42;
-const SECTION_COUNT: usize = 43;
+const META_SECTION: usize = 43;
+const SECTION_COUNT: usize = 44;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -430,6 +432,7 @@ impl<'a> Tables<'a> {
         exceptions: &[],
         shapes: &[],
         shape_fields: &[],
+        shape_slots: &[],
         controls: &[],
         exclusions: &[],
         index_nodes: &[],

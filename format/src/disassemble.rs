@@ -51,6 +51,9 @@ fn disassemble_rule(
     for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
         disassemble_block(tables, title, block.get(), out)?;
     }
+    if let Some(checks) = checks_of(tables, rule.body_block.get()) {
+        disassemble_block(tables, &format!("checks (block{checks})"), checks, out)?;
+    }
     for exception in Tables::range(tables.exceptions, rule.exceptions) {
         let title = format!("exception {}", tables.exception_key(exception));
         disassemble_block(tables, &title, exception.block.get(), out)?;
@@ -58,6 +61,13 @@ fn disassemble_rule(
         disassemble_block(tables, &title, exception.exclusion_block.get(), out)?;
     }
     writeln!(out)
+}
+
+/// The block of checks that a body runs, if it does.
+fn checks_of(tables: &Tables<'_>, body: u32) -> Option<u32> {
+    let code = tables.block_code(tables.blocks.get(body as usize)?);
+    let run = code.iter().find(|one| one.op == Op::RunChecks as u8)?;
+    Some(run.c.get())
 }
 
 /// Writes the block with that number, if there is one.

@@ -285,8 +285,8 @@ instruction_set! {
     GetKeyOf(dst: A Destination, src: B Source, key: E Source, target: D Forward);
     /// The list item at an index (two's complement, negative from the end); null without one.
     GetItem(dst: A Destination, src: B Source, index: C Immediate);
-    /// A part of a list; null of anything else.
-    GetSlice(dst: A Destination, src: B Source, slice: C Slice, target: D Forward);
+    /// A part of a list, or of a text where `texts` are cut too; null of anything else.
+    GetSlice(dst: A Destination, src: B Source, texts: E Immediate, slice: C Slice, target: D Forward);
     /// The values of a map in the order of their keys, behind as many nulls if asked for.
     MapValues(dst: A Destination, src: B Source, nulls: C Immediate);
     /// Negates the truth of a value.
@@ -327,7 +327,7 @@ instruction_set! {
     MapEndPairs(dst: A Destination, list: B List);
     /// Calls a function with what was appended as arguments.
     Call(dst: A Destination, list: B List, function: C Function, target: D Forward);
-    /// The loop's index as an int.
+    /// The loop's index as an int; over a map, the key.
     LoopIndex(dst: A Destination, loop_slot: B Loop);
     /// Fails with a text known at compile time.
     FailText(text: C Text, target: D Forward) ends;
@@ -421,6 +421,22 @@ instruction_set! {
     Exempt(src: A Source, exclusion: C Exclusion);
     /// Ends: the rule passes if no finding is left, else fails with what is left.
     ReturnFindings() ends;
+
+    /// Loads what an assertion tree is about: all of it as expressions see it (0), `object` (1), `oldObject` (2), `admissionInfo` (3),
+    /// `operation` (4), `namespaceLabels` (5), `admissionOperation` (6), `requestResource` (7), `resourceKind` (8).
+    LoadPayload(dst: A Destination, part: B Immediate);
+    /// Computes with two floats: 0 `+`, 1 `-`, 2 `*`, 3 `/`, 4 `//`, 5 `%`; null of anything else.
+    Arithmetic(dst: A Destination, left: B Source, right: E Source, operator: C Immediate);
+    /// A list itself, or a map in the order of its keys; jumps on anything else.
+    ToIterable(dst: A Destination, src: B Source, target: D Forward);
+    /// Assertion: notes a failure unless the value is as expected; ends as an error where the two cannot be compared.
+    AssertValue(actual: A Source, expected: B Source);
+    /// Notes a failure: 0 the field is missing, 1 null instead of a list, 2 a list of another length, 3 null.
+    NoteFailure(src: A Source, reason: B Immediate);
+    /// Ends: the assertion cannot be evaluated: 0 by the last error, 1 for no list, 2 for no list and no map.
+    ReturnUnassertable(src: A Source, reason: B Immediate) ends;
+    /// Ends: the rule passes if no failure was noted, else fails once for each.
+    ReturnAssertion() ends;
 
     /// Ends: the conditions hold, or a part of a rule may go on.
     ReturnTrue() ends;

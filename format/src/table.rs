@@ -376,8 +376,41 @@ record! {
         /// Shape of the items of a list or the values of a map, with a smaller number;
         /// [`NONE`] for others.
         item: U32,
-        /// Range of `shape_fields`, ascending by symbol, for a struct.
+        /// Range of `shape_fields`, for a struct.
         fields: Range,
+        /// Range of `shape_slots`: where [`Shape::slot`] finds the fields; a power of two.
+        slots: Range,
+    }
+}
+
+impl Shape {
+    /// What stands in a slot without a field.
+    pub const EMPTY_SLOT: u8 = u8::MAX;
+
+    /// The slot at which the search for a symbol's field begins, among so many; where it
+    /// is taken by another, the next one is looked at.
+    #[inline]
+    pub fn slot(symbol: u32, slots: usize) -> usize {
+        let hash = symbol.wrapping_mul(0x9E37_79B1);
+        (hash >> 16) as usize & slots.wrapping_sub(1)
+    }
+
+    /// The field of a symbol, among the fields and slots of a shape.
+    #[inline]
+    pub fn field<'t>(
+        symbol: u32,
+        fields: &'t [ShapeField],
+        slots: &[u8],
+    ) -> Option<&'t ShapeField> {
+        let start = Self::slot(symbol, slots.len());
+        for offset in 0..slots.len() {
+            let slot = (start + offset) & slots.len().wrapping_sub(1);
+            let field = fields.get(usize::from(*slots.get(slot)?))?;
+            if field.key.get() == symbol {
+                return Some(field);
+            }
+        }
+        None
     }
 }
 
@@ -716,17 +749,20 @@ pub enum BodyKind {
     Cel,
     /// `podSecurity`
     PodSecurity,
+    /// `assert`
+    Assert,
 }
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 6] = [
+    pub const ALL: [BodyKind; 7] = [
         BodyKind::Pattern,
         BodyKind::AnyPattern,
         BodyKind::Deny,
         BodyKind::Foreach,
         BodyKind::Cel,
         BodyKind::PodSecurity,
+        BodyKind::Assert,
     ];
 }
 

@@ -238,11 +238,17 @@ fn verify_shapes(tables: &Tables<'_>) -> Verified {
         tables.check_text(shape.name)?;
         range("fields", shape.fields, tables.shape_fields.len())?;
         let fields = Tables::range(tables.shape_fields, shape.fields);
-        let ascend = fields
-            .windows(2)
-            .all(|pair| pair[0].key.get() < pair[1].key.get());
-        ensure(ascend, || {
-            format!("fields of shape {position} that do not ascend")
+        range("slots", shape.slots, tables.shape_slots.len())?;
+        let slots = Tables::range(tables.shape_slots, shape.slots);
+        ensure(slots.is_empty() || slots.len().is_power_of_two(), || {
+            format!("shape {position} with {} slots", slots.len())
+        })?;
+        // A field that is not found would be one that is not checked.
+        let is_found = |field: &ShapeField| {
+            Shape::field(field.key.get(), fields, slots).is_some_and(|found| found == field)
+        };
+        ensure(fields.iter().all(is_found), || {
+            format!("shape {position} hides a field")
         })?;
         let holds_item = [ShapeKind::List as u8, ShapeKind::Map as u8].contains(&shape.kind);
         ensure(holds_item == (shape.item.get() != NONE), || {

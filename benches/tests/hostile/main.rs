@@ -10,6 +10,7 @@ mod cel;
 mod exception;
 mod expression;
 mod oracle;
+mod pod_security;
 mod policy;
 mod resource;
 mod suite;

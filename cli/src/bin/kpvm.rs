@@ -49,6 +49,7 @@ Examples:
   kpvm apply policies/ -r deployment.yaml --namespace-labels prod=env=live,team=blue
   kpvm apply policies/ -r manifests/ --operation UPDATE --userinfo user.yaml
   kpvm apply policies/ -r manifests/ -o github --report sarif=kpvm.sarif
+  kpvm apply policies/ -r pod.yaml --explain require-labels/check-labels
 
 Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated or a policy is
 invalid, 2 wrong usage, bad input or policies that are not supported yet. Warnings exit
@@ -60,6 +61,9 @@ Examples:
   kpvm test policies/ --fail-only
   kpvm test policies/ -t policy=require-labels -v
   kpvm test policies/ -o json --output-file results.json
+  kpvm test policies/ --coverage
+  kpvm test policies/ --coverage=lcov --coverage-file lcov.info --coverage-fail-under 80
+  kpvm test policies/ --explain require-labels/check-labels --explain-resource Pod/web
 
 A suite is a kyverno-test.yaml as `kyverno test` reads it. Rows that need what is not
 supported yet are listed as unsupported and do not fail the run by themselves.

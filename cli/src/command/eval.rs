@@ -55,7 +55,7 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
         exceptions,
         resources,
         circumstances,
-        has_heading: true,
+        has_heading: false,
     };
     evaluate(inputs, common, streams)
 }

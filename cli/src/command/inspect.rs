@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::command::load_bundle;
 use crate::demands::{self, Demands, Request};
 use crate::report::structured::{Omitted, omitted};
+use crate::report::write_json;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_OK, Streams};
 use crate::text::{clean, count};
 
@@ -107,10 +108,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let facts = facts(&bundle, &meta);
     match arguments.output {
         Format::Text => write_text(&facts, streams.out)?,
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *streams.out, &facts)?;
-            writeln!(streams.out)?;
-        }
+        Format::Json => write_json(&facts, streams.out)?,
     }
     Ok(EXIT_OK)
 }

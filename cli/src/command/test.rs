@@ -2,7 +2,10 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -11,7 +14,6 @@ use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::explain::{self, ExplainArguments, Trace};
 use crate::input::reason;
 use crate::output::write_file;
-use crate::problem::show_unreadable;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::suite::discovery::{Discovery, SUITE_FILE, discover};
 use crate::suite::report::{self, Detail, Format, Totals};
@@ -22,6 +24,8 @@ use crate::text::{clean, count};
 
 /// A run that takes longer than this shows how far it is.
 const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+/// How often that is drawn anew.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Arguments of `kpvm test`.
 #[derive(Debug, clap::Args)]
@@ -123,9 +127,6 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         show_error(&clean(error), streams.err)?;
     }
     let discovery = discover(&arguments.paths, &arguments.file_name);
-    for unreadable in &discovery.unreadable {
-        show_unreadable(unreadable, streams)?;
-    }
     if let Some(reason) = why_not_written(arguments) {
         show_error(reason, streams.err)?;
         return Ok(EXIT_BAD_INPUT);
@@ -139,9 +140,10 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         },
         ..Options::default()
     };
-    let progress = Progress::new(discovery.files.len());
-    let runs = run_files(&discovery.files, &options, &|| progress.step());
-    progress.bar.finish_and_clear();
+    let searched = run_with_progress(&discovery.files, &options);
+    // A path that cannot be searched hides suites, which is like one that is broken.
+    let unreadable = discovery.unreadable.iter().map(SuiteRun::unreadable);
+    let runs: Vec<SuiteRun> = unreadable.chain(searched).collect();
     for report in runs.iter().flat_map(|run| &run.reports) {
         write!(streams.err, "{}", report.shown)?;
     }
@@ -155,8 +157,7 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
     streams.out.flush()?;
     let totals = Totals::of(&runs);
     say_what_is_missing(arguments, &discovery, &totals, streams)?;
-    let is_bad = !wrong.is_empty() || !discovery.unreadable.is_empty();
-    let code = exit_code(arguments, &totals, is_bad);
+    let code = exit_code(arguments, &totals, !wrong.is_empty());
     Ok(match covered {
         Covered::TooLittle if code == EXIT_OK => EXIT_FAILED,
         Covered::TooLittle | Covered::Enough => code,
@@ -257,30 +258,45 @@ fn write_coverage(
     Ok(Some(Covered::TooLittle))
 }
 
-/// A bar on the terminal, once a run has taken long enough.
-struct Progress {
-    bar: ProgressBar,
-    start: Instant,
+/// Runs all suites, and shows on a terminal how far that is once it has taken long
+/// enough. Only this thread writes: it holds the streams, and any other would wait for it.
+fn run_with_progress(files: &[PathBuf], options: &Options) -> Vec<SuiteRun> {
+    let is_terminal = io::stderr().is_terminal();
+    let done = AtomicUsize::new(0);
+    let count = || {
+        done.fetch_add(1, Ordering::Relaxed);
+    };
+    if !is_terminal {
+        return run_files(files, options, &count);
+    }
+    let (finished, waiting) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let runs = run_files(files, options, &count);
+            drop(finished);
+            runs
+        });
+        let mut bar: Option<ProgressBar> = None;
+        let mut patience = PROGRESS_AFTER;
+        while waiting.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            let bar = bar.get_or_insert_with(|| progress_bar(files.len()));
+            bar.set_position(done.load(Ordering::Relaxed) as u64);
+            patience = PROGRESS_EVERY;
+        }
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        match worker.join() {
+            Ok(runs) => runs,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
-impl Progress {
-    fn new(files: usize) -> Self {
-        let target = ProgressDrawTarget::hidden();
-        let bar = ProgressBar::with_draw_target(Some(files as u64), target);
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} suite files");
-        Self {
-            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
-            start: Instant::now(),
-        }
-    }
-
-    fn step(&self) {
-        self.bar.inc(1);
-        let is_late = self.start.elapsed() >= PROGRESS_AFTER;
-        if is_late && self.bar.is_hidden() && io::stderr().is_terminal() {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-    }
+fn progress_bar(files: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(files as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} suite files");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Writes to a file, without colours, or to standard output; whether that could be done.
@@ -317,7 +333,7 @@ fn say_what_is_missing(
         let message = "--git-branch has no effect: repositories are never fetched; clone first";
         show_warning(message, streams.err)?;
     }
-    if discovery.files.is_empty() {
+    if discovery.files.is_empty() && discovery.unreadable.is_empty() {
         let name = clean(&arguments.file_name);
         show_warning(
             &format!("there is no file named {name} below the paths"),
@@ -332,7 +348,7 @@ fn say_what_is_missing(
     }
     if totals.broken_suites > 0 {
         let message = format!(
-            "{} could not be used as it stands; the others were run",
+            "{} could not be used; the others were run",
             count(totals.broken_suites, "suite")
         );
         show_error(&message, streams.err)?;

@@ -9,7 +9,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::report::write_yaml;
+use crate::report::{write_json, write_yaml};
 use crate::stream::{EXIT_OK, Streams};
 
 /// Arguments of the command.
@@ -60,10 +60,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
             writeln!(streams.out, "Time: {}", VERSION.time)?;
             writeln!(streams.out, "Git commit ID: {}", VERSION.git_commit_id)?;
         }
-        Some(Format::Json) => {
-            serde_json::to_writer_pretty(&mut *streams.out, &VERSION)?;
-            writeln!(streams.out)?;
-        }
+        Some(Format::Json) => write_json(&VERSION, streams.out)?,
         Some(Format::Yaml) => write_yaml(&VERSION, streams.out)?,
     }
     Ok(EXIT_OK)

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::evaluation::{EvaluationError, Evaluator};
 use crate::nearest::did_you_mean;
-use crate::report::write_yaml;
+use crate::report::{write_json, write_yaml};
 use crate::resources::{Resource, Resources};
 
 use recorder::Recorder;
@@ -192,10 +192,7 @@ pub fn write(format: Format, traces: &[Trace], out: &mut dyn Write) -> io::Resul
             }
             Ok(())
         }
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &document)?;
-            writeln!(out)
-        }
+        Format::Json => write_json(&document, out),
         Format::Yaml => write_yaml(&document, out),
     }
 }

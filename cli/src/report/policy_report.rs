@@ -4,9 +4,6 @@
 //! results of a namespace's objects in a report of that namespace, those of
 //! cluster-scoped objects in a cluster report, all named `merged`. `kyverno` is the
 //! document that `kyverno apply --policy-report` prints, which groups by policy instead.
-//!
-//! The property `process` is not written: bundles do not say whether a policy takes
-//! part in background scans.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +76,6 @@ struct Entry<'s> {
     scored: bool,
     resources: [Reference<'s>; 1],
     message: &'s str,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     properties: BTreeMap<&'s str, &'s str>,
 }
 
@@ -177,7 +173,8 @@ fn entry<'s>(scan: &'s Scan, finding: &'s Finding, now: u64) -> Option<Entry<'s>
         .properties
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
-    let properties: BTreeMap<&str, &str> = properties.collect();
+    let mut properties: BTreeMap<&str, &str> = properties.collect();
+    properties.insert("process", policy.process);
     Some(Entry {
         source: "kyverno",
         policy: policy.full_name(),
@@ -213,8 +210,7 @@ fn message<'s>(finding: &'s Finding, properties: &BTreeMap<&'s str, &'s str>) ->
         Outcome::Error => "errorMessage",
         Outcome::Skip => "skipMessage",
     };
-    let replacement = properties
-        .get("message")
-        .or_else(|| properties.get(of_status));
+    let text = |key| properties.get(key).filter(|text| !text.is_empty());
+    let replacement = text("message").or_else(|| text(of_status));
     replacement.copied().unwrap_or(&finding.message)
 }

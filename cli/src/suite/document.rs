@@ -171,6 +171,10 @@ pub fn read_documents(text: &str, source: SourceId, decoder: &mut Decoder) -> Ve
             decoder.diagnostics.append(&mut own.diagnostics);
         }
     }
+    // What is no YAML at all was found first.
+    decoder
+        .diagnostics
+        .sort_by_key(|one| one.location.span.start);
     documents
 }
 

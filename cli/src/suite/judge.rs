@@ -462,6 +462,10 @@ impl Judge<'_> {
             warn("no-resource", &expectation.policy, message.to_owned(), None);
             return warnings;
         }
+        if let Some(message) = self.no_such_kind(expectation) {
+            let hint = "kinds of rows are not compared".to_owned();
+            warn("unknown-kind", &expectation.kind, message, Some(hint));
+        }
         for resource in expectation.resources.iter().flatten() {
             if self.named(&resource.text).next().is_none() {
                 let (message, hint) = self.no_such_resource(&resource.text);
@@ -491,6 +495,19 @@ impl Judge<'_> {
             }
         }
         warnings
+    }
+
+    /// A row that names resources, none of them of the kind that it says.
+    fn no_such_kind(&self, expectation: &Expectation) -> Option<String> {
+        let kind = &expectation.kind.text;
+        let names = expectation.resources.iter().flatten();
+        let numbers = names.flat_map(|name| self.named(&name.text));
+        let keys: Vec<&Key> = numbers
+            .filter_map(|number| self.keys.all.get(number))
+            .collect();
+        let first = &keys.first().filter(|_| !kind.is_empty())?.kind;
+        let is_there = keys.iter().any(|key| key.kind == *kind);
+        (!is_there).then(|| format!("no resource of the row is a {kind}; the first is a {first}"))
     }
 
     fn no_such_resource(&self, written: &str) -> (String, Option<String>) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kpvm::engine::Bundle;
 use kpvm::tree::Tree;
 use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::compile::{Compilation, Options, compile_documents};
+use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
 use kpvm_compiler::policy::read::read_policy;
@@ -90,16 +90,19 @@ pub struct SuitePolicies {
     pub policies: Vec<SuitePolicy>,
     /// Rules of evaluated policies that are not supported.
     pub omitted: Vec<OmittedRule>,
+    /// Whether an exception is about policies that are evaluated as CEL.
+    pub has_cel_exceptions: bool,
     /// What stops the suite.
     pub errors: Vec<Diagnostic>,
     /// What people should know.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads and compiles the policies; their texts are added to the sources. `suite` is
-/// where the paths are named.
+/// Reads and compiles the policies with the exceptions; their texts are added to the
+/// sources. `suite` is where the paths are named.
 pub fn load(
-    paths: &[Text],
+    policies: &[Text],
+    exceptions: &[Text],
     directory: &Path,
     suite: SourceId,
     sources: &mut Sources,
@@ -108,12 +111,23 @@ pub fn load(
         suite,
         sources,
         documents: Vec::new(),
+        exceptions: Vec::new(),
         loaded: SuitePolicies::default(),
     };
-    for path in paths {
-        loader.add_path(path, directory);
+    for path in policies {
+        loader.add_path(path, directory, Role::Policies);
+    }
+    for path in exceptions {
+        loader.add_path(path, directory, Role::Exceptions);
     }
     loader.compile()
+}
+
+/// What a path is named as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Policies,
+    Exceptions,
 }
 
 impl SuitePolicies {
@@ -161,6 +175,8 @@ struct Loader<'s> {
     sources: &'s mut Sources,
     /// The documents that may be compiled, each with the number of its policy.
     documents: Vec<(usize, SourceId, Tree)>,
+    /// The exceptions.
+    exceptions: Vec<(SourceId, Tree)>,
     loaded: SuitePolicies,
 }
 
@@ -172,13 +188,13 @@ fn options() -> Options {
 }
 
 impl Loader<'_> {
-    fn add_path(&mut self, path: &Text, directory: &Path) {
+    fn add_path(&mut self, path: &Text, directory: &Path, role: Role) {
         let location = Location {
             source: self.suite,
             span: path.span,
         };
         if is_url(&path.text) {
-            let message = format!("the policy {} would have to be fetched", path.text);
+            let message = format!("{} would have to be fetched", path.text);
             let hint = "this program fetches nothing: download it and give the file";
             let error = Diagnostic::error("missing-file", message, location).hint(hint);
             self.loaded.errors.push(error);
@@ -203,12 +219,12 @@ impl Loader<'_> {
                 .is_some_and(|extension| extension == "json");
             // Of a directory only YAML is read (section 9.3).
             if !(file.from_directory && is_json) {
-                self.add_file(file.name, file.text);
+                self.add_file(file.name, file.text, role);
             }
         }
     }
 
-    fn add_file(&mut self, name: String, text: String) {
+    fn add_file(&mut self, name: String, text: String, role: Role) {
         let read = yaml::read_all(
             &text,
             yaml::Options {
@@ -220,28 +236,42 @@ impl Loader<'_> {
         for document in read {
             match document {
                 Ok(tree) if tree.is_null() => {}
-                Ok(tree) => self.add_document(tree, source),
+                Ok(tree) => self.add_document(tree, source, role),
                 Err(error) => {
                     let location = Location {
                         source,
                         span: error.span,
                     };
-                    self.drop_document(Diagnostic::error("yaml", error.kind.to_string(), location));
+                    let error = Diagnostic::error("yaml", error.kind.to_string(), location);
+                    self.drop_document(error, role);
                 }
             }
         }
     }
 
-    fn add_document(&mut self, document: Tree, source: SourceId) {
+    fn add_document(&mut self, document: Tree, source: SourceId, role: Role) {
         for item in expand(document) {
             match item {
-                Item::Object(tree) => self.add_object(tree, source),
+                Item::Object(tree) if role == Role::Policies => self.add_object(tree, source),
+                Item::Object(tree) => self.add_exception(tree, source),
                 Item::Empty(_) => {}
                 Item::Bad(span, message) => {
                     let location = Location { source, span };
-                    self.drop_document(Diagnostic::error("not-a-policy", message, location));
+                    let error = Diagnostic::error("not-a-policy", message, location);
+                    self.drop_document(error, role);
                 }
             }
+        }
+    }
+
+    /// Anything but an exception is fatal among them (section 2); the compiler says so.
+    fn add_exception(&mut self, tree: Tree, source: SourceId) {
+        let api_version = tree.get("apiVersion").and_then(Tree::as_str);
+        let group = api_version.and_then(|text| text.split('/').next());
+        if classify(&tree) == Class::Exception && group == Some("policies.kyverno.io") {
+            self.loaded.has_cel_exceptions = true;
+        } else {
+            self.exceptions.push((source, tree));
         }
     }
 
@@ -266,7 +296,8 @@ impl Loader<'_> {
             }
             Class::Other(what) => {
                 let message = format!("expected a policy, found {what}");
-                self.drop_document(Diagnostic::error("not-a-policy", message, location));
+                let error = Diagnostic::error("not-a-policy", message, location);
+                self.drop_document(error, Role::Policies);
             }
         }
     }
@@ -300,9 +331,12 @@ impl Loader<'_> {
         self.loaded.policies.push(suite_policy(&policy));
     }
 
-    /// Not fatal for Kyverno, which then does not know the policy.
-    fn drop_document(&mut self, diagnostic: Diagnostic) {
-        self.loaded.warnings.push(diagnostic);
+    /// Among policies not fatal for Kyverno, which then does not know the policy.
+    fn drop_document(&mut self, diagnostic: Diagnostic, role: Role) {
+        match role {
+            Role::Policies => self.loaded.warnings.push(diagnostic),
+            Role::Exceptions => self.loaded.errors.push(diagnostic),
+        }
     }
 
     fn compile(mut self) -> SuitePolicies {
@@ -312,6 +346,11 @@ impl Loader<'_> {
             compilation = self.compile_all();
         }
         self.loaded.omitted = compilation.omitted;
+        let of_exceptions = compilation
+            .diagnostics
+            .iter()
+            .filter(|one| one.code.starts_with("exception-") && one.severity == Severity::Warning);
+        self.loaded.warnings.extend(of_exceptions.cloned());
         match compilation.bundle {
             Some(bundle) => {
                 self.loaded.bundle = bundle;
@@ -333,7 +372,8 @@ impl Loader<'_> {
             .iter()
             .map(|(_, source, tree)| (*source, tree.clone()))
             .collect();
-        compile_documents(&documents, self.sources, &options(), Vec::new())
+        let exceptions = &self.exceptions;
+        compile_with_exceptions(&documents, exceptions, self.sources, &options(), Vec::new())
     }
 
     /// Keeps only what compiles alone; of the others the reason stays.

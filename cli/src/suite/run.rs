@@ -106,14 +106,7 @@ pub fn run_file(file: &Path, options: &Options) -> Vec<SuiteRun> {
     let text = match read_file(file) {
         Ok(text) => text,
         Err(reason) => {
-            let unreadable = Unreadable {
-                name: name.clone(),
-                reason,
-            };
-            return vec![SuiteRun::unusable(
-                name,
-                vec![Report::of_unreadable(&unreadable)],
-            )];
+            return vec![SuiteRun::unreadable(&Unreadable { name, reason })];
         }
     };
     let suite = sources.add(name.clone(), text.as_str());
@@ -144,6 +137,12 @@ pub fn run_file(file: &Path, options: &Options) -> Vec<SuiteRun> {
 }
 
 impl SuiteRun {
+    /// What stands for a path that cannot be read or searched.
+    pub fn unreadable(unreadable: &Unreadable) -> Self {
+        let report = Report::of_unreadable(unreadable);
+        Self::unusable(unreadable.name.clone(), vec![report])
+    }
+
     fn unusable(file: String, reports: Vec<Report>) -> Self {
         let place = reports.first().and_then(|report| report.place);
         let (line, column) = place.unwrap_or((1, 1));
@@ -238,6 +237,7 @@ impl Loader<'_> {
         let user = self.user(document);
         let mut policies = policies::load(
             &document.policies,
+            &document.exceptions,
             self.directory,
             self.suite,
             &mut self.sources,
@@ -483,7 +483,7 @@ impl Loader<'_> {
             keys: Keys::of(&objects.resources.list),
             expected: RefCell::default(),
             answers,
-            unsupported: unsupported_part(document),
+            unsupported: unsupported_part(document, &policies),
         };
         let mut warnings = Vec::new();
         for expectation in &document.results {
@@ -533,16 +533,19 @@ fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// What a suite has that is not supported yet, whatever its policies are.
-fn unsupported_part(document: &Document) -> Option<String> {
+fn unsupported_part(document: &Document, policies: &SuitePolicies) -> Option<String> {
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),
         ("paramResources", !document.param_resources.is_empty()),
-        ("exceptions", !document.exceptions.is_empty()),
         ("context", document.context.is_some()),
         ("jsonPayloads", !document.json_payloads.is_empty()),
         ("httpPayloads", !document.http_payloads.is_empty()),
         ("envoyPayloads", !document.envoy_payloads.is_empty()),
     ];
     let part = parts.into_iter().find(|(_, is_there)| *is_there);
-    part.map(|(field, _)| format!("`{field}` of a test is not supported yet"))
+    let part = part.map(|(field, _)| format!("`{field}` of a test is not supported yet"));
+    part.or_else(|| {
+        let reason = "a PolicyException of policies.kyverno.io is not supported yet";
+        policies.has_cel_exceptions.then(|| reason.to_owned())
+    })
 }

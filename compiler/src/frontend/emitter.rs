@@ -10,6 +10,7 @@ use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, Range};
 use zerocopy::little_endian::{U32, U64};
 
+use super::assertion::Bindings;
 use crate::ir::{Block, Instruction, Label, Register, Site, SiteKind};
 use crate::lower::Pools;
 use crate::source::{Location, SourceId};
@@ -28,6 +29,8 @@ pub struct Emitter<'p, 'b> {
     part: String,
     /// Texts of inner variables, by the names that stand for them in the expression.
     pub(super) inner: BTreeMap<String, Register>,
+    /// What `$` names in the expressions of an assertion tree; `None` outside of one.
+    pub(super) bindings: Option<Bindings>,
     /// Code that runs rarely, kept out of the way until [`Emitter::flush_cold`].
     cold: Vec<(Label, Instruction)>,
 }
@@ -164,6 +167,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
             source,
             part: String::new(),
             inner: BTreeMap::new(),
+            bindings: None,
             cold: Vec::new(),
         }
     }
@@ -231,13 +235,25 @@ impl<'p, 'b> Emitter<'p, 'b> {
     /// A label that puts `prefix` in front of an error and goes on to `on_error`; with
     /// `shows_query` a DELETE rewrites the prefix as it does the query.
     pub fn wrapping(&mut self, prefix: &str, shows_query: bool, on_error: Label) -> Label {
-        let label = self.block.label();
         let text = self.pools.text(prefix);
         let wrap = Instruction::new(Op::WrapError)
             .b(u32::from(shows_query))
             .c(text)
             .target(on_error);
-        self.cold.push((label, wrap));
+        self.apart(wrap)
+    }
+
+    /// A label of an error whose text is known, which goes on to `on_error`.
+    pub fn failing(&mut self, text: &str, on_error: Label) -> Label {
+        let text = self.pools.text(text);
+        self.apart(Instruction::new(Op::FailText).c(text).target(on_error))
+    }
+
+    /// A label of rare code: one instruction that ends the block or goes on to a label
+    /// made before.
+    pub fn apart(&mut self, instruction: Instruction) -> Label {
+        let label = self.block.label();
+        self.cold.push((label, instruction));
         label
     }
 
@@ -259,6 +275,16 @@ impl<'p, 'b> Emitter<'p, 'b> {
             self.flush_cold();
             self.block.place(over);
         }
+    }
+
+    /// Runs `body`, and writes its rare code behind it: what it goes on to may stand right
+    /// behind that, while rare code of before waits for the end.
+    pub fn with_rare_code_inline<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let waiting = std::mem::take(&mut self.cold);
+        let result = body(self);
+        self.flush_cold_inline();
+        self.cold = waiting;
+        result
     }
 
     /// Lowers a query: the text of an expression over the whole context, with the

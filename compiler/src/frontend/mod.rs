@@ -2,6 +2,7 @@
 //! them ends in the IR.
 
 pub mod anchor;
+pub mod assertion;
 pub mod cel;
 pub mod condition;
 pub mod context;

@@ -151,7 +151,14 @@ fn is_generated_name(name: &str) -> bool {
 
 /// The generated rules of one rule: controllers first, then CronJob (section 12.3).
 fn generate(rule: &Rule, requested: &[String]) -> Vec<Rule> {
-    let source = without_omitted(&rule.tree, &schema::RULE);
+    let mut source = without_omitted(&rule.tree, &schema::RULE);
+    if rule
+        .validate
+        .as_ref()
+        .is_some_and(|validate| validate.assert.is_none())
+    {
+        source = with_member(&source, "validate", |validate| without(validate, "assert"));
+    }
     let without_cron_job: Vec<&str> = requested
         .iter()
         .map(String::as_str)
@@ -389,7 +396,12 @@ impl Shape {
         if let Some(foreach) = field(validate, "foreach") {
             return Some(self.validate_with(validate, "foreach", foreach.clone(), "pattern"));
         }
-        field(validate, "cel").map(|_| validate.clone())
+        if field(validate, "cel").is_some() {
+            return Some(validate.clone());
+        }
+        let assert = field(validate, "assert")?;
+        let wrapped = self.wrap_assertion(assert);
+        Some(self.validate_with(validate, "assert", wrapped, "assert"))
     }
 
     /// A `validate` with one form, and of the rest only what generated rules keep.
@@ -416,6 +428,21 @@ impl Shape {
             }
         }
         Tree::new(TreeValue::Map(members), validate.span)
+    }
+
+    /// Sheet 06, section 2: only maps under these very keys are moved.
+    fn wrap_assertion(&self, tree: &Tree) -> Tree {
+        let Some(members) = tree.as_map() else {
+            return tree.clone();
+        };
+        let mut members = members.to_vec();
+        for member in &mut members {
+            let is_object = matches!(&*member.key, "object" | "oldObject");
+            if is_object && member.value.as_map().is_some() {
+                member.value = self.wrap(&member.value);
+            }
+        }
+        Tree::new(TreeValue::Map(members), tree.span)
     }
 
     /// `spec: {template: pattern}`, or with `jobTemplate`.
@@ -456,6 +483,13 @@ fn with_member(tree: &Tree, key: &str, change: impl FnOnce(&Tree) -> Tree) -> Tr
         }
     }
     Tree::new(TreeValue::Map(members), tree.span)
+}
+
+/// A map without a key.
+fn without(tree: &Tree, key: &str) -> Tree {
+    let members = tree.as_map().unwrap_or_default().iter();
+    let kept = members.filter(|member| &*member.key != key).cloned();
+    Tree::new(TreeValue::Map(kept.collect()), tree.span)
 }
 
 /// Puts the shift behind the pivot word of every `$(...)` (section 12.5, last part).

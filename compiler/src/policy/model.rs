@@ -54,6 +54,18 @@ pub struct Policy {
     pub tree: Tree,
 }
 
+impl Policy {
+    /// Makes `validate.assert` a part that is read over, as since Kyverno 1.19 (sheet
+    /// 06, section 1); the trees stay as read.
+    pub fn ignore_assert(&mut self) {
+        let bodies = self
+            .rules
+            .iter_mut()
+            .filter_map(|rule| rule.validate.as_mut());
+        bodies.for_each(|validate| validate.assert = None);
+    }
+}
+
 /// Scope of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyKind {
@@ -203,7 +215,7 @@ pub struct Validate {
     pub pod_security: Option<Tree>,
     /// `cel`
     pub cel: Option<Tree>,
-    /// `assert`
+    /// `assert`; `None` too where it is to be ignored.
     pub assert: Option<Tree>,
     /// `manifests`
     pub manifests: Option<Tree>,

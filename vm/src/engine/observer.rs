@@ -254,10 +254,12 @@ pub struct Facts<'e> {
     pub user: Option<UserInfo<'e>>,
 }
 
-/// A path in the resource, e.g. `/spec/containers/0/image/`.
+/// A path in the resource, e.g. `/spec/containers/0/image/`, or through an assertion
+/// tree, e.g. `object.spec.~.containers[0].image`.
 #[derive(Clone, Copy)]
 pub struct Path<'e> {
     pub(crate) tables: &'e Tables<'e>,
+    pub(crate) view: View<'e>,
     pub(crate) segments: Range,
     /// The loops with the indices that they have now.
     pub(crate) loops: &'e [LoopState],
@@ -268,10 +270,13 @@ impl fmt::Display for Path<'_> {
         for segment in Tables::range(self.tables.path_segments, self.segments) {
             match segment.loop_slot.get() {
                 NONE => f.write_str(self.tables.text(segment.text))?,
-                slot => {
-                    let index = self.loops.get(slot as usize).map_or(0, LoopState::index);
-                    write!(f, "{index}")?;
-                }
+                slot => match self.loops.get(slot as usize) {
+                    None => f.write_str("0")?,
+                    Some(state) => match self.view.key_of(state.item()) {
+                        Some(key) => f.write_str(key)?,
+                        None => write!(f, "{}", state.index())?,
+                    },
+                },
             }
         }
         Ok(())

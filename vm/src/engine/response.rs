@@ -294,7 +294,7 @@ impl<'s> RuleResponse<'s> {
         })
     }
 
-    /// The controls that a podSecurity rule fails by.
+    /// The controls that a podSecurity rule fails by; a [`Decision`] does not gather them.
     pub fn pod_security(&self) -> Option<PodSecurityDetail<'s>> {
         let controls = self.outcome.controls?;
         let level_version = self.evaluation.tables.text(self.record()?.message);

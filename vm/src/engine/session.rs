@@ -1,8 +1,10 @@
 //! A session: everything that evaluation needs and keeps between requests, so that in
 //! the steady state a request that passes allocates nothing.
 
+mod assertion;
 mod exception;
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 
 use kpvm_format::Tables;
@@ -287,6 +289,7 @@ impl<'b> Session<'b> {
             operation_name: request.operation.name(),
             object,
             old_object,
+            is_old: false,
             namespace: new_names
                 .as_ref()
                 .map_or("", |object| object.namespace(names)),
@@ -325,6 +328,7 @@ impl<'b> Session<'b> {
             properties: &mut self.properties,
             excepted: &mut self.excepted,
             text: &mut self.text,
+            further: Vec::new(),
         };
         evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
         Ok(())
@@ -598,6 +602,8 @@ struct Evaluator<'e, 'm> {
     properties: &'m mut Vec<TextRange>,
     excepted: &'m mut Vec<u32>,
     text: &'m mut String,
+    /// What the rule at hand comes to besides its first outcome.
+    further: Vec<Judgement>,
 }
 
 impl<'e> Evaluator<'e, '_> {
@@ -662,11 +668,22 @@ impl<'e> Evaluator<'e, '_> {
             {
                 policy_state = PolicyState::AppliedOne;
             }
+            let further = std::mem::take(&mut self.further);
+            let properties = judgement.properties;
             if self.record(number, rule, policy, &subject, judgement) {
                 return;
             }
             if is_observed {
                 self.tell_response();
+            }
+            for judgement in further {
+                let judgement = Judgement {
+                    properties,
+                    ..judgement
+                };
+                if self.record(number, rule, policy, &subject, judgement) {
+                    return;
+                }
             }
         }
     }
@@ -944,6 +961,9 @@ impl<'e> Evaluator<'e, '_> {
         {
             return judgement;
         }
+        if body_kind(rule) == BodyKind::Assert {
+            return self.allow_existing_failures(rule, judgement);
+        }
         let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
         if self.operation != Operation::Update && is_pod_security {
             return judgement;
@@ -954,18 +974,17 @@ impl<'e> Evaluator<'e, '_> {
         // With preconditions the old object never counts as failing (seen in the answers
         // of the real engine; sheet 01, section 10, step 3 says less).
         let has_preconditions = rule.precondition_block.get() != NONE;
-        if judgement.status != Status::Fail || has_preconditions || !self.old_object_fails(rule) {
-            return judgement;
+        let fails = judgement.status == Status::Fail;
+        if fails && !has_preconditions && self.old_object_status(rule) == Some(Status::Fail) {
+            return self.fixed(Status::Skip, EXISTING_VIOLATIONS);
         }
-        self.fixed(
-            Status::Skip,
-            "skipping the rule evaluation as pre-existing violations are allowed",
-        )
+        judgement
     }
 
-    fn old_object_fails(&mut self, rule: &Rule) -> bool {
+    /// What the body makes of the old object; `None` if the rule does not match it.
+    fn old_object_status(&mut self, rule: &Rule) -> Option<Status> {
         let (Some(old), Some(kind)) = (self.old_names, self.old_kind) else {
-            return false;
+            return None;
         };
         let mut subject = old.subject(self.names);
         subject.rule_name = self.tables.text(rule.name);
@@ -978,6 +997,7 @@ impl<'e> Evaluator<'e, '_> {
             operation_name: Operation::Create.name(),
             object: self.objects.old,
             old_object: None,
+            is_old: true,
             user: Some(NOBODY),
             ..*self.facts
         };
@@ -985,16 +1005,17 @@ impl<'e> Evaluator<'e, '_> {
         self.machine.change_subject();
         self.machine.change_context();
         let mark = self.text.len();
-        let fails = self.run_block(rule.match_block.get(), Stage::OldMatch, setting)
-            == Ending::Matched
-            && self.old_body_fails(rule, setting);
+        let status = match self.run_block(rule.match_block.get(), Stage::OldMatch, setting) {
+            Ending::Matched => self.old_body_status(rule, setting),
+            _ => None,
+        };
         self.text.truncate(mark);
         self.machine.change_subject();
         self.machine.change_context();
-        fails
+        status
     }
 
-    fn old_body_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
+    fn old_body_status(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<Status> {
         // A pattern keeps the values that its variables had for the new object.
         let kept = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let setting = if kept {
@@ -1007,11 +1028,16 @@ impl<'e> Evaluator<'e, '_> {
             setting
         };
         if body_kind(rule) == BodyKind::PodSecurity {
-            return self.old_pod_fails(rule, setting);
+            let fails = self.old_pod_fails(rule, setting);
+            return fails.then_some(Status::Fail);
         }
-        let ending = self.run_block(rule.body_block.get(), Stage::OldBody, setting);
-        let judgement = self.judge(rule, ending, setting);
-        judgement.is_some_and(|judgement| judgement.status == Status::Fail)
+        match self.run_block(rule.body_block.get(), Stage::OldBody, setting) {
+            Ending::Assertions => Some(Status::Fail),
+            ending => {
+                let judgement = self.judge(rule, ending, setting);
+                judgement.map(|judgement| judgement.status)
+            }
+        }
     }
 
     /// Exceptions are looked at again, for the old object (sheet 01, section 10).
@@ -1040,7 +1066,12 @@ impl<'e> Evaluator<'e, '_> {
             {
                 self.judge_cel(ending)
             }
-            Ending::Pass if matches!(body_kind(rule), BodyKind::PodSecurity | BodyKind::Cel) => {
+            Ending::Pass
+                if matches!(
+                    body_kind(rule),
+                    BodyKind::PodSecurity | BodyKind::Assert | BodyKind::Cel
+                ) =>
+            {
                 Judgement::plain(Status::Pass, Message::CapitalPassed)
             }
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
@@ -1059,6 +1090,7 @@ impl<'e> Evaluator<'e, '_> {
             }
             Ending::Failed { depth } => self.failed(ending, &element_prefix(depth)),
             Ending::Deny { depth } => self.judge_deny(rule, depth, setting),
+            Ending::Assertions => self.judge_assertions(setting),
             Ending::Findings { instruction } => self.judge_findings(rule, instruction, setting),
             Ending::Error { .. } | Ending::AlternativesFailed { .. } => {
                 self.judge_failure(rule, setting)
@@ -1267,7 +1299,9 @@ impl<'e> Evaluator<'e, '_> {
             .first(shown)
             .unwrap_or((String::new(), NodeId::MISSING));
         let mut judgement = self.fixed(Status::Fail, &message);
-        judgement.controls = Some(self.control_texts(&findings));
+        if self.mode == Mode::Report {
+            judgement.controls = Some(self.control_texts(&findings));
+        }
         self.machine.findings = findings;
         self.with_detail(judgement, &path, value, instruction, setting)
     }
@@ -1280,7 +1314,11 @@ impl<'e> Evaluator<'e, '_> {
             view: self.world.buffer.view(self.texts, tables.symbols),
         };
         let object = self.objects.main().unwrap_or(NodeId::MISSING);
-        let images = image::images_by_container(&shown.view, object);
+        let images = OnceCell::new();
+        let image_of = |name: &String| {
+            let images = images.get_or_init(|| image::images_by_container(&shown.view, object));
+            quote_json(images.get(name).unwrap_or(name))
+        };
         let mut ids: Vec<&str> = Vec::new();
         let mut json: Vec<String> = Vec::new();
         for number in findings.controls() {
@@ -1289,10 +1327,8 @@ impl<'e> Evaluator<'e, '_> {
             };
             let (id, name) = (tables.text(record.id), tables.text(record.name));
             let names = findings.container_names(number, shown);
-            let quoted = names.map(|names| {
-                let image = |name: &String| quote_json(images.get(name).unwrap_or(name));
-                names.iter().map(image).collect::<Vec<_>>().join(",")
-            });
+            let quoted =
+                names.map(|names| names.iter().map(image_of).collect::<Vec<_>>().join(","));
             let quoted = quoted.map_or("null".into(), |list| format!("[{list}]"));
             json.push(format!(
                 "{{\"ID\":{},\"Name\":{},\"Images\":{quoted}}}",
@@ -1420,6 +1456,10 @@ const NOBODY: UserInfo<'static> = UserInfo {
     roles: &["kyverno:invalidrole"],
     cluster_roles: &["kyverno:invalidrole"],
 };
+
+/// The text of a rule that the old object violates too.
+const EXISTING_VIOLATIONS: &str =
+    "skipping the rule evaluation as pre-existing violations are allowed";
 
 fn message_kind(rule: &Rule) -> MessageKind {
     MessageKind::ALL

@@ -41,6 +41,20 @@ const JSON: Spelling = Spelling {
     scalar: json_scalar,
 };
 
+/// As `%#v` prints a value.
+const GO_SYNTAX: Spelling = Spelling {
+    list: ["[]interface {}{", ", ", "}"],
+    map: ["map[string]interface {}{", ", ", "}"],
+    after_key: ":",
+    key: |key, out| out.push_str(&go_quote(key)),
+    scalar: go_syntax_scalar,
+};
+
+/// A value in Go's syntax, as `%#v` prints it (sheet 06, section 7).
+pub(crate) fn go_syntax(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
+    write(values, id, &GO_SYNTAX)
+}
+
 /// A value as `%v` prints it (sheet 04, section 5, step 4).
 pub(super) fn go_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
     write(values, id, &GO)
@@ -112,6 +126,15 @@ fn go_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), Functi
         Some(Kind::String) => out.push_str(view.str(id)),
         Some(Kind::Null) | None => out.push_str("<nil>"),
         _ => plain_scalar(view, id, out),
+    }
+    Ok(())
+}
+
+fn go_syntax_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), FunctionError> {
+    match view.kind(id) {
+        Some(Kind::String) => out.push_str(&go_quote(view.str(id))),
+        Some(Kind::Null) | None => out.push_str("interface {}(nil)"),
+        _ => go_scalar(view, id, out)?,
     }
     Ok(())
 }

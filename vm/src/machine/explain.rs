@@ -283,18 +283,25 @@ impl Machine {
         explanation.path = if at_parent { parent } else { path };
     }
 
-    /// The path of an instruction's error, with the indices that its loops have now.
-    fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
+    /// The path of an instruction's error, with the indices that its loops have now, or
+    /// the keys where they go over maps.
+    pub(super) fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
         let site = scene.tables.site(instruction);
         site.map_or_else(String::new, |site| {
-            self.path_of(site, scene.tables).to_string()
+            self.path_of(site, scene.view, scene.tables).to_string()
         })
     }
 
     /// The path of a site, likewise.
-    pub(super) fn path_of<'p>(&'p self, site: &Site, tables: &'p Tables<'p>) -> Path<'p> {
+    pub(super) fn path_of<'p>(
+        &'p self,
+        site: &Site,
+        view: View<'p>,
+        tables: &'p Tables<'p>,
+    ) -> Path<'p> {
         Path {
             tables,
+            view,
             segments: site.path,
             loops: &self.frame.loops,
         }

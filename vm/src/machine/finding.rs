@@ -246,9 +246,7 @@ impl Findings {
                 if index > 0 {
                     out.push_str(", ");
                 }
-                // Kyverno replaces these words wherever they stand, for a Pod too.
-                let path = shown.path(finding).replace("spec", spec);
-                out.push_str(&path.replace("metadata", "spec.template.metadata"));
+                shown.push_path(finding, spec, out);
                 shown.push_error(finding, out);
             }
             out.push_str("])");
@@ -372,6 +370,18 @@ impl<'v> Shown<'v> {
             let _ = write!(path, "[{}]", self.view.key_str(finding.value));
         }
         path
+    }
+
+    /// The path as a message shows it: Kyverno replaces these words wherever they stand,
+    /// `metadata` for a Pod too.
+    fn push_path(&self, finding: &Finding, spec: &str, out: &mut String) {
+        let start = out.len();
+        out.push_str(&self.path(finding));
+        let has_metadata = finding.is(How::KEYED);
+        if spec != "spec" || has_metadata {
+            let path = out.split_off(start).replace("spec", spec);
+            out.push_str(&path.replace("metadata", "spec.template.metadata"));
+        }
     }
 
     /// Whether an exclusion of a general path, with stars for all numbers, is about the

@@ -78,6 +78,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) object: Option<NodeId>,
     /// The old object.
     pub(crate) old_object: Option<NodeId>,
+    /// Whether the object is the old one, which is looked at again.
+    pub(crate) is_old: bool,
     /// `request.namespace`.
     pub(crate) namespace: &'s str,
     /// The user as the context shows it.

@@ -6,6 +6,7 @@
 //! observer of every test. Each is compiled separately ([`Mode`]), so that checking
 //! pays nothing for the others.
 
+mod assertion;
 mod cel;
 mod cel_request;
 mod context;
@@ -32,6 +33,7 @@ use crate::function::RegexCache;
 use crate::host::Host;
 use crate::limits::Limits;
 
+pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
 pub(crate) use finding::{Findings, Shown};
 pub(crate) use matching::{
@@ -103,6 +105,8 @@ pub(crate) enum Ending {
     Nothing,
     /// The findings decide, at the instruction of that number.
     Findings { instruction: u32 },
+    /// Assertions failed; the machine has them.
+    Assertions,
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
     /// A CEL expression does not hold; the message is a text known at compile time.
@@ -131,6 +135,11 @@ impl LoopState {
     /// Number of the item that the loop is at.
     pub(crate) fn index(&self) -> u32 {
         self.index
+    }
+
+    /// The item that the loop is at.
+    pub(crate) fn item(&self) -> NodeId {
+        NodeId(self.next.wrapping_sub(1))
     }
 }
 
@@ -224,6 +233,8 @@ pub(crate) struct Machine {
     pub(crate) messages: Vec<NotedMessage>,
     /// What checks found.
     pub(crate) findings: Findings,
+    /// The assertions that failed.
+    pub(crate) failures: Vec<FailedAssertion>,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
     /// The instruction that a value's computation ended the block with.
@@ -363,6 +374,7 @@ impl Machine {
             failure_text: String::new(),
             messages: Vec::new(),
             findings: Findings::default(),
+            failures: Vec::new(),
             fuel: 0,
             ended_at: NONE,
             explanation: Explanation::default(),
@@ -445,6 +457,7 @@ impl Machine {
         self.any_alternative_failed = false;
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
+        self.failures.clear();
         let ending = self.run_block::<M>(block, setting.subject.root, setting, world);
         self.end_expressions(ending)
     }
@@ -716,6 +729,21 @@ impl Machine {
                         instruction: first + position as u32 - 1,
                     };
                 }
+                Op::AssertValue
+                | Op::NoteFailure
+                | Op::ReturnUnassertable
+                | Op::ReturnAssertion => {
+                    let noted = self.failures.len();
+                    let index = first + position as u32 - 1;
+                    let flow = self.assert(op, instruction, index, setting, world);
+                    scene = setting.scene(world);
+                    let goes_on = matches!(flow, value::Flow::Next);
+                    report!(op, instruction, goes_on && noted == self.failures.len());
+                    if let value::Flow::End(ending) = flow {
+                        return ending;
+                    }
+                    continue;
+                }
                 Op::ReturnText => return Ending::Text { status: b, text: c },
                 Op::ReturnMatched => return Ending::Matched,
                 Op::ReturnUnmatched => return Ending::Unmatched,
@@ -814,6 +842,12 @@ impl Machine {
             .loops
             .get(usize::from(slot))
             .map_or(0, |state| state.index)
+    }
+
+    /// The item that a loop is at.
+    fn loop_item(&self, slot: u8) -> NodeId {
+        let state = self.frame.loops.get(usize::from(slot));
+        state.map_or(NodeId::MISSING, LoopState::item)
     }
 
     /// The value at a static path, found once for each subject.

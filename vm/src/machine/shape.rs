@@ -44,6 +44,10 @@ impl<'d> Decoder<'d> {
         Tables::range(self.tables.shape_fields, shape.fields)
     }
 
+    fn slots(&self, shape: &table::Shape) -> &'d [u8] {
+        Tables::range(self.tables.shape_slots, shape.slots)
+    }
+
     /// How the value fits; `steps` counts the values looked at.
     pub(super) fn fit(&self, value: NodeId, shape: u32, steps: &mut u64) -> Fit {
         let Some(shape) = self.shape(shape) else {
@@ -81,10 +85,11 @@ impl<'d> Decoder<'d> {
     }
 
     fn fit_struct(&self, map: NodeId, shape: &table::Shape, steps: &mut u64) -> Fit {
-        let fields = self.fields(shape);
+        let (fields, slots) = (self.fields(shape), self.slots(shape));
         let mut worst = Fit::Exact;
         for member in self.view.children(map) {
-            let (field, exact) = match self.exact_field(member, fields) {
+            let (field, exact) = match self.exact_field(member, fields, slots) {
+                Some(field) if self.is_plainly(member, field) => continue,
                 Some(field) => (field, Fit::Exact),
                 None => match self.folded_field(member, fields) {
                     Some(field) => (field, Fit::Renamed),
@@ -99,11 +104,26 @@ impl<'d> Decoder<'d> {
         worst
     }
 
+    /// Whether a member is a text or a boolean where one is wanted, as most are.
     #[inline]
-    fn exact_field(&self, member: NodeId, fields: &'d [ShapeField]) -> Option<&'d ShapeField> {
-        let symbol = self.view.key_symbol(member)?.0;
-        let place = fields.partition_point(|field| field.key.get() < symbol);
-        fields.get(place).filter(|field| field.key.get() == symbol)
+    fn is_plainly(&self, member: NodeId, field: &ShapeField) -> bool {
+        let kind = self.shape(field.shape.get()).map(|shape| shape.kind);
+        const TEXT: Option<u8> = Some(ShapeKind::Text as u8);
+        const BOOL: Option<u8> = Some(ShapeKind::Bool as u8);
+        matches!(
+            (kind, self.view.kind(member)),
+            (TEXT, Some(Kind::String)) | (BOOL, Some(Kind::False | Kind::True))
+        )
+    }
+
+    #[inline]
+    fn exact_field(
+        &self,
+        member: NodeId,
+        fields: &'d [ShapeField],
+        slots: &[u8],
+    ) -> Option<&'d ShapeField> {
+        table::Shape::field(self.view.key_symbol(member)?.0, fields, slots)
     }
 
     /// The field that Go takes for a key that is none: the first that differs in case only.
@@ -116,8 +136,9 @@ impl<'d> Decoder<'d> {
             .find(|field| folds_to(key, symbols.text(SymbolId(field.key.get()))))
     }
 
-    fn field_of(&self, member: NodeId, fields: &'d [ShapeField]) -> Option<&'d ShapeField> {
-        self.exact_field(member, fields)
+    fn field_of(&self, member: NodeId, shape: &table::Shape) -> Option<&'d ShapeField> {
+        let fields = self.fields(shape);
+        self.exact_field(member, fields, self.slots(shape))
             .or_else(|| self.folded_field(member, fields))
     }
 
@@ -215,11 +236,10 @@ impl<'d> ErrorSearch<'d> {
         match (kind_of(shape), decoder.view.kind(value)) {
             (ShapeKind::Any, _) | (_, None | Some(Kind::Null)) => {}
             (ShapeKind::Struct, Some(Kind::Map)) => {
-                let fields = decoder.fields(shape);
                 let name = decoder.tables.text(shape.name);
                 let name = name.rsplit_once('.').map_or(name, |(_, name)| name);
                 for member in decoder.sorted_members(value) {
-                    let Some(field) = decoder.field_of(member, fields) else {
+                    let Some(field) = decoder.field_of(member, shape) else {
                         continue;
                     };
                     let key = decoder.tables.symbols.text(SymbolId(field.key.get()));
@@ -326,14 +346,13 @@ impl Renaming<'_, '_> {
         shape: &table::Shape,
     ) -> Result<NodeId, FunctionError> {
         let tables = self.tables;
-        let fields = Tables::range(tables.shape_fields, shape.fields);
         let mut members: Vec<(u32, NodeId)> = Vec::new();
         for member in self.values.sorted_members(map)? {
             let decoder = Decoder {
                 tables,
                 view: self.values.view(),
             };
-            let Some(field) = decoder.field_of(member, fields).copied() else {
+            let Some(field) = decoder.field_of(member, shape).copied() else {
                 continue;
             };
             let value = self.rename(member, field.shape.get())?;

@@ -4,6 +4,7 @@
 use kpvm_format::instruction::{Field, Instruction, Op, OperandKind};
 use kpvm_format::table::SiteKind;
 
+use super::assertion::is_public;
 use super::explain::is_secret_path;
 use super::finding::Shown;
 use super::{Machine, RequestFacts, Setting, Subject, World};
@@ -81,7 +82,7 @@ impl Machine {
             SiteKind::Absence => !held,
             _ => held,
         };
-        let path = self.path_of(site, tables);
+        let path = self.path_of(site, view, tables);
         let subject = match op {
             Op::WrapConditional | Op::WrapGlobal => {
                 return observer.observe(&Event::AnchorSkips { site, path });
@@ -147,16 +148,21 @@ impl Machine {
             {
                 Tested::Request(facts(view, setting.subject, setting.request))
             }
-            _ => Tested::Value {
-                found: SeenValue {
-                    hidden: setting.subject.is_secret && is_secret_path(&path.to_string()),
-                    ..seen(match looks_at_register(op) {
+            _ => {
+                let hidden = setting.subject.is_secret && hides(op, &path.to_string());
+                let seen = |node| SeenValue {
+                    hidden,
+                    ..seen(node)
+                };
+                Tested::Value {
+                    found: seen(match looks_at_register(op, instruction) {
                         true => value(instruction.a),
                         false => NodeId::MISSING,
-                    })
-                },
-                pattern: (op == Op::TestValue).then(|| seen(value(instruction.b))),
-            },
+                    }),
+                    pattern: matches!(op, Op::TestValue | Op::AssertValue)
+                        .then(|| seen(value(instruction.b))),
+                }
+            }
         };
         observer.observe(&Event::Test(Test {
             instruction: number,
@@ -191,10 +197,19 @@ impl Machine {
 }
 
 /// Whether an operation looks at the value of its first operand.
-fn looks_at_register(op: Op) -> bool {
-    op.operands()
-        .iter()
-        .any(|operand| operand.field == Field::A && operand.kind == OperandKind::Source)
+fn looks_at_register(op: Op, instruction: &Instruction) -> bool {
+    let has_value = !matches!(op, Op::NoteFailure | Op::ReturnUnassertable) || instruction.b != 0;
+    let mut operands = op.operands().iter();
+    has_value
+        && operands.any(|operand| operand.field == Field::A && operand.kind == OperandKind::Source)
+}
+
+/// Whether a value of a Secret at that path must not be shown.
+fn hides(op: Op, path: &str) -> bool {
+    match op {
+        Op::AssertValue | Op::NoteFailure | Op::ReturnUnassertable => !is_public(path),
+        _ => is_secret_path(path),
+    }
 }
 
 fn seen(view: View<'_>, node: NodeId) -> SeenValue<'_> {

@@ -67,6 +67,7 @@ impl Machine {
         let (c, view) = (instruction.c.get(), &scene.view);
         Some(match op {
             Op::LoadConstant => self.set(a, self.known_constant(c)?),
+            Op::LoadPayload if b == 1 => self.set(a, scene.request.object?),
             Op::Move => self.set(a, self.get(b)),
             Op::GetKey => {
                 let source = self.get(b);
@@ -242,10 +243,43 @@ impl Machine {
             Op::MapEndPairs => self.map_end(a, b, None, setting, world),
             Op::Call => self.call(instruction, setting, world),
             Op::LoopIndex => {
-                let index = self.loop_index(b);
-                let outcome =
-                    self.with_values(setting, world, |values| values.new_int(i64::from(index)));
+                let (index, item) = (self.loop_index(b), self.loop_item(b));
+                let outcome = self.with_values(setting, world, |values| {
+                    match values.view().key_of(item).map(str::to_owned) {
+                        Some(key) => values.new_text(&key),
+                        None => values.new_int(i64::from(index)),
+                    }
+                });
                 self.set_or_end(a, outcome)
+            }
+            Op::LoadPayload => {
+                let outcome = self.payload(b, setting, world);
+                self.set_or_end(a, outcome)
+            }
+            Op::Arithmetic => {
+                let (left, right) = (self.get(b), self.get(e));
+                let outcome =
+                    self.with_values(setting, world, |values| arithmetic(c, left, right, values));
+                self.set_or_end(a, outcome)
+            }
+            Op::ToIterable => {
+                let value = self.get(b);
+                let view = setting.view(world);
+                if is_object(&view, value) {
+                    let outcome = self.with_values(setting, world, |values| {
+                        let members = values.sorted_members(value)?;
+                        let labelled: Vec<(Label, NodeId)> = members
+                            .into_iter()
+                            .map(|member| (values.buffer.label_of(member), member))
+                            .collect();
+                        values.new_map(&labelled)
+                    });
+                    return self.set_or_end(a, outcome);
+                }
+                if view.kind(value) != Some(Kind::List) {
+                    return Flow::Jump;
+                }
+                self.set(a, value)
             }
             Op::FailText => {
                 self.fail_with(text_of(tables, c));
@@ -437,7 +471,7 @@ impl Machine {
     }
 
     /// A crossed limit: no place turns it into a value, the rule is an error.
-    fn refuse(&mut self, error: FunctionError) -> Flow {
+    pub(super) fn refuse(&mut self, error: FunctionError) -> Flow {
         self.fail_with(&error.to_string());
         Flow::End(Ending::Failed { depth: 0 })
     }
@@ -750,7 +784,8 @@ impl Machine {
         };
         let list = self.get(instruction.b);
         let view = setting.view(world);
-        if view.kind(list) != Some(Kind::List) {
+        let is_text = instruction.e != 0 && view.kind(list) == Some(Kind::String);
+        if view.kind(list) != Some(Kind::List) && !is_text {
             return self.set(instruction.a, NULL);
         }
         let part = |bit: u8, value: i64| (slice.parts & bit != 0).then_some(value);
@@ -759,6 +794,11 @@ impl Machine {
             stop: part(2, slice.stop.get()),
             step: part(4, slice.step.get()),
         };
+        if is_text {
+            let outcome =
+                self.with_values(setting, world, |values| slice_text(slice, list, values));
+            return self.set_or_end(instruction.a, outcome);
+        }
         let items = view.children(list);
         let outcome = match jmespath::slice_places(slice, items.len()) {
             Err(error) => Err(FunctionError::Failed(error.to_string())),
@@ -1291,6 +1331,33 @@ fn compare(comparator: u32, left: NodeId, right: NodeId, values: &mut Values<'_>
         4 => left > right,
         _ => left >= right,
     }))
+}
+
+/// The characters of a text at the places of a slice; null where it has step zero.
+fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> Outcome {
+    let characters: Vec<char> = values.view().str(text).chars().collect();
+    values.charge(characters.len() as u64 / 8)?;
+    let Ok(places) = jmespath::slice_places(slice, characters.len()) else {
+        return Ok(NULL);
+    };
+    let part: String = places.filter_map(|place| characters.get(place)).collect();
+    values.new_text(&part)
+}
+
+/// Sheet 06, section 8: on floats alone.
+fn arithmetic(operator: u32, left: NodeId, right: NodeId, values: &mut Values<'_>) -> Outcome {
+    let view = values.view();
+    let (Some(left), Some(right)) = (view.float(left), view.float(right)) else {
+        return Ok(NULL);
+    };
+    values.new_float(match operator {
+        0 => left + right,
+        1 => left - right,
+        2 => left * right,
+        3 => left / right,
+        4 => (left / right).floor(),
+        _ => left % right,
+    })
 }
 
 /// Refuses anything but a list in the words of Kyverno's type check.

@@ -1,4 +1,4 @@
-//! The report for programs, as JSON or YAML: `docs/outputs.md` describes it. The order of
+//! The report for programs, as JSON or YAML: `docs/suites.md` describes it. The order of
 //! fields is that of the types below; fields marked as optional are left out where there
 //! is nothing to say.
 //!

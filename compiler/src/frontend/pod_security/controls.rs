@@ -47,6 +47,14 @@ pub struct Control {
     pub idle_fields: &'static [&'static str],
 }
 
+impl Control {
+    /// Whether any revision looks at annotations.
+    pub fn looks_at_annotations(&self) -> bool {
+        let mut tests = self.revisions.iter().flat_map(|revision| revision.tests);
+        tests.any(|test| matches!(test.of, Of::Annotations(_) | Of::ContainerAnnotations(_)))
+    }
+}
+
 /// What a control demands from a version on.
 #[derive(Debug)]
 pub struct Revision {

@@ -12,16 +12,39 @@ use crate::lower::Pools;
 /// The list of types; its first lines say how to read it.
 const TYPES: &str = include_str!("kubernetes_types.txt");
 
-/// Numbers of shapes by the text of their type.
-pub(super) type Shapes = HashMap<String, u32>;
+/// A field: its name with the embedded structs in front, and its type.
+type Field = (&'static str, &'static str);
 
-/// The lines of a struct's fields: name with the embedded structs in front, and type.
-fn fields_of(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    TYPES
-        .lines()
-        .skip_while(move |line| *line != name)
-        .skip(1)
-        .map_while(|line| line.strip_prefix("  ")?.split_once(' '))
+/// The shapes of a bundle.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    /// Numbers by the text of the type.
+    numbers: HashMap<String, u32>,
+    /// The structs of the list, once one was asked for.
+    structs: Option<HashMap<&'static str, Vec<Field>>>,
+}
+
+impl Shapes {
+    fn fields_of(&mut self, name: &str) -> Vec<Field> {
+        let structs = self.structs.get_or_insert_with(structs);
+        structs.get(name).cloned().unwrap_or_default()
+    }
+}
+
+/// Every struct of the list with its fields.
+fn structs() -> HashMap<&'static str, Vec<Field>> {
+    let mut structs = HashMap::new();
+    let mut name = "";
+    for line in TYPES.lines().filter(|line| !line.starts_with('#')) {
+        match line
+            .strip_prefix("  ")
+            .and_then(|field| field.split_once(' '))
+        {
+            Some(field) => structs.entry(name).or_insert_with(Vec::new).push(field),
+            None => name = line,
+        }
+    }
+    structs
 }
 
 /// What the items of a list or the values of a map are; they stand for themselves where
@@ -68,7 +91,7 @@ fn go_name(of: &str) -> String {
 impl Pools<'_> {
     /// The number of the shape of a struct, or of another type of the list.
     pub(super) fn shape(&mut self, of: &str) -> u32 {
-        if let Some(&number) = self.pod_security.shapes.get(of) {
+        if let Some(&number) = self.pod_security.shapes.numbers.get(of) {
             return number;
         }
         let item = item_of(of).map_or(NONE, |item| self.shape(item));
@@ -82,16 +105,20 @@ impl Pools<'_> {
             kind: kind as u8,
             name: self.bundle.text(&go_name(of)),
             item: U32::new(item),
+            slots: self.slots(fields),
             fields,
         };
         self.bundle.shapes.push(entry);
         let number = self.bundle.shapes.len() as u32 - 1;
-        self.pod_security.shapes.insert(of.to_owned(), number);
+        let numbers = &mut self.pod_security.shapes.numbers;
+        numbers.insert(of.to_owned(), number);
         number
     }
 
     fn struct_fields(&mut self, name: &str) -> Range {
-        let mut fields: Vec<table::ShapeField> = fields_of(name)
+        let fields = self.pod_security.shapes.fields_of(name);
+        let fields: Vec<table::ShapeField> = fields
+            .into_iter()
             .map(|(field, of)| {
                 let (embedded, key) = match field.rfind('.') {
                     Some(dot) => field.split_at(dot + 1),
@@ -107,10 +134,31 @@ impl Pools<'_> {
                 }
             })
             .collect();
-        fields.sort_by_key(|field| field.key.get());
         let start = self.bundle.shape_fields.len();
         self.bundle.shape_fields.extend(&fields);
         Range::new(start, fields.len())
+    }
+
+    /// Slots for the fields of a struct, at least twice as many.
+    fn slots(&mut self, fields: Range) -> Range {
+        let bundle = &mut self.bundle;
+        let first = fields.start.get() as usize;
+        let count = fields.length.get() as usize;
+        if count == 0 {
+            return Range::EMPTY;
+        }
+        let mut slots = vec![table::Shape::EMPTY_SLOT; (2 * count).next_power_of_two()];
+        for (place, field) in (0..).zip(bundle.shape_fields.iter().skip(first).take(count)) {
+            let start = table::Shape::slot(field.key.get(), slots.len());
+            let places = (start..slots.len()).chain(0..start);
+            let free = |slot: &usize| slots.get(*slot) == Some(&table::Shape::EMPTY_SLOT);
+            if let Some(slot) = { places }.find(free).and_then(|slot| slots.get_mut(slot)) {
+                *slot = place;
+            }
+        }
+        let start = bundle.shape_slots.len();
+        bundle.shape_slots.extend(&slots);
+        Range::new(start, slots.len())
     }
 }
 
@@ -132,13 +180,14 @@ mod tests {
             "time",
             "any",
         ];
+        let structs = structs();
         let mut reached = vec!["Pod", "Deployment", "CronJob"];
         let mut next = 0;
         while let Some(&name) = reached.get(next) {
             next += 1;
-            let mut fields = fields_of(name).peekable();
-            assert!(fields.peek().is_some(), "{name} has no fields");
-            for (field, of) in fields {
+            let fields = structs.get(name).map_or(&[][..], Vec::as_slice);
+            assert!(!fields.is_empty(), "{name} has no fields");
+            for &(field, of) in fields {
                 let of = of.trim_start_matches(['*', '[', ']']);
                 let of = of.rsplit_once('}').map_or(of, |(_, item)| item);
                 let of = of.split_once(':').map_or(of, |(plain, _)| plain);
@@ -148,7 +197,6 @@ mod tests {
                 }
             }
         }
-        let is_struct = |line: &&str| line.starts_with(char::is_uppercase);
-        assert_eq!(TYPES.lines().filter(is_struct).count(), reached.len());
+        assert_eq!(structs.len(), reached.len());
     }
 }
