@@ -1,7 +1,7 @@
 //! The worked cases of sheet 07 (CEL) for `validate.cel`, and the limits.
 //!
 //! Left out, because they are about documents that are not read yet: 2, 38 to 41, 44 to
-//! 49, 51 to 53, 56 and 57, and the second halves of those that compare with a
+//! 49, and 51 to 53, and the second halves of those that compare with a
 //! ValidatingPolicy or a ValidatingAdmissionPolicy.
 
 #![allow(clippy::unwrap_used)]
@@ -9,8 +9,11 @@
 mod common;
 
 use common::{Response, create, evaluate, policy, rule};
+use kpvm::cel::CelValue;
 use kpvm::document::Numbers;
-use kpvm::engine::{Input, Operation, Request};
+use kpvm::engine::{Bundle, ExpressionSession, Input, Operation, Request};
+use kpvm_compiler::expression::compile_cel;
+use kpvm_compiler::frontend::cel::Environment;
 
 const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "d"},
     "spec": {"containers": [{"name": "c", "image": "nginx"}]}}"#;
@@ -414,6 +417,74 @@ fn texts_and_libraries() {
         result(r"'\.' == ''", POD),
         "no: Syntax error: invalid escape sequence: write the backslash as `\\\\`, or the text as r'…'"
     );
+}
+
+/// Sections 3.9 and 6.7: what Kyverno's own policies may use besides.
+#[test]
+fn libraries_of_kyverno() {
+    let rows = [
+        ("28", "cel.bind(x, 1, x == 1)"),
+        (
+            "56",
+            "parseImageReference('nginx').registry() == 'index.docker.io'",
+        ),
+        (
+            "56",
+            "image('nginx').repository() == 'library/nginx' && image('nginx').tag() == 'latest'",
+        ),
+        (
+            "6.7",
+            "image('ghcr.io/a/b:1').identifier() == '1' && !image('ghcr.io/a/b').containsDigest()",
+        ),
+        ("6.7", "!isImage('UPPER::')"),
+        (
+            "57",
+            "parseServiceAccount('system:serviceaccount:a:b').Name == 'b'",
+        ),
+        (
+            "57",
+            "parseServiceAccount('system:serviceaccount:a:b').Namespace == 'a'",
+        ),
+        ("57", "parseServiceAccount('jane').Name == ''"),
+        (
+            "6.7",
+            "sha256('') == 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'",
+        ),
+        (
+            "6.7",
+            "math.round(1.256, 2) == 1.26 && math.round(1.5) == 2.0",
+        ),
+        ("6.7", "json.unmarshal('{\"a\": [1]}').a[0] == 1.0"),
+        (
+            "6.7",
+            "json.marshal({'b': 'x', 'a': '<'}) == '{\"a\":\"\\\\u003c\",\"b\":\"x\"}'",
+        ),
+        ("6.7", "yaml.parse('a: 1').a == 1.0"),
+        (
+            "6.7",
+            "time.toCron(timestamp('2024-01-02T03:04:05Z')) == '4 3 2 1 2'",
+        ),
+        (
+            "6.7",
+            "time.truncate(timestamp('2024-01-02T03:04:05Z'), duration('1h')) == timestamp('2024-01-02T03:00:00Z')",
+        ),
+        (
+            "6.7",
+            "listObjToMap([{'k': 'a'}], [{'v': 1}], 'k', 'v') == {'a': 1}",
+        ),
+        (
+            "3.9",
+            "base64.encode(b'hi') == 'aGk=' && regex.extract('a1', '[0-9]').value() == '1'",
+        ),
+    ];
+    for (case, text) in rows {
+        let environment = Environment::kyverno();
+        let bytes = compile_cel(text, &environment).unwrap_or_else(|error| panic!("{error}"));
+        let bundle = Bundle::load(bytes).unwrap();
+        let mut session = ExpressionSession::new(&bundle);
+        let answer = session.evaluate(0).map(|answer| answer.to_cel());
+        assert_eq!(answer, Ok(CelValue::Bool(true)), "case {case}: {text}");
+    }
 }
 
 /// Section 3.2.

@@ -259,4 +259,31 @@ functions! {
     Major = Kubernetes "major": "kubernetes.Semver.() -> int";
     Minor = Kubernetes "minor": "kubernetes.Semver.() -> int";
     Patch = Kubernetes "patch": "kubernetes.Semver.() -> int";
+
+    Md5 = Kyverno "md5": "(string) -> string";
+    HashMd5 = Kyverno "hash.md5": "(string) -> string";
+    Sha1 = Kyverno "sha1": "(string) -> string";
+    HashSha1 = Kyverno "hash.sha1": "(string) -> string";
+    Sha256 = Kyverno "sha256": "(string) -> string";
+    HashSha256 = Kyverno "hash.sha256": "(string) -> string";
+    JsonUnmarshal = Kyverno "json.unmarshal": "(string) -> dyn";
+    JsonMarshal = Kyverno "json.marshal": "(dyn) -> string";
+    YamlParse = Kyverno "yaml.parse": "(string) -> dyn";
+    X509Decode = Kyverno "x509.decode": "(string) -> map(string, dyn)";
+    TimeNow = Kyverno "time.now": "() -> timestamp";
+    TimeTruncate = Kyverno "time.truncate": "(timestamp, duration) -> timestamp";
+    TimeToCron = Kyverno "time.toCron": "(timestamp) -> string";
+    ParseServiceAccount = Kyverno "parseServiceAccount": "(string) -> kyverno.ServiceAccount";
+    UserParseServiceAccount = Kyverno "user.parseServiceAccount": "(string) -> kyverno.ServiceAccount";
+    ListObjToMap = Kyverno "listObjToMap": "(list(map(string, dyn)), list(map(string, dyn)), string, string) -> map(string, dyn)";
+    TransformListObjToMap = Kyverno "transform.listObjToMap": "(list(map(string, dyn)), list(map(string, dyn)), string, string) -> map(string, dyn)";
+    ToImage = Kyverno "image": "(string) -> kyverno.ImageReference";
+    ParseImageReference = Kyverno "parseImageReference": "(string) -> kyverno.ImageReference";
+    IsImage = Kyverno "isImage": "(string) -> bool";
+    ImageRegistry = Kyverno "registry": "kyverno.ImageReference.() -> string";
+    ImageRepository = Kyverno "repository": "kyverno.ImageReference.() -> string";
+    ImageIdentifier = Kyverno "identifier": "kyverno.ImageReference.() -> string";
+    ImageTag = Kyverno "tag": "kyverno.ImageReference.() -> string";
+    ImageDigest = Kyverno "digest": "kyverno.ImageReference.() -> string";
+    ContainsDigest = Kyverno "containsDigest": "kyverno.ImageReference.() -> bool";
 }

@@ -12,6 +12,7 @@ mod arithmetic;
 mod compare;
 mod convert;
 mod kubernetes;
+mod kyverno;
 mod list;
 mod math;
 mod net;
@@ -24,7 +25,7 @@ pub(crate) mod value;
 mod value_of;
 mod zone;
 
-use kpvm_format::cel::Function;
+use kpvm_format::cel::{Function, Library};
 
 use self::compare::{Order, equal, order};
 use self::value::{Value, look, no_overload};
@@ -317,6 +318,9 @@ fn compute(
             | Function::Validate,
             arguments,
         ) => kubernetes::format(function, arguments, values),
+        (function, arguments) if function.library() == Library::Kyverno => {
+            kyverno::call(function, arguments, values)
+        }
         (function, [left, right]) => {
             let view = values.buffer.view(values.texts, values.symbols);
             match predicate(function, *left, *right, &view, values.fuel) {

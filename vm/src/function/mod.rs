@@ -36,7 +36,7 @@ use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
 
 pub(crate) use encoding::{decode_base64, encode_base64};
 pub use error::FunctionError;
-pub(crate) use go_text::{go_syntax, quote_json};
+pub(crate) use go_text::{go_syntax, json_text, quote_json};
 pub use regex::RegexCache;
 pub(crate) use regex::{
     Compiled as CompiledRegex, check as check_regex, compile_cached as compile_regex, scan_steps,

@@ -298,14 +298,16 @@ impl Checker<'_> {
         };
         let ty = match &inner {
             Type::Map(_, value) => (**value).clone(),
-            Type::Object(name) => match self.environment.field(name, field) {
-                Some(ty) => ty.clone(),
-                None => {
-                    let message = format!("undefined field '{field}'");
-                    let hint = format!("`{name}` has no such field");
-                    self.error_with_hint(span, message, Some(hint))
+            Type::Object(name) | Type::Opaque(name, _) if self.environment.has_object(name) => {
+                match self.environment.field(name, field) {
+                    Some(ty) => ty.clone(),
+                    None => {
+                        let message = format!("undefined field '{field}'");
+                        let hint = format!("`{name}` has no such field");
+                        self.error_with_hint(span, message, Some(hint))
+                    }
                 }
-            },
+            }
             Type::Variable(_) => {
                 self.substitution.assign(&Type::Dyn, &inner);
                 Type::Dyn

@@ -51,6 +51,23 @@ impl Environment {
         environment
     }
 
+    /// That of Kyverno's own policies, without its variables (sheet 07, section 3): the
+    /// further libraries of cel-go and Kyverno's.
+    pub fn kyverno() -> Self {
+        let mut environment = Self::kubernetes();
+        environment.libraries.extend([
+            Library::Bindings,
+            Library::Encoders,
+            Library::Math,
+            Library::Regex,
+            Library::Kyverno,
+        ]);
+        for field in ["Name", "Namespace"] {
+            environment.declare_field("kyverno.ServiceAccount", field, Type::String);
+        }
+        environment
+    }
+
     /// Whether it has a library.
     pub fn has(&self, library: Library) -> bool {
         self.libraries.contains(&library)
@@ -68,6 +85,11 @@ impl Environment {
             Some((_, fields)) => fields.push(field),
             None => self.objects.push((object.to_owned(), vec![field])),
         }
+    }
+
+    /// Whether an object is declared.
+    pub fn has_object(&self, object: &str) -> bool {
+        self.objects.iter().any(|(name, _)| name == object)
     }
 
     /// Makes an object without fields known.
