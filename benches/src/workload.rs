@@ -265,6 +265,51 @@ spec:
     sources
 }
 
+/// Four CEL expressions over all containers of a Pod, which [`limited_pod`] satisfies.
+pub const CEL_EXPRESSIONS: [&str; 4] = [
+    "object.spec.containers.all(c, !c.image.endsWith(':latest'))",
+    "object.spec.containers.all(c, has(c.resources.limits) && has(c.resources.limits.memory))",
+    "object.spec.containers.all(c, c.image.startsWith('registry.example.com/'))",
+    "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || c.securityContext.privileged == false)",
+];
+
+/// One rule of [`CEL_EXPRESSIONS`].
+pub fn cel_rule() -> Sources {
+    let expressions: String = CEL_EXPRESSIONS
+        .iter()
+        .map(|expression| format!("            - expression: {}\n", quoted(expression)))
+        .collect();
+    let mut sources = Sources::new();
+    let policy = format!(
+        "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: containers
+  annotations:
+    pod-policies.kyverno.io/autogen-controllers: none
+spec:
+  rules:
+    - name: contained
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+      validate:
+        failureAction: Enforce
+        message: Containers are limited, unprivileged and of known images.
+        cel:
+          expressions:
+{expressions}"
+    );
+    sources.add("containers.yaml", policy);
+    sources
+}
+
+/// A text as a YAML scalar.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// [`POD`] with a memory limit on the second container too, which the
 /// [`expression_rule`] admits.
 ///

@@ -5,7 +5,7 @@
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::workload::{
-    bundle, compliant_pod, different_pods, expression_rule, limited_pod, twenty_rules,
+    bundle, cel_rule, compliant_pod, different_pods, expression_rule, limited_pod, twenty_rules,
 };
 use kpvm_compiler::source::Sources;
 
@@ -73,7 +73,16 @@ fn the_second_evaluation_of_an_assertion_allocates_nothing() {
 
 #[test]
 fn the_second_evaluation_of_three_expressions_allocates_nothing() {
-    let bytes = bundle(&expression_rule());
+    allocates_nothing(&expression_rule());
+}
+
+#[test]
+fn the_second_evaluation_of_four_cel_expressions_allocates_nothing() {
+    allocates_nothing(&cel_rule());
+}
+
+fn allocates_nothing(sources: &Sources) {
+    let bytes = bundle(sources);
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
     let pod = limited_pod();
     let mut session = Session::new(&bundle);

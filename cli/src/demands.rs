@@ -323,8 +323,11 @@ fn constant_value(
     let bits = constant.value.get();
     let mut children = Tables::range(tables.constants, constant.children).iter();
     Some(match ConstantKind::ALL.get(usize::from(constant.kind))? {
-        // An expression reference is no data that a request could hold.
-        ConstantKind::Reference => return None,
+        // Neither an expression reference nor what only CEL has is data that a request
+        // could hold.
+        ConstantKind::Reference | ConstantKind::Uint | ConstantKind::Bytes | ConstantKind::Type => {
+            return None;
+        }
         ConstantKind::Null => Value::Null,
         ConstantKind::Bool => Value::Bool(bits != 0),
         ConstantKind::Int => Value::from(bits as i64),

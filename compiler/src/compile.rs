@@ -9,6 +9,7 @@ use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 use kpvm_format::{Bundle, BundleBuilder};
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::frontend::cel;
 use crate::lower::{LowerError, Lowerer};
 use crate::policy::model::{Policy, PolicyException, PolicyKind, Rule};
 use crate::policy::{read, validate};
@@ -262,6 +263,7 @@ fn read_policies(
             }
             if options.check {
                 validate::validate_policy(&policy, text, unworkable, diagnostics);
+                cel::rule::check(&policy, text, unworkable, diagnostics);
                 lint::check(&policy, diagnostics);
             }
             let failed = diagnostics.iter().skip(before).any(is_error);

@@ -22,7 +22,7 @@ use crate::frontend::leaf::Leaves;
 use crate::frontend::pattern::Subject;
 use crate::frontend::pod_security::{self, PodSecurity};
 use crate::frontend::template::{has_variable, unescape_keys};
-use crate::frontend::{context, matching, pattern, reference, variable};
+use crate::frontend::{cel, context, matching, pattern, reference, variable};
 use crate::ir::{Block, Instruction, Label};
 use crate::optimise::optimise;
 use crate::policy::autogen;
@@ -590,15 +590,15 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
     if rule.verify_images.is_some() {
         return unsupported("verifyImages", rule.tree.span);
     }
-    let parts = [
-        ("celPreconditions", &rule.cel_preconditions),
-        ("validate.cel", &validate.cel),
-        ("validate.manifests", &validate.manifests),
-    ];
+    let parts = [("validate.manifests", &validate.manifests)];
     for (what, part) in parts {
         if let Some(part) = part {
             return unsupported(what, part.span);
         }
+    }
+    let params = validate.cel.as_ref().and_then(|cel| cel.get("paramRef"));
+    if let Some(params) = params {
+        return unsupported("validate.cel.paramRef", params.span);
     }
     Ok(())
 }
@@ -746,6 +746,11 @@ fn lower_body(
             location,
         )))
     };
+    if let Some(cel) = &validate.cel {
+        let message = validate.message.as_ref().map(|message| &*message.value);
+        let block = cel::rule::lower_rule(policy, rule, cel, message, loaders, pools);
+        return Ok((BodyKind::Cel, block, scope));
+    }
     let mut emitter = Emitter::new(policy.source, scope, pools);
     let pod_security = validate.pod_security.as_ref().and_then(PodSecurity::read);
     if let Some(pod_security) = pod_security {

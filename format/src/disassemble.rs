@@ -206,6 +206,11 @@ fn write_operand(
                     .map_or("?", Function::name)
             )
         }
+        OperandKind::CelFunction => write!(
+            out,
+            "{}",
+            crate::cel::Function::decode(value).map_or("?", crate::cel::Function::name)
+        ),
         OperandKind::ConditionOperator => {
             let operator = u8::try_from(value).ok().and_then(ConditionOperator::decode);
             match operator {
@@ -256,6 +261,9 @@ fn write_constant(tables: &Tables<'_>, constant: u32, out: &mut dyn Write) -> fm
         Some(ConstantKind::List) => write!(out, "[{} items]", constant.children.length),
         Some(ConstantKind::Map) => write!(out, "{{{} members}}", constant.children.length),
         Some(ConstantKind::Reference) => write!(out, "&"),
+        Some(ConstantKind::Uint) => write!(out, "{value}u"),
+        Some(ConstantKind::Bytes) => write!(out, "b{:?}", tables.text(constant.text)),
+        Some(ConstantKind::Type) => write!(out, "type {}", tables.text(constant.text)),
     }
 }
 

@@ -82,6 +82,8 @@ pub enum OperandKind {
     Accumulator,
     /// A built-in function.
     Function,
+    /// A function of CEL.
+    CelFunction,
     /// A condition operator.
     ConditionOperator,
     /// A block.
@@ -248,8 +250,8 @@ instruction_set! {
     ReturnAlternativesFailed(depth: B Immediate) ends;
     /// Ends: the rule denies.
     ReturnDeny(depth: B Immediate) ends;
-    /// Ends: the rule passes (0), is an error (1), or is one even where there is no
-    /// resource to look at (2), with a message known at compile time.
+    /// Ends: the rule passes (0), is an error (1), is one even where there is no
+    /// resource to look at (2), or is skipped (3), with a message known at compile time.
     ReturnText(status: B Immediate, text: C Text) ends;
 
     /// Makes a constant value.
@@ -446,6 +448,55 @@ instruction_set! {
     ReturnFailed(depth: B Immediate) ends;
     /// Ends: the rule gives no response.
     ReturnNothing() ends;
+
+    /// CEL: a field of a map, of an optional (then an optional), of a declared object.
+    CelSelect(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
+    /// CEL: whether there is such a field; false of what has no fields.
+    CelHas(dst: A Destination, src: B Source, key: C Symbol);
+    /// CEL: a field; an optional is looked into. Jumps where there is none.
+    CelFind(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
+    /// CEL: as `CelFind`, for an index.
+    CelFindIndex(dst: A Destination, src: B Source, index: E Source, target: D Forward);
+    /// CEL: what an optional holds; jumps where it holds nothing. Another value is itself (0), or an error (1) that is left in the register, where an optional that holds nothing leaves none.
+    CelUnwrap(dst: A Destination, src: B Source, strict: E Immediate, target: D Forward);
+    /// CEL: an optional that holds a value.
+    CelWrap(dst: A Destination, src: B Source);
+    /// CEL: the optional that holds nothing.
+    CelNone(dst: A Destination);
+    /// CEL: calls a function of one argument.
+    CelUnary(dst: A Destination, src: B Source, function: C CelFunction, target: D Forward);
+    /// CEL: calls a function of two arguments.
+    CelBinary(dst: A Destination, left: B Source, right: E Source, function: C CelFunction, target: D Forward);
+    /// CEL: calls a function with what was appended to a list.
+    CelCall(dst: A Destination, list: B List, function: C CelFunction, target: D Forward);
+    /// CEL: what a comprehension goes over: the items of a list or the keys of a map (0), or indices or keys (1).
+    CelRange(dst: A Destination, src: B Source, how: E Immediate, target: D Forward);
+    /// CEL: makes a map of what was appended: keys and values in turn, no key twice; `joined` when they come of maps.
+    CelMapEnd(dst: A Destination, list: B List, joined: C Immediate, target: D Forward);
+    /// CEL: appends the members of a map: keys and values in turn.
+    CelMapExtend(list: A List, src: B Source, target: D Forward);
+    /// CEL: appends what an optional holds, if anything.
+    CelPushOptional(list: A List, src: B Source, target: D Forward);
+    /// CEL check: the value is a boolean.
+    CelRequireBool(src: A Source, target: D Forward);
+    /// CEL: makes a value of the error, unless the register holds an earlier one.
+    CelCatch(dst: A Destination);
+    /// CEL: goes on with the error that a register holds, if it holds one.
+    CelRaise(src: A Source, target: D Forward);
+    /// CEL: goes on with all the errors of a list, if there are any.
+    CelRaiseAll(list: A List, target: D Forward);
+    /// CEL: begins an expression, which has a budget of its own (sheet 07, section 2.7).
+    CelBegin(text: C Text);
+    /// CEL: one of the values that an expression is given: 0 object, 1 oldObject, 2 request, 3 namespaceObject, 4 params.
+    CelRoot(dst: A Destination, root: C Immediate);
+    /// CEL: a variable, computed when it is first needed; its error is the same each time.
+    CelVariable(dst: A Destination, entry: C Entry, target: D Forward);
+    /// Ends: a CEL expression does not hold, with a message known at compile time.
+    ReturnFailText(text: C Text) ends;
+    /// Ends: a CEL expression does not hold or failed, with the error's text.
+    ReturnFailError() ends;
+    /// CEL: ends with a computed message; falls through where it is none (sheet 07, section 2.3).
+    ReturnFailValue(src: A Source);
 
     /// Match: the request's kind and subresource are selected.
     MatchKinds(kinds: C Kinds, target: D Forward);

@@ -307,11 +307,17 @@ pub enum ConstantKind {
     Map,
     /// An expression reference used as a value.
     Reference,
+    /// A uint64 of CEL.
+    Uint,
+    /// Bytes of CEL, each the character with its number in the text.
+    Bytes,
+    /// A type of CEL, by its name.
+    Type,
 }
 
 impl ConstantKind {
     /// Every kind in the order of its number.
-    pub const ALL: [ConstantKind; 8] = [
+    pub const ALL: [ConstantKind; 11] = [
         ConstantKind::Null,
         ConstantKind::Bool,
         ConstantKind::Int,
@@ -320,6 +326,9 @@ impl ConstantKind {
         ConstantKind::List,
         ConstantKind::Map,
         ConstantKind::Reference,
+        ConstantKind::Uint,
+        ConstantKind::Bytes,
+        ConstantKind::Type,
     ];
 }
 
@@ -736,6 +745,8 @@ pub enum BodyKind {
     Deny,
     /// `foreach`
     Foreach,
+    /// `cel`
+    Cel,
     /// `podSecurity`
     PodSecurity,
     /// `assert`
@@ -744,11 +755,12 @@ pub enum BodyKind {
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 6] = [
+    pub const ALL: [BodyKind; 7] = [
         BodyKind::Pattern,
         BodyKind::AnyPattern,
         BodyKind::Deny,
         BodyKind::Foreach,
+        BodyKind::Cel,
         BodyKind::PodSecurity,
         BodyKind::Assert,
     ];

@@ -8,6 +8,7 @@
 //! the pool at character borders; the index lists exactly the rules it should.
 
 use crate::bundle::Tables;
+use crate::cel;
 use crate::condition::ConditionOperator;
 use crate::function::Function;
 use crate::instruction::{Field, Instruction, Op, OperandKind};
@@ -622,6 +623,7 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
             number("text accumulator", value, usize::from(block.accumulators))
         }
         OperandKind::Function => number("function", value, Function::ALL.len()),
+        OperandKind::CelFunction => number("function", value, cel::Function::ALL.len()),
         OperandKind::ConditionOperator => {
             number("condition operator", value, ConditionOperator::ALL.len())
         }

@@ -7,6 +7,7 @@
 mod assertion;
 mod bundle;
 mod bypass;
+mod cel;
 mod exception;
 mod expression;
 mod oracle;

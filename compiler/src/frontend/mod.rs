@@ -3,6 +3,7 @@
 
 pub mod anchor;
 pub mod assertion;
+pub mod cel;
 pub mod condition;
 pub mod context;
 pub mod emitter;

@@ -9,6 +9,7 @@ use kpvm_format::table::{Block, Range};
 use serde_json::Value;
 
 use super::{Bundle, EvaluateError, Operation};
+use crate::cel::{CelValue, push_value, read_value};
 use crate::document::{DocumentBuffer, Kind, Label, NodeId, Numbers, Texts, View};
 use crate::host::{Host, NoHost};
 use crate::limits::Limits;
@@ -70,6 +71,31 @@ impl<'b> ExpressionSession<'b> {
         self.buffer
             .push_well_known()
             .and_then(|()| self.buffer.push_value(value, &symbols, numbers))
+            .map(|input| self.input = input)
+            .map_err(|_| EvaluateError::TooLarge { role: "value" })?;
+        self.machine.begin_evaluation();
+        self.machine.begin_rule();
+        self.machine.set_base(self.input);
+        Ok(())
+    }
+
+    /// As [`ExpressionSession::set_input`], with variables of CEL.
+    ///
+    /// # Errors
+    /// [`EvaluateError::TooLarge`].
+    pub fn set_variables(&mut self, variables: &[(&str, CelValue)]) -> Result<(), EvaluateError> {
+        let symbols = self.bundle.tables().symbols;
+        self.input = NodeId::MISSING;
+        self.buffer.clear();
+        let map = CelValue::Map(
+            variables
+                .iter()
+                .map(|(name, value)| (CelValue::String((*name).to_owned()), value.clone()))
+                .collect(),
+        );
+        self.buffer
+            .push_well_known()
+            .and_then(|()| push_value(&mut self.buffer, &map, &symbols))
             .map(|input| self.input = input)
             .map_err(|_| EvaluateError::TooLarge { role: "value" })?;
         self.machine.begin_evaluation();
@@ -174,6 +200,11 @@ impl<'a> Answer<'a> {
             }
         }
         Ok(self.view.to_value(self.node))
+    }
+
+    /// The value with the types of CEL.
+    pub fn to_cel(&self) -> CelValue {
+        read_value(&self.view, self.node)
     }
 
     /// The values around it, for those who look without copying.

@@ -954,7 +954,11 @@ impl<'e> Evaluator<'e, '_> {
     fn allow_existing(&mut self, rule: &Rule, judgement: Judgement) -> Judgement {
         let applies = RuleFlags::ENFORCE | RuleFlags::ALLOW_EXISTING;
         let both = self.objects.new.is_some() && self.objects.old.is_some();
-        if rule.flags & applies != applies || !(both || self.operation == Operation::Update) {
+        let is_cel = body_kind(rule) == BodyKind::Cel;
+        if is_cel
+            || rule.flags & applies != applies
+            || !(both || self.operation == Operation::Update)
+        {
             return judgement;
         }
         if body_kind(rule) == BodyKind::Assert {
@@ -1053,7 +1057,21 @@ impl<'e> Evaluator<'e, '_> {
     /// that takes more than the ending itself.
     fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
         Some(match ending {
-            Ending::Pass if matches!(body_kind(rule), BodyKind::PodSecurity | BodyKind::Assert) => {
+            Ending::FailText(_)
+            | Ending::FailError
+            | Ending::FailValue(_)
+            | Ending::Failed { .. }
+            | Ending::OutOfFuel
+                if body_kind(rule) == BodyKind::Cel =>
+            {
+                self.judge_cel(ending)
+            }
+            Ending::Pass
+                if matches!(
+                    body_kind(rule),
+                    BodyKind::PodSecurity | BodyKind::Assert | BodyKind::Cel
+                ) =>
+            {
                 Judgement::plain(Status::Pass, Message::CapitalPassed)
             }
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
@@ -1063,10 +1081,10 @@ impl<'e> Evaluator<'e, '_> {
             Ending::ForeachPassed => self.fixed(Status::Pass, "rule passed"),
             Ending::Nothing => return None,
             Ending::Text { status, text } => {
-                let status = if status == 0 {
-                    Status::Pass
-                } else {
-                    Status::Error
+                let status = match status {
+                    0 => Status::Pass,
+                    3 => Status::Skip,
+                    _ => Status::Error,
                 };
                 self.fixed(status, self.text_entry(text))
             }
@@ -1082,8 +1100,35 @@ impl<'e> Evaluator<'e, '_> {
             | Ending::True
             | Ending::False
             | Ending::Value(_)
+            | Ending::FailText(_)
+            | Ending::FailError
+            | Ending::FailValue(_)
             | Ending::OutOfFuel => self.out_of_fuel(),
         })
+    }
+
+    /// A CEL expression that does not hold, failed, or took too many steps: in Kyverno
+    /// each of them is a failure of the rule (sheet 07, section 2.2).
+    fn judge_cel(&mut self, ending: Ending) -> Judgement {
+        let text = match ending {
+            Ending::FailText(text) => self.text_entry(text).to_owned(),
+            Ending::FailValue(value) => {
+                let view = self.world.buffer.view(self.texts, self.tables.symbols);
+                view.str(value).trim().to_owned()
+            }
+            Ending::OutOfFuel => COST_BUDGET.to_owned(),
+            _ => match self.machine.refused_expression() {
+                Some(expression) => format!(
+                    "expression '{}' resulted in error: {}",
+                    self.text_entry(expression),
+                    self.machine.failure_text
+                ),
+                None => self.machine.failure_text.clone(),
+            },
+        };
+        let mut judgement = self.fixed(Status::Fail, &text);
+        judgement.instruction = self.machine.ended_at;
+        judgement
     }
 
     fn fixed(&mut self, status: Status, text: &str) -> Judgement {
@@ -1398,6 +1443,11 @@ impl<'e> Evaluator<'e, '_> {
             .map(|entry| entry.enforce != 0)
     }
 }
+
+/// What a rule comes to whose CEL expressions took all the steps of the rule (sheet 07,
+/// section 2.7).
+const COST_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// The user that Kyverno makes up to match the old object again (sheet 01, section 10).
 const NOBODY: UserInfo<'static> = UserInfo {

@@ -63,7 +63,7 @@ pub(super) fn go_text(values: &mut Values<'_>, id: NodeId) -> Result<String, Fun
 }
 
 /// A value as JSON (sheet 04, section 6, "`to_string` text").
-pub(super) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
+pub(crate) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
     write(values, id, &JSON, usize::MAX)
 }
 

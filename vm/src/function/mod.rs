@@ -34,11 +34,17 @@ use kpvm_format::function::Function;
 use crate::document::{Kind, NodeId};
 use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
 
+pub(crate) use encoding::{decode_base64, encode_base64};
 pub use error::FunctionError;
-pub(crate) use go_text::{go_syntax, quote_json};
+pub(crate) use go_text::{go_syntax, json_text, quote_json};
 pub use regex::RegexCache;
+pub(crate) use regex::{
+    Compiled as CompiledRegex, check as check_regex, compile_cached as compile_regex, scan_steps,
+};
+pub(crate) use semver::Version as Semver;
+pub(crate) use time::days_in_month;
 pub use values::Values;
-pub(crate) use values::spend;
+pub(crate) use values::{sorting_steps, spend};
 
 /// Reads a time of RFC 3339 as Go does.
 ///

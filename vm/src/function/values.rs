@@ -50,7 +50,7 @@ impl Values<'_> {
     }
 
     /// Pays for reading or writing so much text.
-    pub(super) fn charge_bytes(&mut self, bytes: usize) -> Result<(), FunctionError> {
+    pub(crate) fn charge_bytes(&mut self, bytes: usize) -> Result<(), FunctionError> {
         self.charge(bytes as u64 / Self::BYTES_PER_STEP)
     }
 
@@ -94,7 +94,7 @@ impl Values<'_> {
     }
 
     /// Refuses a text that would be too long; for functions to ask before they build it.
-    pub(super) fn check_text(&self, bytes: usize) -> Result<(), FunctionError> {
+    pub(crate) fn check_text(&self, bytes: usize) -> Result<(), FunctionError> {
         if bytes > self.limits.string_bytes {
             return Err(FunctionError::refused(format!(
                 "a text of more than {} bytes (limit string-bytes)",
@@ -220,7 +220,7 @@ pub(crate) fn spend(fuel: &mut u64, steps: u64) -> Result<(), FunctionError> {
 }
 
 /// What sorting so many members costs.
-pub(super) fn sorting_steps(members: usize) -> u64 {
+pub(crate) fn sorting_steps(members: usize) -> u64 {
     let members = members as u64;
     members * u64::from(members.max(1).ilog2().max(1))
 }

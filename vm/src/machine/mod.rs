@@ -7,6 +7,8 @@
 //! pays nothing for the others.
 
 mod assertion;
+mod cel;
+mod cel_request;
 mod context;
 mod dynamic;
 mod explain;
@@ -107,6 +109,12 @@ pub(crate) enum Ending {
     Assertions,
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
+    /// A CEL expression does not hold; the message is a text known at compile time.
+    FailText(u32),
+    /// A CEL expression failed; the machine has the message.
+    FailError,
+    /// A CEL expression does not hold; the message is a value.
+    FailValue(NodeId),
     /// The rule applies to the resource.
     Matched,
     /// It does not.
@@ -214,6 +222,7 @@ pub(crate) struct Machine {
     base: Option<NodeId>,
     images: Option<Result<Option<NodeId>, String>>,
     fetched: HashMap<String, Result<Option<NodeId>, String>>,
+    cel: cel::CelState,
     regexes: RegexCache,
     foreach: value::ForeachState,
     outer_foreach: Vec<value::ForeachState>,
@@ -228,6 +237,8 @@ pub(crate) struct Machine {
     pub(crate) failures: Vec<FailedAssertion>,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
+    /// The instruction that a value's computation ended the block with.
+    pub(crate) ended_at: u32,
     /// What the last explaining run found.
     pub(crate) explanation: Explanation,
 }
@@ -355,6 +366,7 @@ impl Machine {
             base: None,
             images: None,
             fetched: HashMap::new(),
+            cel: cel::CelState::default(),
             regexes: RegexCache::default(),
             foreach: value::ForeachState::default(),
             outer_foreach: Vec::new(),
@@ -364,6 +376,7 @@ impl Machine {
             findings: Findings::default(),
             failures: Vec::new(),
             fuel: 0,
+            ended_at: NONE,
             explanation: Explanation::default(),
         }
     }
@@ -374,6 +387,7 @@ impl Machine {
         self.base = None;
         self.images = None;
         self.fetched.clear();
+        self.begin_cel();
     }
 
     /// Forgets what was found at static paths: another subject is looked at.
@@ -392,6 +406,7 @@ impl Machine {
     pub(crate) fn change_context(&mut self) {
         self.base = None;
         self.images = None;
+        self.begin_cel();
     }
 
     /// Makes a value the context of an evaluation that is about no request.
@@ -443,7 +458,8 @@ impl Machine {
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
         self.failures.clear();
-        self.run_block::<M>(block, setting.subject.root, setting, world)
+        let ending = self.run_block::<M>(block, setting.subject.root, setting, world);
+        self.end_expressions(ending)
     }
 
     /// Runs a block over a value while the one that asks for it waits; `None` where too
@@ -798,7 +814,10 @@ impl Machine {
                             report!(op, instruction, false);
                             position = target;
                         }
-                        value::Flow::End(ending) => return ending,
+                        value::Flow::End(ending) => {
+                            self.ended_at = first + position as u32 - 1;
+                            return ending;
+                        }
                     }
                     continue;
                 }

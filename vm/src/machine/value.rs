@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::shape::{Decoder, Fit, Renaming};
 use super::{Ending, FALSE, Machine, NULL, Scene, Setting, Shown, TRUE, World};
 use crate::condition;
-use crate::document::{Kind, Label, NodeId, Numbers, View};
+use crate::document::{Extended, Kind, Label, NodeId, Numbers, View};
 use crate::engine::observer::Event;
 use crate::function::{self, FunctionError, Values};
 use crate::host::ExternalKind;
@@ -157,7 +157,7 @@ impl Machine {
                 let exclusion = scene.tables.exclusions.get(c as usize)?;
                 self.jump_if(!self.findings.concern(exclusion.name, scene.tables))
             }
-            _ => return None,
+            _ => return self.cel_look(op, instruction, scene),
         })
     }
 
@@ -434,15 +434,15 @@ impl Machine {
             }
             Op::ReturnNothing => Flow::End(Ending::Nothing),
             // The operations of patterns and of matching are not handed over.
-            _ => Flow::End(Ending::OutOfFuel),
+            _ => self.cel_compute(op, instruction, setting, world),
         }
     }
 
-    fn get(&self, register: u8) -> NodeId {
+    pub(super) fn get(&self, register: u8) -> NodeId {
         self.frame.registers[usize::from(register)]
     }
 
-    fn set(&mut self, register: u8, value: NodeId) -> Flow {
+    pub(super) fn set(&mut self, register: u8, value: NodeId) -> Flow {
         self.frame.registers[usize::from(register)] = value;
         Flow::Next
     }
@@ -477,7 +477,7 @@ impl Machine {
         Flow::End(Ending::Failed { depth: 0 })
     }
 
-    fn fail_with(&mut self, text: &str) {
+    pub(super) fn fail_with(&mut self, text: &str) {
         self.failure = Failure::default();
         self.failure_text.clear();
         self.failure_text.push_str(text);
@@ -502,7 +502,7 @@ impl Machine {
         }
     }
 
-    fn list(&mut self, slot: u8) -> &mut Vec<NodeId> {
+    pub(super) fn list(&mut self, slot: u8) -> &mut Vec<NodeId> {
         let slot = usize::from(slot);
         if self.frame.lists.len() <= slot {
             self.frame.lists.resize_with(slot + 1, Vec::new);
@@ -548,8 +548,11 @@ impl Machine {
         let tables = setting.tables;
         if let Some(constant) = tables.constants.get(number as usize) {
             match ConstantKind::ALL.get(usize::from(constant.kind)) {
-                Some(ConstantKind::Null) => return Ok(NULL),
-                Some(ConstantKind::Bool) => return Ok(boolean(constant.value.get() != 0)),
+                Some(ConstantKind::Null) => return Ok(self.keep_constant(number, NULL)),
+                Some(ConstantKind::Bool) => {
+                    let value = boolean(constant.value.get() != 0);
+                    return Ok(self.keep_constant(number, value));
+                }
                 _ => {}
             }
         }
@@ -557,10 +560,14 @@ impl Machine {
             push_constant(number, Label::ITEM, tables, values)?;
             Ok::<_, FunctionError>(values.buffer.take()?)
         })?;
+        Ok(self.keep_constant(number, node))
+    }
+
+    fn keep_constant(&mut self, number: u32, node: NodeId) -> NodeId {
         if let Some(slot) = self.constants.get_mut(number as usize) {
             *slot = (self.evaluation, node);
         }
-        Ok(node)
+        node
     }
 
     pub(super) fn variable(&self, slot: u32) -> Option<NodeId> {
@@ -568,7 +575,7 @@ impl Machine {
         (stamp == self.rule && !value.is_missing()).then_some(value)
     }
 
-    fn set_variable(&mut self, slot: u32, value: NodeId) {
+    pub(super) fn set_variable(&mut self, slot: u32, value: NodeId) {
         if let Some(entry) = self.variables.get_mut(slot as usize) {
             *entry = (self.rule, value);
         }
@@ -742,7 +749,7 @@ impl Machine {
         Flow::Next
     }
 
-    fn run_loader(
+    pub(super) fn run_loader(
         &mut self,
         entry: u32,
         record: &table::Entry,
@@ -1275,7 +1282,7 @@ fn is_plain(text: &str, place: u8) -> bool {
     }
 }
 
-fn boolean(value: bool) -> NodeId {
+pub(super) fn boolean(value: bool) -> NodeId {
     if value { TRUE } else { FALSE }
 }
 
@@ -1391,6 +1398,22 @@ fn push_constant(
             values.buffer.push_text(label, text);
         }
         Some(ConstantKind::Reference) => values.buffer.push_reference(label),
+        Some(ConstantKind::Uint) => values.buffer.push_extended(label, Extended::Uint(bits))?,
+        Some(ConstantKind::Bytes) => {
+            let bytes: Vec<u8> = tables
+                .text(constant.text)
+                .chars()
+                .map(|character| u32::from(character) as u8)
+                .collect();
+            let piece = values.buffer.copy_text(&bytes)?;
+            values.buffer.push_extended(label, Extended::Bytes(piece))?;
+        }
+        Some(ConstantKind::Type) => {
+            let name = values
+                .buffer
+                .copy_text(tables.text(constant.text).as_bytes())?;
+            values.buffer.push_extended(label, Extended::Type(name))?;
+        }
         Some(kind @ (ConstantKind::List | ConstantKind::Map)) => {
             values.buffer.begin(label);
             for child in children.start.get()..children.start.get() + children.length.get() {
