@@ -402,15 +402,14 @@ fn every_error_of_every_policy_file_is_told() {
 
 #[test]
 fn what_is_not_supported_is_an_error_or_left_out_and_told() {
-    let cel = POLICY.split("        pattern:").next().unwrap().to_owned()
-        + "        cel: {expressions: [{expression: 'true'}]}\n";
-    let other =
-        "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: new}\n";
+    let mutate = POLICY.split("      validate:").next().unwrap().to_owned()
+        + "      mutate: {patchStrategicMerge: {metadata: {labels: {team: none}}}}\n";
+    let other = "apiVersion: policies.kyverno.io/v1\nkind: MutatingPolicy\nmetadata: {name: new}\n";
     let files = Files::new(
         "unsupported",
         &[
-            ("p/cel.yaml", &cel),
-            ("p/vpol.yaml", other),
+            ("p/mutate.yaml", &mutate),
+            ("p/mpol.yaml", other),
             ("p/plain.yaml", &POLICY.replace("need-team", "plain")),
             ("r.yaml", BAD),
         ],
@@ -433,7 +432,7 @@ fn what_is_not_supported_is_an_error_or_left_out_and_told() {
     );
     for part in [
         "need-team/team",
-        "policies.kyverno.io/v1 ValidatingPolicy new",
+        "policies.kyverno.io/v1 MutatingPolicy new",
         "not supported yet: 1 rule, 2 generated rules, 1 whole policy",
     ] {
         assert!(skipped.err.contains(part), "{part}: {}", skipped.err);

@@ -30,7 +30,7 @@ fn pod_security(format: &str) -> String {
         format!("{folder}/policy.yaml"),
         format!("{folder}/resources.yaml"),
     );
-    let arguments = ["apply", &policy, "-r", &resources, "-o", format];
+    let arguments = ["apply", &policy, "-i", "-r", &resources, "-o", format];
     output(env!("CARGO_BIN_EXE_kpvm"), &arguments)
 }
 
