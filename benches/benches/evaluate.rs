@@ -8,11 +8,14 @@
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
+mod candidates;
+
 use std::hint::black_box;
 use std::time::Duration;
 
+use candidates::{time_decide, time_evaluate, time_read, time_simd_json};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
+use kpvm::document::DocumentBuffer;
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{
@@ -24,50 +27,6 @@ const PODS: usize = 250;
 
 /// Policies that do not match.
 const FURTHER: usize = 10_000;
-
-/// All outcomes of every Pod, passes included.
-fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
-    time(|| {
-        for pod in pods {
-            let request = Request::create(Input::Json(black_box(pod)));
-            let evaluation = session.evaluate(&request).expect("a Pod is a request");
-            black_box(evaluation.responses().len());
-        }
-    })
-}
-
-/// The decision on every Pod.
-fn time_decide(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
-    time(|| {
-        for pod in pods {
-            let request = Request::create(Input::Json(black_box(pod)));
-            let decision = session.decide(&request).expect("a Pod is a request");
-            black_box(decision.is_admitted());
-        }
-    })
-}
-
-/// What the evaluation spends on reading.
-fn time_read(bundle: &Bundle<'_>, buffer: &mut DocumentBuffer, pods: &[Vec<u8>]) -> Duration {
-    let (symbols, options) = (bundle.tables().symbols, ReadOptions::default());
-    time(|| {
-        for pod in pods {
-            buffer.clear();
-            let root = buffer.read_json(black_box(pod), TextSource::Object, &symbols, &options);
-            black_box(root.expect("the Pod is JSON"));
-        }
-    })
-}
-
-/// simd-json changes its input, so the copies are made before the clock starts.
-fn time_simd_json(pods: &[Vec<u8>]) -> Duration {
-    let mut copies = pods.to_vec();
-    time(|| {
-        for copy in &mut copies {
-            black_box(simd_json::to_tape(black_box(copy)).expect("the Pod is JSON"));
-        }
-    })
-}
 
 /// How many rules answer, and how many of them pass.
 fn count(bundle: &Bundle<'_>, pod: &[u8]) -> (usize, usize) {

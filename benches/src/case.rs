@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm::tree::Tree;
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::{SourceId, Sources};
@@ -101,15 +101,20 @@ pub enum Answer {
 
 /// Compiles and evaluates; the policy is not checked as on loading.
 pub fn answer(case: &Case<'_>) -> Answer {
-    if case.exceptions.is_some() {
-        return Answer::Unsupported("exceptions".into());
-    }
     let options = Options {
         check: false,
+        ignore_assert: true,
         ..Options::default()
     };
-    let documents = [(SourceId(0), tree_of(&case.policy))];
-    let compilation = compile::compile_documents(&documents, &sources(), &options, Vec::new());
+    let documents = [(SourceId(0), Tree::from(&case.policy))];
+    let exceptions: Vec<(SourceId, Tree)> = case
+        .exceptions
+        .iter()
+        .flatten()
+        .map(|exception| (SourceId(0), Tree::from(exception)))
+        .collect();
+    let compilation =
+        compile::compile_with_exceptions(&documents, &exceptions, &sources(), &options, Vec::new());
     if let Some(bytes) = compilation.bundle {
         return evaluate(case, bytes).unwrap_or_else(Answer::Refused);
     }
@@ -252,46 +257,5 @@ impl Mocks {
             .as_object()
             .ok_or_else(|| format!("{}: the value is not a map", no()))?;
         members.get(projection).cloned().ok_or_else(no)
-    }
-}
-
-/// A JSON value as a tree, integers that fit kept apart from floats.
-pub fn tree_of(value: &Value) -> Tree {
-    let value = match value {
-        Value::Null => TreeValue::Null,
-        Value::Bool(value) => TreeValue::Bool(*value),
-        Value::Number(number) => match number.as_i64() {
-            Some(number) => TreeValue::Int(number),
-            None => TreeValue::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => TreeValue::String(text.as_str().into()),
-        Value::Array(items) => TreeValue::List(items.iter().map(tree_of).collect()),
-        Value::Object(members) => TreeValue::Map(
-            members
-                .iter()
-                .map(|(key, value)| Member {
-                    key: key.as_str().into(),
-                    key_span: Span::default(),
-                    value: tree_of(value),
-                })
-                .collect(),
-        ),
-    };
-    Tree::new(value, Span::default())
-}
-
-/// A tree as a JSON value.
-pub fn value_of(tree: &Tree) -> Value {
-    match &tree.value {
-        TreeValue::Null => Value::Null,
-        TreeValue::Bool(value) => Value::Bool(*value),
-        TreeValue::Int(value) => Value::from(*value),
-        TreeValue::Float(value) => Value::from(*value),
-        TreeValue::String(value) => Value::from(&**value),
-        TreeValue::List(items) => items.iter().map(value_of).collect(),
-        TreeValue::Map(members) => members
-            .iter()
-            .map(|member| (member.key.to_string(), value_of(&member.value)))
-            .collect(),
     }
 }

@@ -4,8 +4,8 @@
 
 pub mod case;
 pub mod differential;
+pub mod gate;
 pub mod golden;
 pub mod interleave;
-mod mock_host;
-pub mod suites;
+pub mod peer;
 pub mod workload;

@@ -32,10 +32,11 @@ pub fn compliant_pod() -> Vec<u8> {
 }
 
 /// Members that [`different_pods`] leaves where they are, so that a rule's outcome
-/// does not change.
+/// does not change; the last ones are times and quantities, of which not every text is one.
 const KEPT: &str = "apiVersion kind metadata name namespace labels spec containers image \
     securityContext capabilities drop runAsNonRoot runAsUser allowPrivilegeEscalation \
-    seccompProfile type volumes emptyDir projected";
+    seccompProfile type volumes emptyDir projected \
+    creationTimestamp time startTime startedAt lastTransitionTime cpu memory";
 
 /// Pods that differ in which members they have and how long their texts are, so
 /// that no processor can learn one of them by heart; to the rules they are all alike.
@@ -115,6 +116,30 @@ pub fn twenty_rules() -> Sources {
             text.replace("failureAction: Audit", "failureAction: Enforce"),
         );
     }
+    sources
+}
+
+/// One enforced rule of the Pod Security Standards at the restricted level.
+pub fn restricted_rule() -> Sources {
+    let mut sources = Sources::new();
+    let policy = "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: restricted
+spec:
+  rules:
+    - name: restricted
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+      validate:
+        failureAction: Enforce
+        podSecurity:
+          level: restricted
+          version: latest
+";
+    sources.add("restricted.yaml", policy);
     sources
 }
 
@@ -238,6 +263,51 @@ spec:
     );
     sources.add("containers.yaml", policy);
     sources
+}
+
+/// Four CEL expressions over all containers of a Pod, which [`limited_pod`] satisfies.
+pub const CEL_EXPRESSIONS: [&str; 4] = [
+    "object.spec.containers.all(c, !c.image.endsWith(':latest'))",
+    "object.spec.containers.all(c, has(c.resources.limits) && has(c.resources.limits.memory))",
+    "object.spec.containers.all(c, c.image.startsWith('registry.example.com/'))",
+    "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || c.securityContext.privileged == false)",
+];
+
+/// One rule of [`CEL_EXPRESSIONS`].
+pub fn cel_rule() -> Sources {
+    let expressions: String = CEL_EXPRESSIONS
+        .iter()
+        .map(|expression| format!("            - expression: {}\n", quoted(expression)))
+        .collect();
+    let mut sources = Sources::new();
+    let policy = format!(
+        "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: containers
+  annotations:
+    pod-policies.kyverno.io/autogen-controllers: none
+spec:
+  rules:
+    - name: contained
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+      validate:
+        failureAction: Enforce
+        message: Containers are limited, unprivileged and of known images.
+        cel:
+          expressions:
+{expressions}"
+    );
+    sources.add("containers.yaml", policy);
+    sources
+}
+
+/// A text as a YAML scalar.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// [`POD`] with a memory limit on the second container too, which the

@@ -5,8 +5,9 @@
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::workload::{
-    bundle, compliant_pod, different_pods, expression_rule, limited_pod, twenty_rules,
+    bundle, cel_rule, compliant_pod, different_pods, expression_rule, limited_pod, twenty_rules,
 };
+use kpvm_compiler::source::Sources;
 
 #[test]
 fn the_second_evaluation_of_a_request_that_passes_allocates_nothing() {
@@ -31,9 +32,57 @@ fn the_second_evaluation_of_a_request_that_passes_allocates_nothing() {
     assert_eq!(second.count_total, 0);
 }
 
+const ASSERTION: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p, annotations: {pod-policies.kyverno.io/autogen-controllers: none}}
+spec:
+  rules:
+    - name: r
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      validate:
+        assert:
+          object:
+            kind: Pod
+            spec:
+              (hostNetwork == `true`): false
+              ~.containers:
+                (contains(image, ':')): true
+                (length(name) < `64`): true
+";
+
+#[test]
+fn the_second_evaluation_of_an_assertion_allocates_nothing() {
+    let mut sources = Sources::new();
+    sources.add("assertion.yaml", ASSERTION);
+    let bytes = bundle(&sources);
+    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let pod = compliant_pod();
+    let mut session = Session::new(&bundle);
+    let mut evaluate = || {
+        let request = Request::create(Input::Json(&pod));
+        let evaluation = session.evaluate(&request).expect("a Pod is a request");
+        let statuses = evaluation.responses().map(|response| response.status());
+        assert!(statuses.eq([Status::Pass]));
+    };
+    let first = allocation_counter::measure(&mut evaluate);
+    assert!(first.count_total > 0, "the counter counts");
+    let second = allocation_counter::measure(&mut evaluate);
+    assert_eq!(second.count_total, 0);
+}
+
 #[test]
 fn the_second_evaluation_of_three_expressions_allocates_nothing() {
-    let bytes = bundle(&expression_rule());
+    allocates_nothing(&expression_rule());
+}
+
+#[test]
+fn the_second_evaluation_of_four_cel_expressions_allocates_nothing() {
+    allocates_nothing(&cel_rule());
+}
+
+fn allocates_nothing(sources: &Sources) {
+    let bytes = bundle(sources);
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
     let pod = limited_pod();
     let mut session = Session::new(&bundle);

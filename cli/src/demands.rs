@@ -64,7 +64,7 @@ pub struct RequestField {
 }
 
 /// What a rule asks for: in its own blocks, in those of the context entries that they
-/// may load, and in those of messages.
+/// may load, and in those of messages and exceptions.
 pub fn of_rule(tables: &Tables<'_>, rule: &Rule) -> Demands {
     let mut demands = Demands::default();
     let mut waiting = VecDeque::from([
@@ -74,6 +74,8 @@ pub fn of_rule(tables: &Tables<'_>, rule: &Rule) -> Demands {
         rule.message_block.get(),
         rule.properties_block.get(),
     ]);
+    let exceptions = Tables::range(tables.exceptions, rule.exceptions);
+    waiting.extend(exceptions.iter().map(|exception| exception.block.get()));
     let mut seen = BTreeSet::new();
     while let Some(number) = waiting.pop_front() {
         if let Some(block) = tables.blocks.get(number as usize)
@@ -321,8 +323,11 @@ fn constant_value(
     let bits = constant.value.get();
     let mut children = Tables::range(tables.constants, constant.children).iter();
     Some(match ConstantKind::ALL.get(usize::from(constant.kind))? {
-        // An expression reference is no data that a request could hold.
-        ConstantKind::Reference => return None,
+        // Neither an expression reference nor what only CEL has is data that a request
+        // could hold.
+        ConstantKind::Reference | ConstantKind::Uint | ConstantKind::Bytes | ConstantKind::Type => {
+            return None;
+        }
         ConstantKind::Null => Value::Null,
         ConstantKind::Bool => Value::Bool(bits != 0),
         ConstantKind::Int => Value::from(bits as i64),

@@ -1,13 +1,15 @@
 //! Diagnostics as people see them: title, place, an excerpt of the source, and advice.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anstyle::{AnsiColor, Style};
+use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::Sources;
 
-use crate::text::{clean, count};
+use crate::text::{clean, count, visible};
 
 /// Lines longer than this are not shown.
 const EXCERPT_BYTES: usize = 2_000;
@@ -49,7 +51,7 @@ pub fn show(diagnostic: &Diagnostic, sources: &Sources, out: &mut dyn Write) -> 
             } else {
                 annotation.label(label)
             };
-            let snippet = Snippet::source(excerpt.text)
+            let snippet = Snippet::source(&*excerpt.text)
                 .line_start(place.line as usize)
                 .path(path)
                 .annotation(annotation);
@@ -72,15 +74,19 @@ pub fn show(diagnostic: &Diagnostic, sources: &Sources, out: &mut dyn Write) -> 
 }
 
 /// The line of a place, and the place in it.
-struct Excerpt<'t> {
-    text: &'t str,
-    start: usize,
-    end: usize,
+#[derive(Debug, PartialEq, Eq)]
+pub struct Excerpt<'t> {
+    /// The line, without its end.
+    pub text: Cow<'t, str>,
+    /// Where the place begins in it, in bytes.
+    pub start: usize,
+    /// Where it ends, or the line does.
+    pub end: usize,
 }
 
 impl<'t> Excerpt<'t> {
     /// `None` when the line is too long to be shown.
-    fn around(text: &'t str, start: usize, end: usize) -> Option<Self> {
+    pub fn around(text: &'t str, start: usize, end: usize) -> Option<Self> {
         let start = floor_boundary(text, start);
         let end = floor_boundary(text, end).max(start);
         let line_start = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
@@ -89,10 +95,34 @@ impl<'t> Excerpt<'t> {
             return None;
         }
         let start = (start - line_start).min(line.len());
+        let end = (end - line_start).clamp(start, line.len());
         Some(Self {
-            text: line,
-            start,
-            end: (end - line_start).clamp(start, line.len()),
+            text: visible(line),
+            start: visible(line.get(..start)?).len(),
+            end: visible(line.get(..end)?).len(),
+        })
+    }
+
+    /// As [`Excerpt::around`], but of the line only what lies within a span that holds
+    /// the place; blanks stand for what is before it.
+    pub fn within(text: &'t str, place: Span, span: Span) -> Option<Self> {
+        let [start, end, first, last] = [place.start, place.end, span.start, span.end]
+            .map(|offset| floor_boundary(text, offset as usize));
+        let first = first.min(start);
+        let line_start = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
+        let excerpt = Self::around(text.get(..last.max(start))?, start, end)?;
+        if first <= line_start {
+            return Some(excerpt);
+        }
+        // Each character becomes one, so that columns stay what they are.
+        let hidden = visible(text.get(line_start..first)?);
+        let blanks = hidden.chars().count();
+        let shift = |at: usize| at.saturating_sub(hidden.len()) + blanks;
+        let shown = excerpt.text.get(hidden.len()..)?;
+        Some(Self {
+            start: shift(excerpt.start),
+            end: shift(excerpt.end),
+            text: format!("{}{shown}", " ".repeat(blanks)).into(),
         })
     }
 }
@@ -152,7 +182,6 @@ pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kpvm::tree::Span;
     use kpvm_compiler::source::Location;
 
     fn shown(text: &str, span: Span) -> String {
@@ -180,6 +209,48 @@ mod tests {
           = note: in p/r
           = help: do it\nwell
         ");
+    }
+
+    #[test]
+    fn an_excerpt_shows_nothing_beside_the_object() {
+        let text = "[{kind: Secret, data: x}, {kind: Pod, name: ä}, {kind: A}]\nnext";
+        let at = |part: &str| text.find(part).unwrap() as u32;
+        let pod = Span {
+            start: at("{kind: Pod"),
+            end: at(", {kind: A"),
+        };
+        let place = Span {
+            start: at("name"),
+            end: at("}, {kind: A"),
+        };
+        let excerpt = Excerpt::within(text, place, pod).unwrap();
+        let blanks = " ".repeat(26);
+        assert_eq!(excerpt.text, format!("{blanks}{{kind: Pod, name: ä}}"));
+        assert_eq!(
+            excerpt.text.get(excerpt.start..excerpt.end),
+            Some("name: ä")
+        );
+        let whole = Span {
+            start: 0,
+            end: text.len() as u32,
+        };
+        let excerpt = Excerpt::within(text, place, whole).unwrap();
+        assert_eq!(
+            excerpt,
+            Excerpt::around(text, place.start as usize, place.end as usize).unwrap()
+        );
+    }
+
+    #[test]
+    fn an_excerpt_has_nothing_invisible() {
+        let text = "a\u{202e}b: c\u{200b}d\n";
+        let (start, end) = (text.find("b:").unwrap(), text.len() - 1);
+        let excerpt = Excerpt::around(text, start, end).unwrap();
+        assert_eq!(excerpt.text, "a\u{fffd}b: c\u{fffd}d");
+        assert_eq!(
+            excerpt.text.get(excerpt.start..excerpt.end),
+            Some("b: c\u{fffd}d")
+        );
     }
 
     #[test]

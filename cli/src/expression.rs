@@ -133,6 +133,7 @@ fn title(expression: &Expression) -> String {
         },
         Node::ExpressionReference(_) => "reference &".into(),
         Node::Empty => "unfinished index".into(),
+        Node::Assertion(_) => "a form of assertion trees".into(),
     }
 }
 

@@ -129,7 +129,7 @@ fn visible_entries(directory: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
 
 /// Whether a path of a directory is to be read: a link to a directory may be named like
 /// a file, and a pipe would wait for ever. A link to nothing is read, to say so.
-fn is_file(path: &Path) -> bool {
+pub(crate) fn is_file(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
@@ -140,6 +140,22 @@ fn is_file(path: &Path) -> bool {
 pub fn read_file(path: &Path) -> Result<String, String> {
     let mut file = fs::File::open(path).map_err(|error| reason(&error))?;
     read_text(&mut file)
+}
+
+/// Reads one file of text that is named in another file: only a regular one, as a pipe
+/// would wait for ever.
+///
+/// # Errors
+/// In words for people.
+pub fn read_regular_file(path: &Path) -> Result<String, String> {
+    let metadata = fs::metadata(path).map_err(|error| reason(&error))?;
+    if metadata.is_dir() {
+        return Err("expected a file, found a directory".into());
+    }
+    if !metadata.is_file() {
+        return Err("expected a file, found a device or a pipe".into());
+    }
+    read_file(path)
 }
 
 fn read_text(reader: &mut dyn Read) -> Result<String, String> {

@@ -35,20 +35,31 @@ pub fn group(rules: &[OmittedRule]) -> Vec<Omitted<'_>> {
     groups
 }
 
+impl Omitted<'_> {
+    /// What was left out, and why.
+    pub fn describe(&self) -> String {
+        let OmittedRule {
+            policy,
+            rule,
+            reason,
+            place: _,
+        } = self.rule;
+        let more = match self.generated {
+            0 => String::new(),
+            number => format!(" and {number} generated from it"),
+        };
+        format!("left out the rule {policy}/{rule}{more}: {reason}")
+    }
+}
+
 /// Warns of every rule that was left out.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn show(rules: &[OmittedRule], streams: &mut Streams<'_>) -> io::Result<()> {
-    for Omitted { rule, generated } in group(rules) {
-        let (policy, name) = (clean(&rule.policy), clean(&rule.rule));
-        let more = match generated {
-            0 => String::new(),
-            number => format!(" and {number} generated from it"),
-        };
-        let (reason, place) = (clean(&rule.reason), clean(&rule.place));
-        let message = format!("left out the rule {policy}/{name}{more}: {reason} ({place})");
-        show_warning(&message, streams.err)?;
+    for group in group(rules) {
+        let message = format!("{} ({})", group.describe(), group.rule.place);
+        show_warning(&clean(&message), streams.err)?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! From policy files to a compilation.
+//! From policy files, and files of exceptions, to a compilation.
 //!
 //! A file that is named has to hold policies. A directory may hold other things as
 //! well (tests, resources, kustomizations): those are counted and said, but only a
-//! policy of a kind that is not supported yet is an error there.
+//! policy of a kind that is not supported yet is an error there. An exception among
+//! policies is applied only on request; otherwise people are told of it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
@@ -10,8 +11,8 @@ use std::path::PathBuf;
 
 use kpvm::tree::{Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::compile::{Compilation, Options, compile_documents};
-use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
+use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 
@@ -20,6 +21,7 @@ use crate::input::{InputFile, Unreadable, read_inputs};
 use crate::list::{Item, expand};
 use crate::omitted;
 use crate::problem::show_unreadable;
+use crate::resources::Resources;
 use crate::stream::Streams;
 use crate::text::{clean, count};
 
@@ -43,6 +45,42 @@ pub struct Policies {
     pub omitted_policies: Vec<OmittedPolicy>,
     /// Documents of directories that are no policies, counted by what they are.
     pub others: BTreeMap<String, usize>,
+    /// Policies that were skipped because they are invalid.
+    pub invalid: Vec<InvalidPolicy>,
+    /// Exceptions among the policies that are not applied: name and place of each.
+    pub unused_exceptions: Vec<(String, String)>,
+}
+
+/// Where policies and exceptions come from.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyPaths<'p> {
+    /// Files and directories of policies.
+    pub policies: &'p [PathBuf],
+    /// Files and directories of exceptions.
+    pub exceptions: &'p [PathBuf],
+    /// Whether exceptions among the policies are applied too.
+    pub exceptions_within_policies: bool,
+    /// Resources whose exceptions are applied.
+    pub exceptions_among: Option<&'p Resources>,
+}
+
+/// A policy that fails the checks of loading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidPolicy {
+    /// Its name.
+    pub name: String,
+    /// `file:line:column`.
+    pub place: String,
+    /// Everything that is wrong with it; never empty.
+    pub errors: Vec<Diagnostic>,
+}
+
+impl InvalidPolicy {
+    /// What is wrong, in short.
+    pub fn describe(&self) -> String {
+        let reason = self.errors.first().map_or("", |error| &error.message);
+        format!("skipped the invalid policy {}: {reason}", self.name)
+    }
 }
 
 /// A policy of a kind that is not supported yet.
@@ -56,50 +94,201 @@ pub struct OmittedPolicy {
     pub place: String,
 }
 
-/// Reads and compiles all policies of all paths.
-pub fn load(paths: &[PathBuf], stdin: &mut dyn Read, options: &Options) -> Policies {
-    let inputs = read_inputs(paths, stdin);
-    let mut policies = Policies {
-        unreadable: inputs.unreadable,
-        ..Policies::default()
-    };
-    let mut reader = Reader {
-        policies: &mut policies,
-        options,
-        documents: Vec::new(),
-        diagnostics: Vec::new(),
-    };
-    inputs
-        .files
-        .into_iter()
-        .for_each(|file| reader.add_file(file));
-    let Reader {
-        documents,
-        diagnostics,
-        ..
-    } = reader;
-    let mut compilation = compile_documents(&documents, &policies.sources, options, diagnostics);
-    // In the order of the texts, whatever found them.
-    compilation
-        .diagnostics
-        .sort_by_key(|one| (one.location.source, one.location.span.start));
-    // What is wrong with a rule is wrong with those generated from it, at the same place.
-    let mut seen = HashSet::new();
-    compilation
-        .diagnostics
-        .retain(|one| seen.insert((one.code, one.location, one.message.clone())));
-    policies.compilation = compilation;
+impl OmittedPolicy {
+    /// What was left out, and why.
+    pub fn describe(&self) -> String {
+        format!(
+            "left out the {} {}: not supported yet",
+            self.kind, self.name
+        )
+    }
+}
+
+/// Reads and compiles all policies with all exceptions.
+pub fn load(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
+    let (mut policies, documents) = read(paths, stdin, options);
+    policies.compilation = documents.compile(&policies.sources, options);
     policies
+}
+
+/// As [`load`], but invalid policies are skipped, as `kyverno apply` skips them (sheet
+/// 08, section 9.4). What cannot be read as a policy at all, and policies that are not
+/// supported yet, stay errors.
+pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
+    let (mut policies, mut documents) = read(paths, stdin, options);
+    let first = documents.compile(&policies.sources, options);
+    match documents.take_invalid(&first, &policies.sources) {
+        Some(invalid) => {
+            policies.invalid = invalid;
+            policies.compilation = documents.compile(&policies.sources, options);
+        }
+        None => policies.compilation = first,
+    }
+    policies
+}
+
+fn read(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> (Policies, Documents) {
+    let mut policies = Policies::default();
+    let mut reader = Reader::new(&mut policies, options);
+    reader.apply_exceptions = paths.exceptions_within_policies;
+    reader.read(paths.policies, stdin);
+    reader.only_exceptions = true;
+    reader.read(paths.exceptions, stdin);
+    if let Some(resources) = paths.exceptions_among {
+        reader.add_exceptions_among(resources);
+    }
+    let documents = Documents {
+        policies: reader.documents,
+        exceptions: reader.exceptions,
+        diagnostics: reader.diagnostics,
+    };
+    (policies, documents)
+}
+
+/// What was read and is to be compiled.
+struct Documents {
+    policies: Vec<(SourceId, Tree)>,
+    exceptions: Vec<(SourceId, Tree)>,
+    /// What was wrong with other documents.
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Documents {
+    fn compile(&self, sources: &Sources, options: &Options) -> Compilation {
+        let mut compilation = compile_with_exceptions(
+            &self.policies,
+            &self.exceptions,
+            sources,
+            options,
+            self.diagnostics.clone(),
+        );
+        // In the order of the texts, whatever found them.
+        compilation
+            .diagnostics
+            .sort_by_key(|one| (one.location.source, one.location.span.start));
+        // What is wrong with a rule is wrong with those generated from it, at the same place.
+        let mut seen = HashSet::new();
+        compilation
+            .diagnostics
+            .retain(|one| seen.insert((one.code, one.location, one.message.clone())));
+        compilation
+    }
+
+    /// Takes the policies away that a compilation found invalid; `None` if there are
+    /// none, or if there are errors of another sort.
+    fn take_invalid(
+        &mut self,
+        compilation: &Compilation,
+        sources: &Sources,
+    ) -> Option<Vec<InvalidPolicy>> {
+        let mut errors: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
+        let all = compilation.diagnostics.iter();
+        for error in all.filter(|one| one.severity == Severity::Error) {
+            let is_about = |(source, tree): &(SourceId, Tree)| {
+                let place = error.location.span.start;
+                *source == error.location.source
+                    && (tree.span.start..=tree.span.end).contains(&place)
+            };
+            let number = self.policies.iter().position(is_about)?;
+            let (_, tree) = self.policies.get(number)?;
+            let is_policy = matches!(document_kind(tree), DocumentKind::Policy(_));
+            if !is_policy || error.code == "unsupported" {
+                return None;
+            }
+            errors.entry(number).or_default().push(error.clone());
+        }
+        if errors.is_empty() {
+            return None;
+        }
+        let mut invalid = Vec::new();
+        let mut number = 0;
+        self.policies.retain(|(source, tree)| {
+            let errors = errors.remove(&number);
+            number += 1;
+            let Some(errors) = errors else { return true };
+            invalid.push(InvalidPolicy {
+                name: metadata(tree, "name").to_owned(),
+                place: shown_place(tree, *source, sources),
+                errors,
+            });
+            false
+        });
+        Some(invalid)
+    }
+}
+
+/// Exceptions by themselves, for policies that were compiled before.
+#[derive(Debug, Default)]
+pub struct Exceptions {
+    /// What reading them gave; `compilation` holds nothing but diagnostics.
+    pub read: Policies,
+    /// The documents.
+    pub documents: Vec<(SourceId, Tree)>,
+}
+
+/// Reads the exceptions of all paths, which name no policies.
+pub fn load_exceptions(
+    paths: &PolicyPaths<'_>,
+    stdin: &mut dyn Read,
+    options: &Options,
+) -> Exceptions {
+    let (mut policies, documents) = read(paths, stdin, options);
+    policies.compilation.diagnostics = documents.diagnostics;
+    Exceptions {
+        read: policies,
+        documents: documents.exceptions,
+    }
 }
 
 struct Reader<'p> {
     policies: &'p mut Policies,
     options: &'p Options,
+    /// Whether the files at hand hold exceptions and nothing else.
+    only_exceptions: bool,
+    /// Whether exceptions among policies are applied.
+    apply_exceptions: bool,
     documents: Vec<(SourceId, Tree)>,
+    exceptions: Vec<(SourceId, Tree)>,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Reader<'_> {
+impl<'p> Reader<'p> {
+    fn new(policies: &'p mut Policies, options: &'p Options) -> Self {
+        Self {
+            policies,
+            options,
+            only_exceptions: false,
+            apply_exceptions: false,
+            documents: Vec::new(),
+            exceptions: Vec::new(),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, paths: &[PathBuf], stdin: &mut dyn Read) {
+        let inputs = read_inputs(paths, stdin);
+        self.policies.unreadable.extend(inputs.unreadable);
+        for file in inputs.files {
+            self.add_file(file);
+        }
+    }
+
+    /// The text of a resource that is an exception becomes one of the policies' texts, so
+    /// that what is wrong with it has a place.
+    fn add_exceptions_among(&mut self, resources: &Resources) {
+        let mut known = BTreeMap::new();
+        for resource in &resources.list {
+            if classify(&resource.tree) == Class::Exception {
+                let sources = &mut self.policies.sources;
+                let source = *known.entry(resource.source).or_insert_with(|| {
+                    let file = resources.sources.file(resource.source);
+                    sources.add(file.name.clone(), file.text.clone())
+                });
+                self.exceptions.push((source, resource.tree.clone()));
+            }
+        }
+    }
+
     fn add_file(&mut self, file: InputFile) {
         let options = yaml::Options {
             duplicate_keys: DuplicateKeys::Refuse,
@@ -128,53 +317,57 @@ impl Reader<'_> {
     }
 
     fn add_object(&mut self, tree: Tree, source: SourceId, from_directory: bool) {
-        let (api_version, kind) = match document_kind(&tree) {
+        let class = classify(&tree);
+        if self.only_exceptions {
+            return match class {
+                Class::Policy | Class::UnsupportedPolicy { .. } | Class::Other(_)
+                    if from_directory =>
+                {
+                    self.set_aside(text(&tree, "kind"));
+                }
+                // The compiler says what is wrong with anything but an exception.
+                _ => self.exceptions.push((source, tree)),
+            };
+        }
+        match class {
             // The compiler says what is wrong with anything but a policy.
-            DocumentKind::Policy(_) | DocumentKind::NotAnObject => {
-                return self.documents.push((source, tree));
+            Class::Policy => self.documents.push((source, tree)),
+            Class::Exception if self.apply_exceptions => self.exceptions.push((source, tree)),
+            Class::Exception => self.keep_unused(&tree, source),
+            Class::UnsupportedPolicy { .. } if self.options.skip_unsupported => {
+                let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
+                self.omit(&tree, source, kind);
             }
-            DocumentKind::PolicyException => (
-                text(&tree, "apiVersion").to_owned(),
-                "PolicyException".to_owned(),
-            ),
-            DocumentKind::Other { api_version, kind } => (api_version, kind),
-        };
-        let group = api_version.split('/').next().unwrap_or("");
-        let is_policy = POLICY_GROUPS.contains(&group) && kind.contains("Policy");
-        if is_policy && self.options.skip_unsupported {
-            self.omit(&tree, source, format!("{api_version} {kind}"));
-        } else if is_policy {
-            let message =
-                format!("policies of the kind {api_version} {kind} are not supported yet");
-            let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
-            self.refuse("unsupported", message, source, span);
-            if let Some(diagnostic) = self.diagnostics.last_mut() {
-                diagnostic.hint = Some("leave such policies out with --skip-unsupported".into());
+            Class::UnsupportedPolicy { .. } => {
+                let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
+                let message = format!("policies of the kind {kind} are not supported yet");
+                let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
+                self.refuse("unsupported", message, source, span);
+                if let Some(diagnostic) = self.diagnostics.last_mut() {
+                    diagnostic.hint =
+                        Some("leave such policies out with --skip-unsupported".into());
+                }
             }
-        } else if from_directory && kind.is_empty() {
-            self.set_aside("no kind");
-        } else if from_directory {
-            self.set_aside(&format!("{api_version} {kind}"));
-        } else {
-            self.documents.push((source, tree));
+            Class::Other(what) if from_directory => self.set_aside(&what),
+            Class::Other(_) => self.documents.push((source, tree)),
         }
     }
 
     fn omit(&mut self, tree: &Tree, source: SourceId, kind: String) {
-        let location = Location {
-            source,
-            span: tree.span,
-        };
-        let place = self.policies.sources.line_column(location);
-        let file = &self.policies.sources.file(source).name;
-        let place = format!("{file}:{}:{}", place.line, place.column);
-        let name = tree
-            .get("metadata")
-            .map_or("", |metadata| text(metadata, "name"))
-            .to_owned();
+        let place = shown_place(tree, source, &self.policies.sources);
+        let name = metadata(tree, "name").to_owned();
         self.policies
             .omitted_policies
             .push(OmittedPolicy { kind, name, place });
+    }
+
+    fn keep_unused(&mut self, exception: &Tree, source: SourceId) {
+        let place = shown_place(exception, source, &self.policies.sources);
+        let name = match metadata(exception, "namespace") {
+            "" => metadata(exception, "name").to_owned(),
+            namespace => format!("{namespace}/{}", metadata(exception, "name")),
+        };
+        self.policies.unused_exceptions.push((name, place));
     }
 
     fn set_aside(&mut self, what: &str) {
@@ -197,11 +390,69 @@ impl Reader<'_> {
     }
 }
 
+/// What an object among policies is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Class {
+    /// A policy that the compiler reads, or nothing that it could be told apart from.
+    Policy,
+    /// A policy of a kind that is not supported yet.
+    UnsupportedPolicy {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// A PolicyException.
+    Exception,
+    /// Anything else, in words.
+    Other(String),
+}
+
+/// Says what an object among policies is, by `apiVersion` and `kind` alone.
+pub fn classify(tree: &Tree) -> Class {
+    let (api_version, kind) = match document_kind(tree) {
+        DocumentKind::Policy(_) | DocumentKind::NotAnObject => return Class::Policy,
+        DocumentKind::PolicyException => return Class::Exception,
+        DocumentKind::Other { api_version, kind } => (api_version, kind),
+    };
+    let group = api_version.split('/').next().unwrap_or("");
+    if POLICY_GROUPS.contains(&group) && kind == "PolicyException" {
+        Class::Exception
+    } else if POLICY_GROUPS.contains(&group) && kind.contains("Policy") {
+        let metadata = tree.get("metadata");
+        let name = metadata.map_or("", |metadata| text(metadata, "name"));
+        Class::UnsupportedPolicy {
+            kind,
+            name: name.to_owned(),
+        }
+    } else if kind.is_empty() {
+        Class::Other("no kind".to_owned())
+    } else {
+        Class::Other(format!("{api_version} {kind}").trim().to_owned())
+    }
+}
+
 fn text<'t>(tree: &'t Tree, key: &str) -> &'t str {
     match tree.get(key).map(|value| &value.value) {
         Some(TreeValue::String(text)) => text,
         _ => "",
     }
+}
+
+/// `file:line:column`
+fn shown_place(tree: &Tree, source: SourceId, sources: &Sources) -> String {
+    let location = Location {
+        source,
+        span: tree.span,
+    };
+    let place = sources.line_column(location);
+    let file = &sources.file(source).name;
+    format!("{file}:{}:{}", place.line, place.column)
+}
+
+fn metadata<'t>(tree: &'t Tree, key: &str) -> &'t str {
+    tree.get("metadata")
+        .map_or("", |metadata| text(metadata, key))
 }
 
 impl Policies {
@@ -212,7 +463,17 @@ impl Policies {
 
     /// Whether there was no policy at all, good or bad.
     pub fn is_empty(&self) -> bool {
-        self.compilation.policies == 0 && !self.has_errors()
+        self.compilation.policies == 0 && self.invalid.is_empty() && !self.has_errors()
+    }
+
+    /// Names of the policies that were read and are not evaluated.
+    pub fn not_evaluated(&self) -> impl Iterator<Item = &str> {
+        let omitted = self
+            .omitted_policies
+            .iter()
+            .map(|policy| policy.name.as_str());
+        let invalid = self.invalid.iter().map(|policy| policy.name.as_str());
+        omitted.chain(invalid)
     }
 
     /// Shows everything that people should know about the policies.
@@ -223,14 +484,17 @@ impl Policies {
         for unreadable in &self.unreadable {
             show_unreadable(unreadable, streams)?;
         }
-        for diagnostic in &self.compilation.diagnostics {
+        let of_invalid = self.invalid.iter().flat_map(|policy| &policy.errors);
+        for diagnostic in of_invalid.chain(&self.compilation.diagnostics) {
             diagnostics::show(diagnostic, &self.sources, streams.err)?;
         }
         for omitted in &self.omitted_policies {
-            let OmittedPolicy { kind, name, place } = omitted;
+            let message = format!("{} ({})", omitted.describe(), omitted.place);
+            show_warning(&clean(&message), streams.err)?;
+        }
+        for (name, place) in &self.unused_exceptions {
             let message = format!(
-                "left out the {} {}: not supported yet ({})",
-                clean(kind),
+                "the PolicyException {} is not applied: give its file with --exception ({})",
                 clean(name),
                 clean(place)
             );

@@ -18,6 +18,7 @@ use crate::input::{InputFile, read_inputs};
 use crate::line_index::LineIndex;
 use crate::list::{Item, expand};
 use crate::problem::Problem;
+use crate::scan::Place;
 
 /// Keys whose null values count as empty maps (sheet 08, section 8.6, step 4).
 const NULL_IS_EMPTY: [&str; 6] = [
@@ -51,6 +52,8 @@ pub struct Resources {
     pub problems: Vec<Problem>,
     /// How many lists had no items at all.
     pub empty_lists: usize,
+    /// Whether lists are objects like any other, as in `kyverno test`.
+    keep_lists: bool,
 }
 
 impl Resource {
@@ -64,6 +67,13 @@ impl Resource {
         let metadata = self.tree.get("metadata");
         let value = metadata.and_then(|metadata| metadata.get(key));
         value.and_then(Tree::as_str).unwrap_or("")
+    }
+
+    /// Group (empty for core), version and kind.
+    pub fn group_version_kind(&self) -> [&str; 3] {
+        let api_version = self.text("apiVersion");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        [group, version, self.text("kind")]
     }
 
     /// The object's place.
@@ -93,7 +103,27 @@ pub fn read_resources(paths: &[PathBuf], stdin: &mut dyn Read) -> Resources {
 }
 
 impl Resources {
-    fn add_file(&mut self, file: InputFile) {
+    /// No objects yet; lists will stay single objects (sheet 08, section 8.6, step 5).
+    pub fn keeping_lists() -> Self {
+        Self {
+            keep_lists: true,
+            ..Self::default()
+        }
+    }
+
+    /// The objects of one text.
+    pub fn from_text(name: &str, text: &str) -> Self {
+        let mut resources = Self::default();
+        resources.add_file(InputFile {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            from_directory: false,
+        });
+        resources
+    }
+
+    /// Adds the objects of a file.
+    pub fn add_file(&mut self, file: InputFile) {
         let documents = documents(&file);
         self.lines.push(LineIndex::new(&file.text));
         let source = self.sources.add(file.name, file.text);
@@ -107,6 +137,9 @@ impl Resources {
     }
 
     fn add_document(&mut self, document: Tree, source: SourceId) {
+        if self.keep_lists && document.as_map().is_some() {
+            return self.add_object(document, source);
+        }
         for item in expand(document) {
             match item {
                 Item::Object(tree) => self.add_object(tree, source),
@@ -148,11 +181,31 @@ impl Resources {
         self.problems.push(Problem::InText(diagnostic));
     }
 
-    /// Where a path of an object, as the engine gives it, leads: to the value, or to
-    /// the deepest value on the way that is there.
-    pub fn place_of_path(&self, resource: &Resource, path: &str) -> LineColumn {
-        let span = place_in_tree(&resource.tree, path);
-        self.line_column(resource.source, span)
+    /// Where a path of an object, as the engine gives it, leads: to the value with its
+    /// key, or to the deepest value on the way that is there.
+    pub fn location_of_path(&self, resource: &Resource, path: &str) -> Location {
+        Location {
+            source: resource.source,
+            span: span_in_tree(&resource.tree, path),
+        }
+    }
+
+    /// A place by file, line and column.
+    pub fn place(&self, location: Location) -> Place {
+        let Location { source, span } = location;
+        let start = self.line_column(source, span);
+        let end = Span {
+            start: span.end,
+            end: span.end,
+        };
+        let end = self.line_column(source, end);
+        let is_short = end.line == start.line && end.column > start.column;
+        Place {
+            file: self.sources.file(source).name.clone(),
+            line: start.line,
+            column: start.column,
+            end_column: is_short.then_some(end.column),
+        }
     }
 
     /// Line and column of the first byte of a place.
@@ -192,30 +245,7 @@ fn read_json(text: &str) -> Option<Vec<Tree>> {
     let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text)
         .into_iter()
         .collect();
-    Some(values.ok()?.into_iter().map(json_tree).collect())
-}
-
-/// The depth is bounded by serde_json's reader.
-fn json_tree(value: Value) -> Tree {
-    let value = match value {
-        Value::Null => TreeValue::Null,
-        Value::Bool(value) => TreeValue::Bool(value),
-        Value::Number(number) => match number.as_i64() {
-            Some(number) => TreeValue::Int(number),
-            None => TreeValue::Float(number.as_f64().unwrap_or(0.0)),
-        },
-        Value::String(text) => TreeValue::String(text.into()),
-        Value::Array(items) => TreeValue::List(items.into_iter().map(json_tree).collect()),
-        Value::Object(members) => {
-            let member = |(key, value): (String, Value)| Member {
-                key: key.into(),
-                key_span: Span::default(),
-                value: json_tree(value),
-            };
-            TreeValue::Map(members.into_iter().map(member).collect())
-        }
-    };
-    Tree::new(value, Span::default())
+    Some(values.ok()?.iter().map(Tree::from).collect())
 }
 
 /// Writes the namespace `default` into an object of a namespaced kind that has none
@@ -276,9 +306,9 @@ fn empty_nulls(tree: &mut Tree) {
     }
 }
 
-/// The key (for a list item: the value) that a path of the engine leads to. Keys may
-/// hold `/`, so of all keys that fit the longest is taken.
-fn place_in_tree(tree: &Tree, path: &str) -> Span {
+/// Key and value (for a list item: the value) that a path of the engine leads to. Keys
+/// may hold `/`, so of all keys that fit the longest is taken.
+fn span_in_tree(tree: &Tree, path: &str) -> Span {
     let (mut tree, mut place) = (tree, tree.span);
     let mut rest = path.trim_matches('/');
     while !rest.is_empty() {
@@ -287,7 +317,7 @@ fn place_in_tree(tree: &Tree, path: &str) -> Span {
                 .iter()
                 .filter(|member| strip_segment(rest, &member.key).is_some())
                 .max_by_key(|member| member.key.len())
-                .map(|member| (&member.value, member.key_span, member.key.len())),
+                .map(|member| (&member.value, member_span(member), member.key.len())),
             TreeValue::List(items) => {
                 let segment = rest.split('/').next().unwrap_or(rest);
                 let item = segment
@@ -311,6 +341,16 @@ fn place_in_tree(tree: &Tree, path: &str) -> Span {
     place
 }
 
+/// Key and value; of what stands elsewhere (an alias, a default) the key alone.
+fn member_span(member: &Member) -> Span {
+    let (key, value) = (member.key_span, member.value.span);
+    let follows = value.start >= key.end && value.end > value.start;
+    Span {
+        start: key.start,
+        end: if follows { value.end } else { key.end },
+    }
+}
+
 /// What follows a key at the start of a path.
 fn strip_segment<'p>(path: &'p str, key: &str) -> Option<&'p str> {
     path.strip_prefix(key)
@@ -320,16 +360,6 @@ fn strip_segment<'p>(path: &'p str, key: &str) -> Option<&'p str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn resources(name: &str, text: &str) -> Resources {
-        let mut resources = Resources::default();
-        resources.add_file(InputFile {
-            name: name.into(),
-            text: text.into(),
-            from_directory: false,
-        });
-        resources
-    }
 
     /// Sheet 08, section 8.6, step 3.
     #[test]
@@ -353,7 +383,7 @@ mod tests {
             ("{apiVersion: v1, kind: Node, metadata: {name: a}}", ""),
             ("{apiVersion: example.com/v1, kind: Anything}", "default"),
         ] {
-            let found = resources("a.yaml", text);
+            let found = Resources::from_text("a.yaml", text);
             assert_eq!(found.list[0].metadata("namespace"), expected, "{text}");
         }
     }
@@ -361,7 +391,7 @@ mod tests {
     /// Sheet 08, section 8.6, step 4, and case 50.
     #[test]
     fn nulls_of_some_keys_are_empty_maps() {
-        let found = resources(
+        let found = Resources::from_text(
             "a.yaml",
             "kind: A\nmetadata:\n  labels:\nspec:\nlist:\n- data:\n",
         );
@@ -374,8 +404,23 @@ mod tests {
     }
 
     #[test]
+    fn places_of_values_that_stand_elsewhere_are_those_of_their_keys() {
+        let text = "a: &x one\nkind: A\nmetadata: {name: b}\nspec:\n  c: *x\n  d: |\n    two\n";
+        let found = Resources::from_text("a.yaml", text);
+        for (path, line, column, end_column) in [
+            ("/spec/c", 5, 3, Some(4)),
+            ("/spec/d", 6, 3, None),
+            ("/metadata/namespace", 3, 1, Some(9)),
+        ] {
+            let place = found.place(found.location_of_path(&found.list[0], path));
+            let found = (place.line, place.column, place.end_column);
+            assert_eq!(found, (line, column, end_column), "{path}");
+        }
+    }
+
+    #[test]
     fn a_bad_document_stops_no_other() {
-        let found = resources(
+        let found = Resources::from_text(
             "a.yaml",
             "kind: A\n---\nkind: [\n---\nname: x\n---\n- 1\n---\nkind: 5\n---\n---\nkind: B\n",
         );
@@ -410,32 +455,38 @@ mod tests {
             r#"{"kind": "A", "icon": "\ud83c\udf88", "url": "a\/b", "spec": {"n": 1}}"#,
             "{\"kind\":\"A\",\"spec\":{\"n\":1}}\n",
         ] {
-            let found = resources("a.json", text);
+            let found = Resources::from_text("a.json", text);
             assert_eq!(found.problems, [], "{text}");
             let number = found.list[0].tree.get("spec").unwrap().get("n").unwrap();
             assert_eq!(number.value, TreeValue::Int(1), "{text}");
         }
-        let stream = resources("<stdin>", "{\"kind\":\"A\"}\n{\"kind\":\"B\"}\n");
+        let stream = Resources::from_text("<stdin>", "{\"kind\":\"A\"}\n{\"kind\":\"B\"}\n");
         assert_eq!(stream.list.len(), 2);
-        let bad = resources("a.json", "{\"kind\": \"A\",, }");
+        let bad = Resources::from_text("a.json", "{\"kind\": \"A\",, }");
         assert_eq!((bad.list.len(), bad.problems.len()), (0, 1));
     }
 
     #[test]
     fn paths_lead_to_places() {
         let text = "kind: A\nmetadata:\n  labels:\n    app: x\n    app/name: y\nspec:\n  containers:\n  - image: z\n";
-        let found = resources("a.yaml", text);
-        for (path, line, column) in [
-            ("", 1, 1),
-            ("/metadata/labels/app/name/", 5, 5),
-            ("/metadata/labels/app/", 4, 5),
-            ("/metadata/labels/team/", 3, 3),
-            ("/spec/containers/0/image/", 8, 5),
-            ("/spec/containers/7/image/", 7, 3),
-            ("/status/", 1, 1),
+        let found = Resources::from_text("a.yaml", text);
+        for (path, line, column, end_column) in [
+            ("", 1, 1, None),
+            ("/metadata/labels/app/name/", 5, 5, Some(16)),
+            ("/metadata/labels/app/", 4, 5, Some(11)),
+            ("/metadata/labels/team/", 3, 3, None),
+            ("/spec/containers/0/image/", 8, 5, Some(13)),
+            ("/spec/containers/7/image/", 7, 3, None),
+            ("/status/", 1, 1, None),
         ] {
-            let place = found.place_of_path(&found.list[0], path);
-            assert_eq!((place.line, place.column), (line, column), "{path}");
+            let place = found.place(found.location_of_path(&found.list[0], path));
+            let expected = Place {
+                file: "a.yaml".into(),
+                line,
+                column,
+                end_column,
+            };
+            assert_eq!(place, expected, "{path}");
         }
     }
 }

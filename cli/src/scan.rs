@@ -1,30 +1,27 @@
 //! Every object against every rule: the responses of the engine become findings, and
 //! these are counted as Kyverno's command line counts (sheet 08, section 9.7).
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
+use kpvm::engine::{Bundle, RuleResponse, Status};
 use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::source::Location;
 use kpvm_format::Tables;
 use kpvm_format::meta::Meta;
-use kpvm_format::table::{PolicyFlags, RuleFlags};
+use kpvm_format::table::{self, PolicyFlags, RuleFlags};
 use serde::Serialize;
 
+use crate::evaluation::{Circumstances, Evaluator};
 use crate::problem::Problem;
 use crate::resources::{Resource, Resources};
-use crate::user_info::User;
+use crate::unmatched::{self, Unmatched};
 
 /// How objects are evaluated.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// What is done to the objects.
-    pub operation: Operation,
-    /// The labels of namespaces.
-    pub namespace_labels: BTreeMap<String, Vec<(String, String)>>,
-    /// The user, if one is given.
-    pub user: Option<User>,
+    /// What decides beside policies and objects.
+    pub circumstances: Circumstances,
     /// Whether failures of policies that only audit count as warnings.
     pub audit_warn: bool,
     /// Whether findings that pass are kept, or only counted.
@@ -94,7 +91,8 @@ impl Summary {
 }
 
 /// A place in a named file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Place {
     /// The file.
     pub file: String,
@@ -102,6 +100,16 @@ pub struct Place {
     pub line: u32,
     /// The character in the line, from 1.
     pub column: u32,
+    /// The character behind the last one; only where that is known and on the same line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_column: Option<u32>,
+}
+
+impl fmt::Display for Place {
+    /// `file:line:column`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
 }
 
 /// What one rule says about one object.
@@ -121,7 +129,8 @@ pub struct Finding {
     pub object: usize,
     /// The check that failed, where one did.
     pub check: Option<Check>,
-    /// The rule's `reportProperties`.
+    /// The rule's `reportProperties`, and what Kyverno's reports add to them (sheet 08,
+    /// section 10.2).
     pub properties: Vec<(String, String)>,
 }
 
@@ -134,6 +143,8 @@ pub struct Check {
     pub found: String,
     /// Where in the object's file.
     pub resource: Place,
+    /// The same place in its text.
+    pub location: Location,
     /// Where in the policy's file.
     pub policy: Place,
 }
@@ -155,6 +166,24 @@ pub struct Object {
     pub resource_version: String,
     /// Where it stands.
     pub place: Place,
+    /// The same place in its text.
+    pub location: Location,
+}
+
+impl Object {
+    /// The object as people say it: `Pod default/web`.
+    pub fn title(&self) -> String {
+        let Object {
+            kind,
+            namespace,
+            name,
+            ..
+        } = self;
+        match namespace.as_str() {
+            "" => format!("{kind} {name}"),
+            namespace => format!("{kind} {namespace}/{name}"),
+        }
+    }
 }
 
 /// What reports say of a policy.
@@ -168,8 +197,37 @@ pub struct PolicyFacts {
     pub severity: Option<&'static str>,
     /// Its category, if annotated.
     pub category: Option<String>,
+    /// Its title, if annotated.
+    pub title: Option<String>,
+    /// Its description, if annotated.
+    pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
+    /// When it is evaluated, in the words of reports (sheet 08, section 10.2).
+    pub process: &'static str,
+    /// Its rules, generated ones included.
+    pub rules: Vec<RuleFacts>,
+    /// Whether one of its rules applied to an object.
+    pub applied: bool,
+}
+
+/// What reports say of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleFacts {
+    /// Its name, `autogen-` in front of a generated one.
+    pub name: String,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl PolicyFacts {
+    /// The name, with the namespace of a namespaced policy in front.
+    pub fn full_name(&self) -> String {
+        match self.namespace.as_str() {
+            "" => self.name.clone(),
+            namespace => format!("{namespace}/{}", self.name),
+        }
+    }
 }
 
 /// Everything that a run found.
@@ -187,6 +245,8 @@ pub struct Scan {
     pub summary: Summary,
     /// Rules that are not in the bundle.
     pub omitted: Vec<kpvm_format::meta::OmittedRule>,
+    /// Policies that no object matched.
+    pub unmatched: Vec<Unmatched>,
 }
 
 /// Evaluates all objects; the host answers what rules ask for. An object that cannot
@@ -205,34 +265,15 @@ pub fn scan(
         omitted: meta.omitted.clone(),
         ..Scan::default()
     };
-    let mut session = Session::new(bundle);
-    let user = settings.user.as_ref().map(User::borrow);
+    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
     let mut problems = Vec::new();
     for resource in &resources.list {
-        let namespace = match resource.text("kind") {
-            "Namespace" => "",
-            _ => resource.metadata("namespace"),
-        };
-        let labels: Vec<(&str, &str)> = settings
-            .namespace_labels
-            .get(namespace)
-            .map(|labels| {
-                labels
-                    .iter()
-                    .map(|(key, value)| (key.as_str(), value.as_str()))
-                    .collect()
-            })
-            .unwrap_or_default();
-        let mut request = request(settings.operation, &resource.tree);
-        request.user = user.as_ref().map(|user| user.info());
-        request.namespace_labels = &labels;
-        request.numbers = Numbers::Float;
-        match session.evaluate_with(&request, host) {
-            Ok(evaluation) => {
+        match evaluator.evaluate(resource, None, host) {
+            Ok(responses) => {
                 scan.objects.push(object(resource, resources));
-                for response in evaluation.responses() {
-                    let action = policy_enforces(&tables, &response);
-                    scan.add(&response, action, resource, resources, &meta, settings);
+                for response in &responses {
+                    let action = policy_enforces(&tables, response);
+                    scan.add(response, action, resource, resources, &meta, settings);
                 }
             }
             Err(error) => {
@@ -242,22 +283,10 @@ pub fn scan(
             }
         }
     }
+    scan.unmatched = unmatched::find(&tables, &scan);
+    unmatched::explain(&mut scan, bundle, resources, &mut evaluator, host);
     resources.problems.extend(problems);
     scan
-}
-
-/// An update changes nothing; a deletion has the old object only.
-fn request(operation: Operation, tree: &kpvm::tree::Tree) -> Request<'_> {
-    let input = Input::Tree(tree);
-    match operation {
-        Operation::Create => Request::create(input),
-        Operation::Update => Request::update(input, input),
-        Operation::Delete => Request::delete(input),
-        Operation::Connect => Request {
-            operation,
-            ..Request::create(input)
-        },
-    }
 }
 
 fn object(resource: &Resource, resources: &Resources) -> Object {
@@ -272,17 +301,75 @@ fn object(resource: &Resource, resources: &Resources) -> Object {
         name: name.to_owned(),
         uid: resource.metadata("uid").to_owned(),
         resource_version: resource.metadata("resourceVersion").to_owned(),
-        place: place_in(resource, resources, ""),
+        place: resources.place(resource.location()),
+        location: resource.location(),
     }
 }
 
-fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
-    let place = resources.place_of_path(resource, path);
+/// Where a path of a resource, as the engine gives it, stands in its file.
+pub fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
+    resources.place(resources.location_of_path(resource, path))
+}
+
+/// A place of a bundle; `files` are those of the bundle.
+pub fn policy_place(place: &table::Place, files: &[String]) -> Place {
+    let file = files.get(place.source.get() as usize);
     Place {
-        file: resources.sources.file(resource.source).name.clone(),
-        line: place.line,
-        column: place.column,
+        file: file.cloned().unwrap_or_default(),
+        line: place.line.get(),
+        column: place.column.get(),
+        end_column: None,
     }
+}
+
+/// The check that decided a response, if one did; `files` are those of the bundle.
+pub fn failed_check(
+    response: &RuleResponse<'_>,
+    resource: &Resource,
+    resources: &Resources,
+    files: &[String],
+) -> Option<Check> {
+    let failure = response.failure()?;
+    let file = files.get(failure.source as usize);
+    let location = resources.location_of_path(resource, failure.path);
+    Some(Check {
+        path: failure.path.to_owned(),
+        found: failure.found.to_owned(),
+        resource: resources.place(location),
+        location,
+        policy: Place {
+            file: file.cloned().unwrap_or_default(),
+            line: failure.line,
+            column: failure.column,
+            end_column: None,
+        },
+    })
+}
+
+/// The rule's properties with the exceptions that skip it and the controls that it fails
+/// by (sheet 08, section 10.2); these take the place of properties of the same name.
+fn properties(response: &RuleResponse<'_>) -> Vec<(String, String)> {
+    let exceptions: Vec<&str> = response.exceptions().map(|(_, name)| name).collect();
+    let exceptions = (!exceptions.is_empty()).then(|| ("exceptions", exceptions.join(",")));
+    let controls = response.pod_security().into_iter().flat_map(|detail| {
+        [
+            ("standard", detail.standard),
+            ("version", detail.version),
+            ("controls", detail.controls),
+            ("controlsJSON", detail.controls_json),
+        ]
+        .map(|(key, value)| (key, value.to_owned()))
+    });
+    let added: Vec<(&str, String)> = exceptions.into_iter().chain(controls).collect();
+    let own = response
+        .properties()
+        .filter(|(key, _)| !added.iter().any(|(name, _)| name == key))
+        .map(|(key, value)| (key, value.to_owned()));
+    let all = own
+        .collect::<Vec<_>>()
+        .into_iter()
+        .chain(added.iter().cloned());
+    all.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// The action of the policy as a whole, which decides what `--audit-warn` applies to:
@@ -321,23 +408,13 @@ impl Scan {
             Status::Skip => Outcome::Skip,
         };
         self.summary.add(outcome);
+        if let Some(policy) = self.policies.get_mut(response.policy_index()) {
+            policy.applied = true;
+        }
         if outcome == Outcome::Pass && !settings.keep_passes {
             return;
         }
-        let check = response.failure().map(|failure| Check {
-            path: failure.path.to_owned(),
-            found: failure.found.to_owned(),
-            resource: place_in(resource, resources, failure.path),
-            policy: Place {
-                file: meta
-                    .sources
-                    .get(failure.source as usize)
-                    .cloned()
-                    .unwrap_or_default(),
-                line: failure.line,
-                column: failure.column,
-            },
-        });
+        let check = failed_check(response, resource, resources, &meta.sources);
         self.findings.push(Finding {
             policy: response.policy_index(),
             rule: response.rule().to_owned(),
@@ -346,16 +423,20 @@ impl Scan {
             message: response.message().into_owned(),
             object: self.objects.len().saturating_sub(1),
             check,
-            properties: response
-                .properties()
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
+            properties: properties(response),
         });
     }
 
     /// The policy of a finding.
     pub fn policy(&self, finding: &Finding) -> Option<&PolicyFacts> {
         self.policies.get(finding.policy)
+    }
+
+    /// Where the rule of a finding is written.
+    pub fn rule_place(&self, finding: &Finding) -> Option<&Place> {
+        let mut rules = self.policy(finding)?.rules.iter();
+        let rule = rules.find(|rule| rule.name == finding.rule)?;
+        (rule.place.line > 0).then_some(&rule.place)
     }
 
     /// The object of a finding.
@@ -376,6 +457,19 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
                 .find(|(key, _)| key.strip_prefix("policies.kyverno.io/") == Some(name));
             found.map(|(_, value)| value.as_str())
         };
+        let text = |name: &str| {
+            let text = annotation(name).map(str::trim);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let first = policy.rules.start.get() as usize;
+        let rules = Tables::range(tables.rules, policy.rules).iter().enumerate();
+        let rules = rules.map(|(index, rule)| RuleFacts {
+            name: tables.text(rule.name).to_owned(),
+            place: tables
+                .rule_places
+                .get(first + index)
+                .map_or_else(Place::default, |place| policy_place(place, &meta.sources)),
+        });
         PolicyFacts {
             name: tables.text(policy.name).to_owned(),
             namespace: tables.text(policy.namespace).to_owned(),
@@ -383,7 +477,15 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             category: annotation("category")
                 .filter(|text| !text.is_empty())
                 .map(str::to_owned),
+            title: text("title"),
+            description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
+            process: match meta.policies.get(index) {
+                Some(policy) if policy.background => "background scan",
+                Some(_) | None => "admission review",
+            },
+            rules: rules.collect(),
+            applied: false,
         }
     };
     tables.policies.iter().enumerate().map(facts).collect()

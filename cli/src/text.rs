@@ -22,11 +22,77 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// The text cleaned, with its own line ends kept: each further line begins with
-/// `indent`, so that no line of it can be taken for one of ours.
-pub fn clean_lines(text: &str, indent: &str) -> String {
+/// The text cleaned, with its own line ends kept.
+pub fn clean_text(text: &str) -> String {
     let lines: Vec<_> = text.trim_end().lines().map(clean).collect();
+    lines.join("\n")
+}
+
+/// JSON in which what JSON itself lets through is escaped too: characters of direction,
+/// invisible ones, and line ends that only some readers know. It means the same.
+pub fn clean_json(json: &str) -> Cow<'_, str> {
+    // Below U+007F such characters stand between values only.
+    let escaped = |character: char| character >= '\u{7F}' && is_unsafe(character);
+    if !json.contains(escaped) {
+        return Cow::Borrowed(json);
+    }
+    let mut cleaned = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if escaped(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                cleaned.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            cleaned.push(character);
+        }
+    }
+    Cow::Owned(cleaned)
+}
+
+/// The text cleaned, with its own line ends kept: each further line begins with
+/// `indent`, so that no line of it can be taken for one of ours, nor by a CI system
+/// that reads the log for a command.
+pub fn clean_lines(text: &str, indent: &str) -> String {
+    let lines = text
+        .trim_end()
+        .lines()
+        .map(|line| without_command(clean(line)));
+    let lines: Vec<_> = lines.collect();
     lines.join(&format!("\n{indent}"))
+}
+
+/// Runners of GitHub and Azure look for commands behind white space too.
+fn without_command(line: Cow<'_, str>) -> Cow<'_, str> {
+    let start = line.trim_start();
+    let is_command = ["::", "##[", "##vso[", "##teamcity["]
+        .iter()
+        .any(|command| start.starts_with(command));
+    match start.chars().next() {
+        Some(first) if is_command => {
+            let rest = start.get(first.len_utf8()..).unwrap_or("");
+            Cow::Owned(format!("{}{rest}", first.escape_unicode()))
+        }
+        _ => line,
+    }
+}
+
+/// At most that many characters of a text, with `…` in place of the rest.
+pub fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or(""))),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// A line of a source for an excerpt: the renderer takes care of control characters,
+/// each other one that cannot be seen becomes a replacement character.
+pub fn visible(line: &str) -> Cow<'_, str> {
+    let hidden = |character: char| !character.is_control() && is_unsafe(character);
+    if line.contains(hidden) {
+        Cow::Owned(line.replace(hidden, "\u{FFFD}"))
+    } else {
+        Cow::Borrowed(line)
+    }
 }
 
 fn is_unsafe(character: char) -> bool {
@@ -77,11 +143,51 @@ mod tests {
     }
 
     #[test]
+    fn excerpts_have_a_character_for_each_character() {
+        let line = "\ta\u{202e}b\u{200b}\u{e0041}é";
+        assert_eq!(visible(line), "\ta\u{fffd}b\u{fffd}\u{fffd}é");
+    }
+
+    #[test]
     fn lines_stay_lines_and_are_indented() {
         assert_eq!(
             clean_lines("one\npass: 9\r\n\x1b[2J\n", "  "),
             "one\n  pass: 9\n  \\u{1b}[2J"
         );
+    }
+
+    #[test]
+    fn a_log_that_is_read_for_commands_finds_none() {
+        for (text, expected) in [
+            ("::error::x", "\\u{3a}:error::x"),
+            ("a\n  ::add-mask::x", "a\n  \\u{3a}:add-mask::x"),
+            ("##vso[task.complete]", "\\u{23}#vso[task.complete]"),
+            ("a :: b", "a :: b"),
+            ("## a heading", "## a heading"),
+        ] {
+            assert_eq!(clean_lines(text, "  "), expected);
+        }
+    }
+
+    #[test]
+    fn json_means_the_same_without_its_invisible_characters() {
+        let text = "a\u{202e}b\u{2028}\u{7f}\u{9b}é🎈\u{e0041}\n\u{1b}";
+        let json = serde_json::to_string_pretty(&[text]).unwrap();
+        let cleaned = clean_json(&json);
+        assert_eq!(
+            cleaned,
+            "[\n  \"a\\u202eb\\u2028\\u007f\\u009bé🎈\\udb40\\udc41\\n\\u001b\"\n]"
+        );
+        let read: Vec<String> = serde_json::from_str(&cleaned).unwrap();
+        assert_eq!(read, [text]);
+        assert_eq!(clean_json("[\"é\"]"), "[\"é\"]");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        for (text, expected) in [("", ""), ("äöü", "äöü"), ("äöüß", "äöü…")] {
+            assert_eq!(shortened(text, 3), expected);
+        }
     }
 
     #[test]

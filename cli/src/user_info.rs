@@ -4,14 +4,12 @@
 use std::path::Path;
 
 use kpvm::engine::UserInfo;
-use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::diagnostic::Diagnostic;
-use kpvm_compiler::source::{Location, Sources};
+use kpvm::tree::Span;
+use kpvm_compiler::source::Sources;
 
 use crate::input::{Unreadable, read_file};
 use crate::problem::Problem;
+use crate::strict::Decoder;
 
 /// The user of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +29,16 @@ pub struct BorrowedUser<'u> {
 }
 
 impl User {
+    /// Reads a text of the kind UserInfo, which is added to the sources under a name.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(name: &str, text: &str, sources: &mut Sources) -> Result<Self, Vec<Problem>> {
+        let mut decoder = Decoder::new("user-info", sources.add(name, text));
+        let user = parse_user(text, &mut decoder);
+        decoder.finish(user)
+    }
+
     /// The user with its lists as slices of slices.
     pub fn borrow(&self) -> BorrowedUser<'_> {
         BorrowedUser {
@@ -54,149 +62,75 @@ impl BorrowedUser<'_> {
     }
 }
 
-/// A user info file that cannot be used.
-#[derive(Debug)]
-pub struct BadUser {
-    /// What is wrong.
-    pub problem: Problem,
-    /// The text that this is about.
-    pub sources: Sources,
-}
-
-/// Reads the file.
+/// Reads a file of the kind UserInfo, whose text is added to the sources.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn read_user(path: &Path) -> Result<User, Box<BadUser>> {
+/// Everything that is wrong with it.
+pub fn read_user(path: &Path, sources: &mut Sources) -> Result<User, Vec<Problem>> {
     let name = path.display().to_string();
-    let mut sources = Sources::new();
-    let text = match read_file(path) {
-        Ok(text) => text,
-        Err(reason) => {
-            let problem = Problem::Unreadable(Unreadable { name, reason });
-            return Err(Box::new(BadUser { problem, sources }));
-        }
-    };
-    let source = sources.add(name, text.as_str());
-    parse_user(&text).map_err(|(span, message)| {
-        let location = Location { source, span };
-        let problem = Problem::InText(Diagnostic::error("user-info", message, location));
-        Box::new(BadUser { problem, sources })
-    })
+    match read_file(path) {
+        Ok(text) => User::read(&name, &text, sources),
+        Err(reason) => Err(vec![Problem::Unreadable(Unreadable { name, reason })]),
+    }
 }
 
-type Refusal = (Span, String);
-
-fn parse_user(text: &str) -> Result<User, Refusal> {
-    let options = yaml::Options {
-        duplicate_keys: DuplicateKeys::Refuse,
-        limits: &Limits::DEFAULT,
-    };
-    let mut documents = yaml::read_all(text, options).into_iter();
-    let tree = match documents.next() {
-        Some(document) => document.map_err(|error| (error.span, error.kind.to_string()))?,
-        None => {
-            return Err((
-                Span::default(),
-                "expected a UserInfo, found an empty file".into(),
-            ));
-        }
-    };
-    if let Some(Ok(second)) = documents.next() {
-        return Err((
-            second.span,
-            "expected one UserInfo, found a second document".into(),
-        ));
-    }
+fn parse_user(text: &str, decoder: &mut Decoder) -> User {
     let mut user = User::default();
-    let (mut has_version, mut has_kind) = (false, false);
-    for_fields(&tree, &mut |field, value| {
-        match field {
-            "apiversion" => has_version = true,
-            "kind" => has_kind = true,
-            "metadata" => {}
-            "roles" => user.roles = texts(value)?,
-            "clusterroles" => user.cluster_roles = texts(value)?,
-            "userinfo" => read_identity(value, &mut user)?,
-            _ => return Ok(false),
+    let documents = decoder.documents(text);
+    let Some(tree) = documents.first() else {
+        if decoder.diagnostics.is_empty() {
+            let message = "expected a UserInfo, found an empty file";
+            decoder.refuse(Span::default(), message, None);
         }
-        Ok(true)
-    })?;
-    user.is_typed = has_version && has_kind;
-    Ok(user)
-}
-
-fn read_identity(tree: &Tree, user: &mut User) -> Result<(), Refusal> {
-    for_fields(tree, &mut |field, value| {
-        match field {
-            "username" => user.username = scalar(value)?,
-            "groups" => user.groups = texts(value)?,
-            "uid" | "extra" => {}
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })
-}
-
-/// Hands every field to `take`, its name in lower case: Go's decoder does not tell
-/// cases apart (sheet 08, section 8.4). A field that `take` does not know is refused.
-fn for_fields(
-    tree: &Tree,
-    take: &mut dyn FnMut(&str, &Tree) -> Result<bool, Refusal>,
-) -> Result<(), Refusal> {
-    let members = match tree.as_map() {
-        Some(members) => members,
-        None if tree.is_null() => return Ok(()),
-        None => {
-            return Err((
-                tree.span,
-                format!("expected a map, found {}", tree.describe()),
-            ));
-        }
+        return user;
     };
-    for member in members {
-        if !take(&member.key.to_ascii_lowercase(), &member.value)? {
-            return Err((member.key_span, format!("unknown field `{}`", member.key)));
-        }
+    if let Some(second) = documents.get(1) {
+        let message = "expected one UserInfo, found a second document";
+        decoder.refuse(second.span, message, None);
     }
-    Ok(())
-}
-
-fn texts(tree: &Tree) -> Result<Vec<String>, Refusal> {
-    match tree.as_list() {
-        Some(items) => items.iter().map(scalar).collect(),
-        None if tree.is_null() => Ok(Vec::new()),
-        None => Err((
-            tree.span,
-            format!("expected a list of texts, found {}", tree.describe()),
-        )),
+    let known = &[
+        "apiVersion",
+        "kind",
+        "metadata",
+        "roles",
+        "clusterRoles",
+        "userInfo",
+    ];
+    let fields = decoder.fields_with(tree, known, |field| {
+        let is_old = field == "subject";
+        is_old.then(|| "write `userInfo: {username: …, groups: […]}` instead".to_owned())
+    });
+    user.is_typed = fields.get("apiVersion").is_some() && fields.get("kind").is_some();
+    user.roles = decoder.plain_texts(fields.get("roles"));
+    user.cluster_roles = decoder.plain_texts(fields.get("clusterRoles"));
+    if let Some(identity) = fields.get("userInfo") {
+        let fields = decoder.fields(identity, &["username", "uid", "groups", "extra"]);
+        user.username = decoder.text(fields.get("username"));
+        user.groups = decoder.plain_texts(fields.get("groups"));
     }
-}
-
-/// Numbers and booleans become texts where a text is expected (sheet 08, section 8.3).
-fn scalar(tree: &Tree) -> Result<String, Refusal> {
-    match &tree.value {
-        TreeValue::String(text) => Ok(text.to_string()),
-        TreeValue::Int(number) => Ok(number.to_string()),
-        TreeValue::Float(number) => Ok(number.to_string()),
-        TreeValue::Bool(value) => Ok(value.to_string()),
-        TreeValue::Null => Ok(String::new()),
-        TreeValue::List(_) | TreeValue::Map(_) => Err((
-            tree.span,
-            format!("expected a text, found {}", tree.describe()),
-        )),
-    }
+    user
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kpvm_compiler::source::SourceId;
+
+    /// The user, or the first thing that is wrong.
+    fn parse(text: &str) -> Result<User, String> {
+        let mut decoder = Decoder::new("user-info", SourceId(0));
+        let user = parse_user(text, &mut decoder);
+        match decoder.diagnostics.into_iter().next() {
+            Some(diagnostic) => Err(diagnostic.message),
+            None => Ok(user),
+        }
+    }
 
     #[test]
     fn the_format_of_sheet_08_section_7_10() {
         let text = "apiVersion: cli.kyverno.io/v1alpha1\nkind: UserInfo\nroles: [ns:dev]\nclusterRoles: [admin]\n\
                     userInfo: {username: ann, uid: x, groups: [a, 5], extra: {k: [v]}}\n";
-        let user = parse_user(text).unwrap();
+        let user = parse(text).unwrap();
         let borrowed = user.borrow();
         let info = borrowed.info();
         assert_eq!((info.username, info.groups), ("ann", &["a", "5"][..]));
@@ -212,7 +146,7 @@ mod tests {
         for (text, expected) in [
             ("subject: {kind: User}", "unknown field `subject`"),
             ("userInfo: {name: x}", "unknown field `name`"),
-            ("roles: x", "expected a list of texts, found text"),
+            ("roles: x", "expected a list, found text"),
             ("[]", "expected a map, found a list"),
             ("", "expected a UserInfo, found an empty file"),
             (
@@ -220,8 +154,8 @@ mod tests {
                 "expected one UserInfo, found a second document",
             ),
         ] {
-            assert_eq!(parse_user(text).unwrap_err().1, expected, "{text}");
+            assert_eq!(parse(text).unwrap_err(), expected, "{text}");
         }
-        assert!(!parse_user("clusterroles: [x]").unwrap().is_typed);
+        assert!(!parse("clusterroles: [x]").unwrap().is_typed);
     }
 }

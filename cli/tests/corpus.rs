@@ -104,9 +104,12 @@ fn found(directory: &Path, suite: &Tree, operation: Option<&str>) -> Result<Vec<
         .args(texts(suite, "policies"));
     command
         .arg("-r")
-        .args(texts(suite, "resources"))
+        .arg(texts(suite, "resources").join(","))
         .args(["-o", "json"]);
     command.args(operation.map(|operation| format!("--operation={operation}")));
+    for file in texts(suite, "exceptions") {
+        command.args(["--exception", &file]);
+    }
     command.args(text(suite, "userinfo").map(|file| format!("--userinfo={file}")));
     let namespaces = suite
         .get("values")

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as no tests
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod common;
+
 use std::process::{Command, Stdio};
+
+use common::{Done, Files};
 
 const POLICY: &str = "\
 apiVersion: kyverno.io/v1
@@ -31,64 +33,6 @@ spec:
 const GOOD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: good, labels: {team: a}}}\n";
 const BAD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: bad, labels: {}}}\n";
 const OTHER: &str = "{apiVersion: v1, kind: Service, metadata: {name: other}}\n";
-
-/// What a program did.
-#[derive(Debug)]
-struct Done {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-/// A directory with files, gone at the end of the test.
-struct Files(PathBuf);
-
-impl Files {
-    fn new(test: &str, files: &[(&str, &str)]) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-        let _ = std::fs::remove_dir_all(&path);
-        for (name, text) in files {
-            let file = path.join(name);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, text).unwrap();
-        }
-        Self(path)
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> Done {
-        self.run_with_input(program, arguments, "")
-    }
-
-    fn run_with_input(&self, program: &str, arguments: &[&str], input: &str) -> Done {
-        let program = match program {
-            "kpc" => env!("CARGO_BIN_EXE_kpc"),
-            _ => env!("CARGO_BIN_EXE_kpvm"),
-        };
-        let mut child = Command::new(program)
-            .args(arguments)
-            .current_dir(&self.0)
-            .env("SOURCE_DATE_EPOCH", "1700000000")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A program that does not read its input closes it.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Done {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The last line of the text report.
 fn counts(done: &Done) -> &str {
@@ -164,12 +108,12 @@ fn exit_codes_of_apply() {
             "pass: 0, fail: 0, warn: 0, error: 0, skip: 0",
         ),
         (
-            "p.yaml -r good.yaml broken.yaml",
+            "p.yaml -r good.yaml,broken.yaml",
             2,
             "pass: 1, fail: 0, warn: 0, error: 0, skip: 0",
         ),
         (
-            "p.yaml -r missing.yaml bad.yaml",
+            "p.yaml -r missing.yaml -r bad.yaml",
             2,
             "pass: 0, fail: 1, warn: 0, error: 0, skip: 0",
         ),
@@ -225,7 +169,7 @@ fn a_bundle_gives_what_its_policies_give() {
         "{}",
         compiled.err
     );
-    for format in ["text", "json", "yaml", "policyreport"] {
+    for format in ["json", "yaml", "policyreport", "sarif", "junit", "github"] {
         let evaluated = files.run("kpvm", &["eval", "p.kpb", "r", "-o", format]);
         let applied = files.run("kpvm", &["apply", "p.yaml", "-r", "r", "-o", format]);
         assert_eq!(
@@ -234,6 +178,15 @@ fn a_bundle_gives_what_its_policies_give() {
             "{format}"
         );
     }
+    // A bundle knows the place in the policy, but not the line.
+    let text = |arguments: &[&str]| files.run("kpvm", arguments).out;
+    let evaluated = text(&["eval", "p.kpb", "r"]);
+    let applied = text(&["apply", "p.yaml", "-r", "r"]);
+    for part in ["p.yaml:19:21", "found nothing at /metadata/labels/team"] {
+        assert!(evaluated.contains(part) && applied.contains(part), "{part}");
+    }
+    assert!(!evaluated.contains("demanded here") && applied.contains("demanded here"));
+    assert_eq!(evaluated.lines().last(), applied.lines().last());
     for (arguments, expected) in [
         (
             ["disasm", "p.kpb", "--rule=need-team/team"],
@@ -350,11 +303,8 @@ fn inputs_of_every_kind() {
             "pass: 1, fail: 0, warn: 0, error: 0, skip: 0",
         ),
     ] {
-        let arguments: Vec<&str> = ["apply", "p.yaml", "-r"]
-            .iter()
-            .chain(arguments)
-            .copied()
-            .collect();
+        let resources = arguments.iter().flat_map(|path| ["-r", path]);
+        let arguments: Vec<&str> = ["apply", "p.yaml"].into_iter().chain(resources).collect();
         let done = files.run_with_input("kpvm", &arguments, input);
         assert_eq!(
             (done.code, counts(&done)),
@@ -452,15 +402,14 @@ fn every_error_of_every_policy_file_is_told() {
 
 #[test]
 fn what_is_not_supported_is_an_error_or_left_out_and_told() {
-    let pod_security = POLICY.split("        pattern:").next().unwrap().to_owned()
-        + "        podSecurity: {level: baseline, version: latest}\n";
-    let other =
-        "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: new}\n";
+    let mutate = POLICY.split("      validate:").next().unwrap().to_owned()
+        + "      mutate: {patchStrategicMerge: {metadata: {labels: {team: none}}}}\n";
+    let other = "apiVersion: policies.kyverno.io/v1\nkind: MutatingPolicy\nmetadata: {name: new}\n";
     let files = Files::new(
         "unsupported",
         &[
-            ("p/pod-security.yaml", &pod_security),
-            ("p/vpol.yaml", other),
+            ("p/mutate.yaml", &mutate),
+            ("p/mpol.yaml", other),
             ("p/plain.yaml", &POLICY.replace("need-team", "plain")),
             ("r.yaml", BAD),
         ],
@@ -483,7 +432,7 @@ fn what_is_not_supported_is_an_error_or_left_out_and_told() {
     );
     for part in [
         "need-team/team",
-        "policies.kyverno.io/v1 ValidatingPolicy new",
+        "policies.kyverno.io/v1 MutatingPolicy new",
         "not supported yet: 1 rule, 2 generated rules, 1 whole policy",
     ] {
         assert!(skipped.err.contains(part), "{part}: {}", skipped.err);
@@ -601,15 +550,7 @@ fn colour_is_for_terminals_only_and_the_payload_is_alone_on_its_stream() {
     );
     let done = files.run(
         "kpvm",
-        &[
-            "apply",
-            "p.yaml",
-            "-r",
-            "r.yaml",
-            "broken.yaml",
-            "-o",
-            "json",
-        ],
+        &["apply", "p.yaml", "-r", "r.yaml,broken.yaml", "-o", "json"],
     );
     assert!(!done.out.contains('\u{1b}') && !done.err.contains('\u{1b}'));
     let forced = Command::new(env!("CARGO_BIN_EXE_kpvm"))
@@ -662,7 +603,7 @@ fn output_that_cannot_be_written_is_a_failure_without_a_panic() {
         .unwrap();
     let run = |stdout: Stdio| {
         Command::new(env!("CARGO_BIN_EXE_kpvm"))
-            .args(["apply", "p.yaml", "-r", "r.yaml"])
+            .args(["apply", "p.yaml", "-i", "-r", "r.yaml"])
             .current_dir(&files.0)
             .stdout(stdout)
             .stderr(Stdio::piped())
@@ -833,5 +774,165 @@ fn rules_get_the_time_and_chance_but_no_data_from_outside() {
     ] {
         let done = files.run("kpvm", &["apply", policy, "-r", "r.yaml"]);
         assert_eq!((done.code, counts(&done)), (1, expected), "{done:?}");
+    }
+}
+
+const EXCEPTION: &str = "\
+apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata:
+  name: one-pod
+  namespace: ops
+spec:
+  match:
+    any:
+      - resources:
+          kinds: [Pod]
+          names: [bad]
+  exceptions:
+    - policyName: need-team
+      ruleNames: [team]
+";
+
+/// Sheet 01, section 9; sheet 08, section 9.1.
+#[test]
+fn exceptions_are_applied_when_they_are_named_and_only_then() {
+    let misspelled = EXCEPTION.replace("[team]", "[taem]");
+    let broken = EXCEPTION.replace("ruleNames", "rules");
+    let files = Files::new(
+        "exceptions",
+        &[
+            ("p.yaml", POLICY),
+            ("e.yaml", EXCEPTION),
+            ("misspelled.yaml", &misspelled),
+            ("broken.yaml", &broken),
+            ("both/p.yaml", POLICY),
+            ("both/e.yaml", EXCEPTION),
+            ("bad.yaml", BAD),
+        ],
+    );
+    let (fails, skips) = (
+        "pass: 0, fail: 1, warn: 0, error: 0, skip: 0",
+        "pass: 0, fail: 0, warn: 0, error: 0, skip: 1",
+    );
+    let plain = files.run("kpc", &["compile", "p.yaml", "-o", "plain.kpb"]);
+    let with = files.run(
+        "kpc",
+        &[
+            "compile",
+            "p.yaml",
+            "--exception",
+            "e.yaml",
+            "-o",
+            "with.kpb",
+        ],
+    );
+    assert_eq!((plain.code, with.code), (0, 0), "{}", with.err);
+    assert!(
+        with.err
+            .contains("1 policy with 3 rules and 1 exception into with.kpb"),
+        "{}",
+        with.err
+    );
+    for (arguments, counted) in [
+        ("apply p.yaml -r bad.yaml", fails),
+        ("apply p.yaml -r bad.yaml --exception e.yaml", skips),
+        ("apply both -r bad.yaml", fails),
+        ("eval plain.kpb bad.yaml", fails),
+        ("eval plain.kpb bad.yaml -e e.yaml", skips),
+        ("eval with.kpb bad.yaml", skips),
+        ("eval with.kpb bad.yaml --exceptions misspelled.yaml", skips),
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let done = files.run("kpvm", &arguments);
+        assert_eq!(counts(&done), counted, "{arguments:?}: {}", done.err);
+        assert_eq!(done.code, i32::from(counted == fails), "{arguments:?}");
+    }
+    let inspected = files.run("kpc", &["inspect", "with.kpb"]);
+    assert!(
+        inspected.out.contains("excepted by ops/one-pod"),
+        "{}",
+        inspected.out
+    );
+    let shown = files.run("kpc", &["disasm", "with.kpb"]);
+    assert!(
+        shown.out.contains("  exception ops/one-pod: "),
+        "{}",
+        shown.out
+    );
+    // Command, exit code, part of what is said.
+    for (program, arguments, code, expected) in [
+        (
+            "kpvm",
+            "apply both -r bad.yaml",
+            1,
+            "warning: the PolicyException ops/one-pod is not applied: give its file with --exception (both/e.yaml:1:1)",
+        ),
+        (
+            "kpvm",
+            "eval plain.kpb bad.yaml -e misspelled.yaml",
+            1,
+            "did you mean `team`?",
+        ),
+        (
+            "kpvm",
+            "eval plain.kpb bad.yaml -e broken.yaml",
+            2,
+            "unknown field `rules` in `spec.exceptions[0]`",
+        ),
+        (
+            "kpvm",
+            "eval plain.kpb bad.yaml -e p.yaml",
+            2,
+            "expected a PolicyException of kyverno.io/v2, found a ClusterPolicy",
+        ),
+        (
+            "kpvm",
+            "eval plain.kpb bad.yaml -e nothing.yaml",
+            2,
+            "cannot read nothing.yaml",
+        ),
+        (
+            "kpvm",
+            "apply p.yaml -r bad.yaml -e broken.yaml",
+            2,
+            "unknown field `rules`",
+        ),
+        (
+            "kpc",
+            "compile p.yaml -e misspelled.yaml -o x.kpb",
+            0,
+            "misspelled.yaml:14:19",
+        ),
+        (
+            "kpc",
+            "compile p.yaml -e broken.yaml -o x.kpb",
+            1,
+            "broken.yaml:14:7",
+        ),
+        (
+            "kpc",
+            "check both",
+            0,
+            "1 policy with 3 rules, 1 exception: no errors",
+        ),
+        (
+            "kpc",
+            "check e.yaml",
+            0,
+            "0 policies with 0 rules, 1 exception: no errors",
+        ),
+        (
+            "kpc",
+            "check p.yaml misspelled.yaml",
+            0,
+            "the policy `need-team` has no rule `taem`",
+        ),
+        ("kpc", "check broken.yaml", 1, "unknown field `rules`"),
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let done = files.run(program, &arguments);
+        assert!(done.err.contains(expected), "{arguments:?}: {}", done.err);
+        assert_eq!(done.code, code, "{arguments:?}: {}", done.err);
     }
 }

@@ -19,8 +19,30 @@ fn output(program: &str, arguments: &[&str]) -> String {
 fn report(format: &str) -> String {
     output(
         env!("CARGO_BIN_EXE_kpvm"),
-        &["apply", "policies", "-r", "resources", "-o", format],
+        &["apply", "policies", "-i", "-r", "resources", "-o", format],
     )
+}
+
+/// What `kpvm apply` says of a suite of podSecurity.
+fn pod_security(format: &str) -> String {
+    let folder = "../policies/pod-security/restricted-with-exclusions";
+    let (policy, resources) = (
+        format!("{folder}/policy.yaml"),
+        format!("{folder}/resources.yaml"),
+    );
+    let arguments = ["apply", &policy, "-i", "-r", &resources, "-o", format];
+    output(env!("CARGO_BIN_EXE_kpvm"), &arguments)
+}
+
+#[test]
+fn pod_security_as_text() {
+    insta::assert_snapshot!(pod_security("text"));
+}
+
+/// Controls and images of failures stand in the properties.
+#[test]
+fn pod_security_as_policy_report() {
+    insta::assert_snapshot!(pod_security("policyreport"));
 }
 
 #[test]
@@ -41,6 +63,16 @@ fn yaml() {
 #[test]
 fn policy_report() {
     insta::assert_snapshot!(report("policyreport"));
+}
+
+/// Rules that autogen made are explained under the name of the written rule.
+#[test]
+fn explain() {
+    let rule = "pin-image-tags/image-has-a-fixed-tag";
+    insta::assert_snapshot!(output(
+        env!("CARGO_BIN_EXE_kpvm"),
+        &["apply", "policies", "-r", "resources", "--explain", rule],
+    ));
 }
 
 #[test]

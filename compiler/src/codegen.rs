@@ -14,7 +14,7 @@ use kpvm_format::table;
 use zerocopy::little_endian::{U16, U32};
 
 use crate::ir::{Block, Instruction, Item, Label, Register, Segment};
-use crate::source::Sources;
+use crate::source::{Location, Sources};
 
 /// A block that needs more than the machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -52,15 +52,15 @@ pub fn generate(
     for (position, ir) in instructions.iter().enumerate() {
         bundle.code.push(encode(ir, &positions, &registers));
         if let Some(site) = &ir.site {
-            let path = write_path(&site.path, bundle);
-            let place = sources.line_column(site.location);
-            bundle.sites.push(table::Site {
+            let site = table::Site {
                 instruction: U32::new((start + position) as u32),
-                path,
-                source: U32::new(site.location.source.0),
-                line: U32::new(place.line),
-                column: U32::new(place.column),
-            });
+                kind: site.kind as u8,
+                path: write_path(&site.path, bundle),
+                part: bundle.text(&site.part),
+                written: bundle.text(&site.written),
+                place: place(site.location, sources),
+            };
+            bundle.sites.push(site);
         }
     }
     let count = registers
@@ -78,6 +78,16 @@ pub fn generate(
         accumulators,
     });
     Ok(bundle.blocks.len() as u32 - 1)
+}
+
+/// A place as bundles keep it.
+pub fn place(location: Location, sources: &Sources) -> table::Place {
+    let place = sources.line_column(location);
+    table::Place {
+        source: U32::new(location.source.0),
+        line: U32::new(place.line),
+        column: U32::new(place.column),
+    }
 }
 
 fn instructions(block: &Block) -> impl Iterator<Item = &Instruction> {

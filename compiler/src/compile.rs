@@ -6,13 +6,15 @@ use kpvm::limits::Limits;
 use kpvm::tree::{Span, Tree};
 use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
+use kpvm_format::{Bundle, BundleBuilder};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::lint;
+use crate::frontend::cel;
 use crate::lower::{LowerError, Lowerer};
-use crate::policy::model::{Policy, PolicyKind, Rule};
+use crate::policy::model::{Policy, PolicyException, PolicyKind, Rule};
 use crate::policy::{read, validate};
 use crate::source::{Location, SourceId, Sources};
+use crate::{link, lint};
 
 /// How to compile.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +24,9 @@ pub struct Options {
     pub skip_unsupported: bool,
     /// Check policies as Kyverno does when they are loaded.
     pub check: bool,
+    /// Read over `validate.assert`, as Kyverno does since 1.19, instead of evaluating it
+    /// as before.
+    pub ignore_assert: bool,
     /// The limits of the compiler.
     pub limits: Limits,
 }
@@ -31,6 +36,7 @@ impl Default for Options {
         Self {
             skip_unsupported: false,
             check: true,
+            ignore_assert: false,
             limits: Limits::DEFAULT,
         }
     }
@@ -49,14 +55,14 @@ pub struct Compilation {
     pub policies: usize,
     /// How many rules went into the bundle, generated ones included.
     pub rules: usize,
+    /// How many exceptions were read.
+    pub exceptions: usize,
 }
 
 impl Compilation {
     /// Whether any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
-        self.diagnostics
-            .iter()
-            .any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.diagnostics.iter().any(is_error)
     }
 }
 
@@ -95,11 +101,25 @@ pub fn compile_documents(
     documents: &[(SourceId, Tree)],
     sources: &Sources,
     options: &Options,
+    diagnostics: Vec<Diagnostic>,
+) -> Compilation {
+    compile_with_exceptions(documents, &[], sources, options, diagnostics)
+}
+
+/// Compiles policies together with the `PolicyException`s that hold for them; the order
+/// of the exceptions is that in which messages list them.
+pub fn compile_with_exceptions(
+    documents: &[(SourceId, Tree)],
+    exceptions: &[(SourceId, Tree)],
+    sources: &Sources,
+    options: &Options,
     mut diagnostics: Vec<Diagnostic>,
 ) -> Compilation {
+    let exceptions = read_exceptions(exceptions, options, &mut diagnostics);
     let policies = read_policies(documents, Some(sources), options, &mut diagnostics);
     let mut compilation = Compilation {
         policies: policies.len(),
+        exceptions: exceptions.len(),
         ..Compilation::default()
     };
     let mut lowerer = Lowerer::new();
@@ -116,6 +136,17 @@ pub fn compile_documents(
             );
         });
     }
+    // With errors in policies it is not known what names exceptions could mean.
+    if !diagnostics.iter().any(is_error) {
+        link::add_exceptions(
+            &mut lowerer,
+            &exceptions,
+            &compilation.omitted,
+            sources,
+            &options.limits,
+            &mut diagnostics,
+        );
+    }
     let mut bundle = lowerer.finish();
     compilation.rules = bundle.rules.len();
     compilation.diagnostics = diagnostics;
@@ -124,6 +155,77 @@ pub fn compile_documents(
         compilation.bundle = Some(bundle.finish());
     }
     compilation
+}
+
+/// Adds `PolicyException`s to policies that were compiled before: the bundle of the
+/// result is the old one with the exceptions behind those it has. Positions in the
+/// result's diagnostics are those of `sources`, which hold the exceptions alone.
+pub fn add_exceptions(
+    bundle: &Bundle<'_>,
+    exceptions: &[(SourceId, Tree)],
+    sources: &Sources,
+    options: &Options,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Compilation {
+    let exceptions = read_exceptions(exceptions, options, &mut diagnostics);
+    let builder = BundleBuilder::from_bundle(bundle);
+    let omitted = builder.meta.omitted.clone();
+    let (policies, rules) = (builder.policies.len(), builder.rules.len());
+    let mut lowerer = Lowerer::continuing(builder);
+    link::add_exceptions(
+        &mut lowerer,
+        &exceptions,
+        &omitted,
+        sources,
+        &options.limits,
+        &mut diagnostics,
+    );
+    let mut compilation = Compilation {
+        bundle: None,
+        diagnostics,
+        omitted,
+        policies,
+        rules,
+        exceptions: exceptions.len(),
+    };
+    if !compilation.has_errors() {
+        compilation.bundle = Some(lowerer.finish().finish());
+    }
+    compilation
+}
+
+/// Reads and checks exceptions as Kyverno does when they are loaded.
+pub fn check_exceptions(documents: &[(SourceId, Tree)], options: &Options) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    read_exceptions(documents, options, &mut diagnostics);
+    diagnostics
+}
+
+fn read_exceptions(
+    documents: &[(SourceId, Tree)],
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<PolicyException> {
+    let mut exceptions = Vec::new();
+    for (source, tree) in documents {
+        for item in expand_list(tree) {
+            let before = diagnostics.len();
+            let Some(exception) = read::read_exception(item, *source, diagnostics) else {
+                continue;
+            };
+            if options.check {
+                validate::validate_exception(&exception, diagnostics);
+            }
+            if !diagnostics.iter().skip(before).any(is_error) {
+                exceptions.push(exception);
+            }
+        }
+    }
+    exceptions
+}
+
+fn is_error(diagnostic: &Diagnostic) -> bool {
+    diagnostic.severity == Severity::Error
 }
 
 /// Reads and checks policies without compiling them, as Kyverno does when they are
@@ -140,9 +242,9 @@ fn read_policies(
     options: &Options,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Policy> {
-    // Kyverno loads a policy with a call that can only fail; compiled it would be an
-    // error at every evaluation.
-    let failing_calls = match to_compile {
+    // Kyverno loads a policy with a call that can only fail, or with a control that does
+    // not exist; compiled it would be an error at every evaluation, or mean nothing.
+    let unworkable = match to_compile {
         Some(_) => Severity::Error,
         None => Severity::Warning,
     };
@@ -153,16 +255,18 @@ fn read_policies(
         let text = file.map_or("", |(_, file)| file.text.as_str());
         for item in expand_list(tree) {
             let before = diagnostics.len();
-            let Some(policy) = read::read_policy(item, *source, diagnostics) else {
+            let Some(mut policy) = read::read_policy(item, *source, diagnostics) else {
                 continue;
             };
+            if options.ignore_assert {
+                policy.ignore_assert();
+            }
             if options.check {
-                validate::validate_policy(&policy, text, failing_calls, diagnostics);
+                validate::validate_policy(&policy, text, unworkable, diagnostics);
+                cel::rule::check(&policy, text, unworkable, diagnostics);
                 lint::check(&policy, diagnostics);
             }
-            let failed = diagnostics[before..]
-                .iter()
-                .any(|diagnostic| diagnostic.severity == Severity::Error);
+            let failed = diagnostics.iter().skip(before).any(is_error);
             let identity = (
                 policy.kind == PolicyKind::Policy,
                 policy.namespace.clone(),
@@ -265,6 +369,7 @@ fn meta(policies: &[Policy], sources: &Sources, omitted: &[OmittedRule]) -> Meta
         },
         api_version: policy.api_version.clone(),
         annotations: policy.annotations.clone(),
+        background: policy.background,
     };
     Meta {
         compiler: env!("CARGO_PKG_VERSION").into(),

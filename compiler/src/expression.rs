@@ -24,10 +24,10 @@ use kpvm_format::instruction::Op;
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
-use crate::frontend::context;
 use crate::frontend::emitter::{Emitter, Scope};
 use crate::frontend::expression::Current;
 use crate::frontend::jmespath;
+use crate::frontend::{cel, context};
 use crate::ir::{Block, Instruction, Label, Register};
 use crate::lower::{Lowerer, Pools};
 use crate::source::{SourceId, Sources};
@@ -63,6 +63,65 @@ pub fn compile_expression(text: &str) -> Result<Vec<u8>, ExpressionError> {
     })
 }
 
+/// Why there is no bundle of a CEL expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CelError {
+    /// The text is no CEL, or its types cannot be right; each error with its place.
+    #[error("{}", cel::render_errors(.text, .errors))]
+    Invalid {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        errors: Vec<cel::TypeError>,
+    },
+    /// The expression needs more than the machine has.
+    #[error(transparent)]
+    TooBig(#[from] CodegenError),
+}
+
+/// Compiles one CEL expression over a map of variables.
+///
+/// # Errors
+/// A [`CelError`]; its text is cel-go's.
+pub fn compile_cel(text: &str, environment: &cel::Environment) -> Result<Vec<u8>, CelError> {
+    let program = cel::compile(text, environment).map_err(|errors| CelError::Invalid {
+        text: text.to_owned(),
+        errors,
+    })?;
+    compile_program(text, &program)
+}
+
+/// Compiles a CEL expression whose types nobody checked: what is wrong with it shows
+/// when it runs.
+///
+/// # Errors
+/// As [`compile_cel`], for syntax alone.
+pub fn compile_cel_unchecked(
+    text: &str,
+    environment: &cel::Environment,
+) -> Result<Vec<u8>, CelError> {
+    let program = cel::compile_unchecked(text, environment).map_err(|error| CelError::Invalid {
+        text: text.to_owned(),
+        errors: vec![error.into()],
+    })?;
+    compile_program(text, &program)
+}
+
+fn compile_program(text: &str, program: &cel::Program) -> Result<Vec<u8>, CelError> {
+    let mut lowerer = Lowerer::new();
+    {
+        let sources = Sources::new();
+        let mut pools = lowerer.pools(&sources, &Limits::DEFAULT);
+        let block = value_block(Scope::default(), &mut pools, |emitter, failed| {
+            let text = emitter.pools.text(text);
+            emitter.block.push(Instruction::new(Op::CelBegin).c(text));
+            cel::lower::lower(program, &cel::lower::Bindings::default(), emitter, failed)
+        });
+        pools.generate(block)?;
+    }
+    Ok(lowerer.finish().finish())
+}
+
 /// Compiles documents with `$( )` and `{{ }}` in them, over a context: the value's
 /// members (`request` among them) and these context entries, loaded as a rule's are
 /// (sheet 03, sections 4, 5 and 8). Numbered from 0 in their order.
@@ -94,9 +153,15 @@ pub fn compile_documents(entries: &[Tree], documents: &[Tree]) -> Result<Vec<u8>
 fn compile(
     lower: impl FnOnce(&mut Pools<'_>) -> Result<(), ExpressionError>,
 ) -> Result<Vec<u8>, ExpressionError> {
+    // Context entries have places, if only in a text that is not kept.
+    const FILE: &str = "<expression>";
+    let mut sources = Sources::new();
+    sources.add(FILE, "");
     let mut lowerer = Lowerer::new();
-    lower(&mut lowerer.pools(&Sources::new(), &Limits::DEFAULT))?;
-    Ok(lowerer.finish().finish())
+    lower(&mut lowerer.pools(&sources, &Limits::DEFAULT))?;
+    let mut bundle = lowerer.finish();
+    bundle.meta.sources.push(FILE.into());
+    Ok(bundle.finish())
 }
 
 /// A block that returns what `compute` computes.

@@ -6,6 +6,7 @@
 //! flow is structured by construction: jumps go forward, loops are nested.
 
 use kpvm_format::instruction::{Field, Op, OperandKind};
+pub use kpvm_format::table::SiteKind;
 
 use crate::source::Location;
 
@@ -31,13 +32,50 @@ pub enum Segment {
     LoopIndex(u32),
 }
 
-/// Where an instruction's error lies.
+/// What an instruction looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// In the resource.
+    /// What the instruction does for the policy.
+    pub kind: SiteKind,
+    /// The place in the resource.
     pub path: Vec<Segment>,
-    /// In the policy.
+    /// The part of the rule, e.g. `preconditions.all[0]`.
+    pub part: String,
+    /// What is written there, see [`kpvm_format::table::Site::written`].
+    pub written: String,
+    /// Where that is.
     pub location: Location,
+}
+
+impl Site {
+    /// A site at no path, where nothing needs to be said of what is written.
+    pub fn new(kind: SiteKind, part: &str, location: Location) -> Self {
+        Self {
+            kind,
+            path: Vec::new(),
+            part: part.to_owned(),
+            written: String::new(),
+            location,
+        }
+    }
+
+    /// With the place in the resource.
+    #[must_use]
+    pub fn path(mut self, path: Vec<Segment>) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// With what is written, cut where it is long.
+    #[must_use]
+    pub fn written(mut self, text: &str) -> Self {
+        const CHARACTERS: usize = 200;
+        self.written = text.chars().take(CHARACTERS).collect();
+        if self.written.len() < text.len() {
+            self.written.push('…');
+        }
+        self
+    }
 }
 
 /// One instruction; operands as in the instruction set, `d` a label for jumps.
@@ -55,7 +93,7 @@ pub struct Instruction {
     pub c: u32,
     /// Operand `d`; the number of a label where the operation jumps.
     pub d: u32,
-    /// Where its error lies.
+    /// What it looks at.
     pub site: Option<Site>,
 }
 
@@ -114,7 +152,7 @@ impl Instruction {
         self.d(label.0)
     }
 
-    /// With the place of its error.
+    /// With what it looks at.
     #[must_use]
     pub fn site(mut self, site: Site) -> Self {
         self.site = Some(site);

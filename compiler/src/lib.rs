@@ -8,6 +8,7 @@ pub mod diagnostic;
 pub mod expression;
 pub mod frontend;
 pub mod ir;
+mod link;
 pub mod lint;
 pub mod lower;
 pub mod optimise;

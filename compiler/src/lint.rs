@@ -6,6 +6,7 @@
 use kpvm::tree::{Span, Tree, TreeValue};
 
 use crate::diagnostic::Diagnostic;
+use crate::policy::assertion::unbound_names;
 use crate::policy::model::Policy;
 use crate::source::Location;
 
@@ -35,6 +36,19 @@ pub fn check(policy: &Policy, diagnostics: &mut Vec<Diagnostic>) {
         let Some(validate) = rule.tree.get("validate") else {
             continue;
         };
+        let assert = rule
+            .validate
+            .as_ref()
+            .and_then(|validate| validate.assert.as_ref());
+        let entries = rule.context.iter().filter_map(|entry| entry.get("name"));
+        let entries: Vec<&str> = entries.filter_map(Tree::as_str).collect();
+        let unbound = assert.map(|tree| unbound_names(tree, &entries));
+        for (name, span) in unbound.into_iter().flatten() {
+            let message =
+                format!("nothing gives `${name}` a value here, so that using it is an error");
+            let hint = "bind it with -> in a key above, or add a context entry of that name";
+            warn("unbound-name", span, &message, hint);
+        }
         let alternatives = validate.get("anyPattern").and_then(Tree::as_list);
         let patterns = alternatives.unwrap_or_default().iter();
         for pattern in patterns.chain(validate.get("pattern")) {

@@ -7,7 +7,9 @@ use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags};
+use kpvm_format::table::{
+    self, BodyKind, KeyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags,
+};
 use zerocopy::little_endian::U32;
 
 use crate::codegen::{self, CodegenError};
@@ -15,10 +17,12 @@ use crate::diagnostic::Diagnostic;
 use crate::frontend::condition::Messages;
 use crate::frontend::emitter::{Emitter, Scope};
 use crate::frontend::foreach::Loaders;
+use crate::frontend::index_key::{self, Key};
 use crate::frontend::leaf::Leaves;
 use crate::frontend::pattern::Subject;
+use crate::frontend::pod_security::{self, PodSecurity};
 use crate::frontend::template::{has_variable, unescape_keys};
-use crate::frontend::{context, matching, pattern, reference, variable};
+use crate::frontend::{cel, context, matching, pattern, reference, variable};
 use crate::ir::{Block, Instruction, Label};
 use crate::optimise::optimise;
 use crate::policy::autogen;
@@ -27,6 +31,7 @@ use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{
     ApplyRules, FailureActionOverride, Filter, Policy, PolicyKind, Rule, Spanned, Validate,
 };
+use crate::policy::read::text_of;
 use crate::source::{Location, SourceId, Sources};
 
 /// The bundle under construction, with everything that gives equal entries equal numbers.
@@ -41,6 +46,8 @@ pub struct Pools<'b> {
     leaves: &'b mut Leaves,
     paths: &'b mut HashMap<(u32, SymbolId), u32>,
     texts: &'b mut HashMap<String, u32>,
+    /// What podSecurity rules share.
+    pub(crate) pod_security: &'b mut pod_security::Shared,
 }
 
 impl Pools<'_> {
@@ -77,6 +84,11 @@ impl Pools<'_> {
             }
             other => self.leaves.intern(other, self.bundle),
         }
+    }
+
+    /// A place as the bundle keeps it.
+    pub fn place(&self, location: Location) -> table::Place {
+        codegen::place(location, self.sources)
     }
 
     /// Optimises a block and writes it.
@@ -156,6 +168,7 @@ pub struct Lowerer {
     paths: HashMap<(u32, SymbolId), u32>,
     texts: HashMap<String, u32>,
     constants: HashMap<String, u32>,
+    pod_security: pod_security::Shared,
 }
 
 /// A rule as it goes into the bundle: with the kinds under which the index lists it.
@@ -170,6 +183,19 @@ impl Lowerer {
     /// Nothing lowered yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What goes on from a bundle.
+    pub fn continuing(bundle: BundleBuilder) -> Self {
+        Self {
+            bundle,
+            ..Self::default()
+        }
+    }
+
+    /// The bundle so far.
+    pub(crate) fn bundle(&mut self) -> &mut BundleBuilder {
+        &mut self.bundle
     }
 
     /// The bundle so far, to add facts to it and to write it.
@@ -196,17 +222,9 @@ impl Lowerer {
         }
         let rules = Range::new(first, self.bundle.rules.len() - first);
         let overrides = self.action_overrides(&policy.failure_action_overrides, sources, limits);
-        let namespace = match policy.kind {
-            PolicyKind::ClusterPolicy => "",
-            PolicyKind::Policy => policy
-                .namespace
-                .as_deref()
-                .filter(|name| !name.is_empty())
-                .unwrap_or("default"),
-        };
         let entry = table::Policy {
             name: self.bundle.text(&policy.name.value),
-            namespace: self.bundle.text(namespace),
+            namespace: self.bundle.text(namespace_of(policy).unwrap_or("")),
             flags: policy_flags(policy),
             rules,
             overrides,
@@ -224,6 +242,7 @@ impl Lowerer {
             leaves: &mut self.leaves,
             paths: &mut self.paths,
             texts: &mut self.texts,
+            pod_security: &mut self.pod_security,
         }
     }
 
@@ -259,11 +278,20 @@ impl Lowerer {
             message_kind: blocks.message_kind as u8,
             message: self.bundle.text(&blocks.message_text),
             kinds: self.index_kinds(&indexed.kinds),
+            keys: self.index_keys(policy, rule),
             dropped_kinds: self.index_kinds(&indexed.dropped_kinds),
             overrides: self.action_overrides(&validate.failure_action_overrides, sources, limits),
             properties: self.properties(rule),
+            exceptions: Range::EMPTY,
         };
         self.bundle.rules.push(entry);
+        let location = Location {
+            source: policy.source,
+            span: rule.tree.span,
+        };
+        self.bundle
+            .rule_places
+            .push(codegen::place(location, sources));
         Ok(())
     }
 
@@ -274,6 +302,24 @@ impl Lowerer {
             self.bundle.index_kinds.push(text);
         }
         Range::new(start, kinds.len())
+    }
+
+    /// A namespaced policy looks at its own namespace, whatever its rules match.
+    fn index_keys(&mut self, policy: &Policy, rule: &Rule) -> Range {
+        let keys = match namespace_of(policy) {
+            Some(namespace) => vec![Key::whole(KeyKind::Namespace, namespace)],
+            None => index_key::keys(&rule.match_block),
+        };
+        let start = self.bundle.index_keys.len();
+        for key in &keys {
+            let entry = table::IndexKey {
+                kind: key.kind as u8,
+                whole: u8::from(key.whole),
+                text: self.bundle.text(&key.text),
+            };
+            self.bundle.index_keys.push(entry);
+        }
+        Range::new(start, keys.len())
     }
 
     fn properties(&mut self, rule: &Rule) -> Range {
@@ -372,6 +418,16 @@ fn rule_flags(policy: &Policy, validate: &Validate, generated: bool) -> u8 {
         .iter()
         .filter(|(set, _)| *set)
         .fold(0, |flags, (_, flag)| flags | flag)
+}
+
+/// The namespace of a namespaced policy.
+fn namespace_of(policy: &Policy) -> Option<&str> {
+    let namespace = policy.namespace.as_deref();
+    (policy.kind == PolicyKind::Policy).then(|| {
+        namespace
+            .filter(|name| !name.is_empty())
+            .unwrap_or("default")
+    })
 }
 
 /// The rules of a policy with the kinds for which each is tried: Kyverno computes the
@@ -534,17 +590,15 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
     if rule.verify_images.is_some() {
         return unsupported("verifyImages", rule.tree.span);
     }
-    let parts = [
-        ("celPreconditions", &rule.cel_preconditions),
-        ("validate.podSecurity", &validate.pod_security),
-        ("validate.cel", &validate.cel),
-        ("validate.manifests", &validate.manifests),
-        ("validate.assert", &validate.assert),
-    ];
+    let parts = [("validate.manifests", &validate.manifests)];
     for (what, part) in parts {
         if let Some(part) = part {
             return unsupported(what, part.span);
         }
+    }
+    let params = validate.cel.as_ref().and_then(|cel| cel.get("paramRef"));
+    if let Some(params) = params {
+        return unsupported("validate.cel.paramRef", params.span);
     }
     Ok(())
 }
@@ -582,7 +636,7 @@ fn lower_blocks(
             at(span),
         )))
     };
-    let matching = matching::lower_matching(rule, pools);
+    let matching = matching::lower_matching(rule, policy.source, pools);
     let matching = pools.generate(matching).map_err(too_big)?;
     let mut scope = Scope::default();
     scope.rewrites_delete = true;
@@ -618,7 +672,14 @@ fn lower_blocks(
             record.block = U32::new(block);
         }
     }
-    let (message_kind, message_text, message) = lower_message(validate, policy, &scope, pools);
+    let (message_kind, message_text, message) = match (&validate.pod_security, kind) {
+        // Kyverno does not look at the message of such a rule (sheet 05, section 8).
+        (Some(tree), BodyKind::PodSecurity) => {
+            let (level, version) = (text_of(tree, "level"), text_of(tree, "version"));
+            (MessageKind::Text, format!("{level}:{version}"), NONE)
+        }
+        _ => lower_message(validate, policy, &scope, pools),
+    };
     let properties = lower_properties(rule, policy, &scope, pools);
     let properties = properties
         .map_or(Ok(NONE), |block| pools.generate(block))
@@ -644,7 +705,9 @@ fn lower_preconditions(
     let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
     let (on_false, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("failed to evaluate preconditions: ", false, failed);
-    emitter.conditions(conditions, Messages::OfFalse, on_false, wrapped);
+    emitter.in_part("preconditions", |emitter| {
+        emitter.conditions(conditions, Messages::OfFalse, on_false, wrapped);
+    });
     emitter.block.push(Instruction::new(Op::ReturnTrue));
     emitter.block.place(on_false);
     emitter.block.push(Instruction::new(Op::ReturnFalse));
@@ -659,7 +722,8 @@ fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
     emitter.block.push(Instruction::new(Op::ReturnFailed));
 }
 
-/// By the order in which Kyverno looks at the bodies: deny, pattern, anyPattern, foreach.
+/// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
+/// anyPattern, foreach. An assertion counts only where it is alone (sheet 06, section 1).
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -668,6 +732,14 @@ fn lower_body(
     loaders: &mut Loaders,
     pools: &mut Pools<'_>,
 ) -> Result<(BodyKind, Block, Scope), LowerError> {
+    let too_big = |error: CodegenError| {
+        let location = Location {
+            source: policy.source,
+            span: rule.tree.span,
+        };
+        let diagnostic = Diagnostic::error("rule-too-big", error.to_string(), location);
+        LowerError::Invalid(Box::new(diagnostic))
+    };
     let too_deep = |error: pattern::PatternError| {
         let location = Location {
             source: policy.source,
@@ -679,7 +751,17 @@ fn lower_body(
             location,
         )))
     };
+    if let Some(cel) = &validate.cel {
+        let message = validate.message.as_ref().map(|message| &*message.value);
+        let block = cel::rule::lower_rule(policy, rule, cel, message, loaders, pools);
+        return Ok((BodyKind::Cel, block, scope));
+    }
     let mut emitter = Emitter::new(policy.source, scope, pools);
+    let pod_security = validate.pod_security.as_ref().and_then(PodSecurity::read);
+    if let Some(pod_security) = pod_security {
+        emitter.pod_security_rule(&pod_security).map_err(too_big)?;
+        return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
+    }
     if let Some(deny) = &validate.deny {
         lower_deny(deny, policy, &mut emitter)?;
         return Ok((BodyKind::Deny, emitter.block, emitter.scope));
@@ -708,10 +790,19 @@ fn lower_body(
             BodyKind::Foreach
         }
         (None, None, None) => {
-            return unsupported(
-                "a validate rule without pattern, anyPattern, deny or foreach",
-                rule.tree.span,
-            );
+            let Some(assert) = &validate.assert else {
+                emitter.block.push(Instruction::new(Op::ReturnNothing));
+                return Ok((BodyKind::Deny, emitter.block, emitter.scope));
+            };
+            emitter.assertion_rule(assert).map_err(|error| {
+                let location = Location {
+                    source: policy.source,
+                    span: error.span,
+                };
+                let diagnostic = Diagnostic::error("invalid-assertion", error.message, location);
+                LowerError::Invalid(Box::new(diagnostic.hint(error.hint)))
+            })?;
+            BodyKind::Assert
         }
     };
     Ok((kind, emitter.block, emitter.scope))
@@ -730,7 +821,9 @@ fn lower_pattern(
     };
     let (mismatch, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("variable substitution failed: ", false, failed);
-    pattern::lower_pattern(&resolved, Subject::Resource, emitter, mismatch, wrapped)?;
+    emitter.in_part("pattern", |emitter| {
+        pattern::lower_pattern(&resolved, Subject::Resource, emitter, mismatch, wrapped)
+    })?;
     emitter.block.push(Instruction::new(Op::ReturnPass));
     emitter.block.place(mismatch);
     emitter.block.push(Instruction::new(Op::ReturnError));
@@ -760,7 +853,9 @@ fn lower_any_pattern(
         // Kyverno passes an empty list with the raw message of the rule.
         TreeValue::List(items) if items.is_empty() => fixed_text(0, message, emitter),
         TreeValue::List(items) => return lower_alternatives(items, emitter),
-        _ => pattern::lower_computed_alternatives(&resolved, message, emitter),
+        _ => emitter.in_part("anyPattern", |emitter| {
+            pattern::lower_computed_alternatives(&resolved, message, emitter);
+        }),
     }
     Ok(())
 }
@@ -773,7 +868,9 @@ fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_, '_>) -> Lowered 
             .block
             .push(Instruction::new(Op::ReturnAlternative).c(index));
     };
-    pattern::lower_any_pattern(items, Subject::Resource, emitter, ends, wrapped)?;
+    emitter.in_part("anyPattern", |emitter| {
+        pattern::lower_any_pattern(items, Subject::Resource, emitter, ends, wrapped)
+    })?;
     emitter
         .block
         .push(Instruction::new(Op::ReturnAlternativesFailed));
@@ -840,7 +937,9 @@ fn lower_deny(
     };
     let (passes, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("failed to check deny conditions: ", false, failed);
-    emitter.conditions(&conditions, Messages::OfTrue, passes, wrapped);
+    emitter.in_part("deny.conditions", |emitter| {
+        emitter.conditions(&conditions, Messages::OfTrue, passes, wrapped);
+    });
     emitter.block.push(Instruction::new(Op::ReturnDeny));
     emitter.block.place(passes);
     emitter.block.push(Instruction::new(Op::ReturnPass));

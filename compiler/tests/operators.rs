@@ -189,6 +189,11 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
     };
     let bundle = Bundle::load(bytes).unwrap();
     let mut session = Session::new(&bundle);
+    // The object is the request's own: as a variable it would be added to that, as JSON.
+    let mut variables = context.clone();
+    if let Some(request) = variables["request"].as_object_mut() {
+        request.remove("object");
+    }
     let request = Request {
         object: Some(Input::Value(&context["request"]["object"])),
         kind: Some(GroupVersionKind {
@@ -196,7 +201,7 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
             version: "v1",
             kind: "Pod",
         }),
-        variables: Some(context),
+        variables: Some(&variables),
         ..Request::default()
     };
     let evaluation = session.evaluate(&request).unwrap();

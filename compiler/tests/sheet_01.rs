@@ -3,8 +3,8 @@
 //!
 //! Left out, since they need what is not compiled yet: 27 (matchConditions), 29 to 31
 //! and 33 (preconditions and conditions), the parts of 34 and 38 with conditions,
-//! variables, podSecurity and CEL, 39, 40 and 42 (foreach and context), 43 to 46c (exceptions), 63,
-//! 64 and 64c (variables, CEL, names that are no text).
+//! variables, podSecurity and CEL, 39, 40 and 42 (foreach and context), 63, 64 and 64c (variables,
+//! CEL, names that are no text). 43 to 46b are in `exceptions.rs`.
 
 #![allow(clippy::unwrap_used)]
 

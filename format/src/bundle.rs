@@ -32,7 +32,7 @@ use crate::verify::{self, VerifyError};
 pub const MAGIC: [u8; 8] = *b"kpvm\r\n\x1a\n";
 
 /// The format that this crate reads and writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const HEADER_LENGTH: usize = 60;
 const DIGEST_START: usize = 56;
@@ -120,6 +120,12 @@ macro_rules! sections {
         }
 
         impl BundleBuilder {
+            /// Takes over every table as it is.
+            fn with_tables(mut self, tables: &Tables<'_>) -> Self {
+                $(self.$field = tables.$field.to_vec();)+
+                self
+            }
+
             fn table_bytes(&self) -> [&[u8]; TABLE_COUNT] {
                 [$(self.$field.as_bytes()),+]
             }
@@ -182,13 +188,13 @@ sections! {
     policies: Policy = 22;
     /// The kinds under which rules are indexed.
     index_kinds: Text = 23;
-    /// The match index: kinds ascending by symbol.
+    /// The match index: kinds ascending by symbol, rules for every kind last.
     index: IndexEntry = 24;
-    /// The rules of index entries.
+    /// The rules of index entries and nodes.
     index_rules: U32 = 25;
-    /// The rules whose kinds have wildcards, tried for every kind.
-    wildcard_rules: U32 = 26;
-    /// Where errors lie, ascending by instruction.
+    /// The keys of rules, for the index.
+    index_keys: IndexKey = 26;
+    /// What instructions look at, ascending by instruction.
     sites: Site = 27;
     /// The pieces of paths.
     path_segments: PathSegment = 28;
@@ -200,10 +206,31 @@ sections! {
     slots: Slot = 31;
     /// The context entries.
     entries: Entry = 32;
+    /// The shapes, those inside another in front of it.
+    shapes: Shape = 33;
+    /// The fields of structs.
+    shape_fields: ShapeField = 34;
+    /// Where the fields of structs are found: places among the struct's fields.
+    shape_slots: u8 = 35;
+    /// The controls.
+    controls: Control = 36;
+    /// The exclusions.
+    exclusions: Exclusion = 37;
+    /// The exceptions of rules.
+    exceptions: Exception = 38;
+    /// The nodes of index entries: rules by what an object must have.
+    index_nodes: IndexNode = 39;
+    /// Where the rules are written, one place for each of `rules`.
+    rule_places: Place = 40;
+    /// Where the context entries are written, one place for each of `entries`.
+    entry_places: Place = 41;
+    /// Where the entries of label and annotation patterns are written, one place for
+    /// each of `tag_entries`.
+    tag_places: Place = 42;
 }
 
-const META_SECTION: usize = 33;
-const SECTION_COUNT: usize = 34;
+const META_SECTION: usize = 43;
+const SECTION_COUNT: usize = 44;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -395,13 +422,23 @@ impl<'a> Tables<'a> {
         index_kinds: &[],
         index: &[],
         index_rules: &[],
-        wildcard_rules: &[],
+        index_keys: &[],
         sites: &[],
         path_segments: &[],
         constants: &[],
         slices: &[],
         slots: &[],
         entries: &[],
+        exceptions: &[],
+        shapes: &[],
+        shape_fields: &[],
+        shape_slots: &[],
+        controls: &[],
+        exclusions: &[],
+        index_nodes: &[],
+        rule_places: &[],
+        entry_places: &[],
+        tag_places: &[],
     };
 
     /// The text; empty if it does not lie in the pool.
@@ -420,6 +457,14 @@ impl<'a> Tables<'a> {
         table
             .get(start..start.wrapping_add(range.length.get() as usize))
             .unwrap_or(&[])
+    }
+
+    /// How messages name an exception: `namespace/name`, or its name alone.
+    pub fn exception_key(&self, exception: &Exception) -> String {
+        match self.text(exception.namespace) {
+            "" => self.text(exception.name).to_owned(),
+            namespace => format!("{namespace}/{}", self.text(exception.name)),
+        }
     }
 
     /// The texts of list number `list`.
@@ -452,20 +497,6 @@ impl<'a> Tables<'a> {
             .binary_search_by_key(&instruction, |site| site.instruction.get());
         found.ok().and_then(|index| self.sites.get(index))
     }
-
-    /// The rules listed for a kind, without those of the wildcard list.
-    pub fn rules_of_kind(&self, kind: SymbolId) -> &'a [U32] {
-        match self
-            .index
-            .binary_search_by_key(&kind.0, |entry| entry.kind.get())
-        {
-            Ok(entry) => self
-                .index
-                .get(entry)
-                .map_or(&[], |entry| Self::range(self.index_rules, entry.rules)),
-            Err(_) => &[],
-        }
-    }
 }
 
 impl Range {
@@ -488,6 +519,31 @@ impl BundleBuilder {
     /// A bundle without policies.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What a bundle holds, to add to it: every number keeps its meaning.
+    pub fn from_bundle(bundle: &Bundle<'_>) -> Self {
+        let tables = bundle.tables();
+        let mut builder = Self {
+            pool: tables.pool.to_owned(),
+            meta: bundle.meta(),
+            ..Self::default()
+        }
+        .with_tables(&tables);
+        for number in 0..tables.symbols.len() as u32 {
+            builder
+                .symbols
+                .intern(tables.symbols.text(SymbolId(number)));
+        }
+        builder
+    }
+
+    /// The text that an entry of the pool stands for.
+    pub fn text_of(&self, text: Text) -> &str {
+        let start = text.offset.get() as usize;
+        self.pool
+            .get(start..start.wrapping_add(text.length.get() as usize))
+            .unwrap_or("")
     }
 
     /// Puts a text into the pool, once.

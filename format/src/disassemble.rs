@@ -51,7 +51,23 @@ fn disassemble_rule(
     for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
         disassemble_block(tables, title, block.get(), out)?;
     }
+    if let Some(checks) = checks_of(tables, rule.body_block.get()) {
+        disassemble_block(tables, &format!("checks (block{checks})"), checks, out)?;
+    }
+    for exception in Tables::range(tables.exceptions, rule.exceptions) {
+        let title = format!("exception {}", tables.exception_key(exception));
+        disassemble_block(tables, &title, exception.block.get(), out)?;
+        let title = format!("{title}, what it exempts from");
+        disassemble_block(tables, &title, exception.exclusion_block.get(), out)?;
+    }
     writeln!(out)
+}
+
+/// The block of checks that a body runs, if it does.
+fn checks_of(tables: &Tables<'_>, body: u32) -> Option<u32> {
+    let code = tables.block_code(tables.blocks.get(body as usize)?);
+    let run = code.iter().find(|one| one.op == Op::RunChecks as u8)?;
+    Some(run.c.get())
 }
 
 /// Writes the block with that number, if there is one.
@@ -77,7 +93,7 @@ pub fn disassemble_block(
         disassemble_instruction(tables, instruction, out)?;
         let site = tables.site(block.start.get() + position as u32);
         if let Some(site) = site {
-            write!(out, "  ; {}:{}", site.line, site.column)?;
+            write!(out, "  ; {}:{}", site.place.line, site.place.column)?;
         }
         writeln!(out)?;
     }
@@ -190,6 +206,11 @@ fn write_operand(
                     .map_or("?", Function::name)
             )
         }
+        OperandKind::CelFunction => write!(
+            out,
+            "{}",
+            crate::cel::Function::decode(value).map_or("?", crate::cel::Function::name)
+        ),
         OperandKind::ConditionOperator => {
             let operator = u8::try_from(value).ok().and_then(ConditionOperator::decode);
             match operator {
@@ -198,6 +219,18 @@ fn write_operand(
             }
         }
         OperandKind::TagPattern => write!(out, "tags{value}"),
+        OperandKind::Block => write!(out, "block{value}"),
+        OperandKind::Shape => {
+            let shape = tables.shapes.get(value as usize);
+            let name = shape.map_or("?", |shape| tables.text(shape.name));
+            write!(out, "{name}")
+        }
+        OperandKind::Control => {
+            let control = tables.controls.get(value as usize);
+            let id = control.map_or("?", |control| tables.text(control.id));
+            write!(out, "{id}")
+        }
+        OperandKind::Exclusion => write!(out, "exclusion{value}"),
         OperandKind::Immediate => write!(out, "{}={value}", operand.name),
         OperandKind::Forward | OperandKind::Backward => write!(out, "->{value}"),
     }
@@ -228,6 +261,9 @@ fn write_constant(tables: &Tables<'_>, constant: u32, out: &mut dyn Write) -> fm
         Some(ConstantKind::List) => write!(out, "[{} items]", constant.children.length),
         Some(ConstantKind::Map) => write!(out, "{{{} members}}", constant.children.length),
         Some(ConstantKind::Reference) => write!(out, "&"),
+        Some(ConstantKind::Uint) => write!(out, "{value}u"),
+        Some(ConstantKind::Bytes) => write!(out, "b{:?}", tables.text(constant.text)),
+        Some(ConstantKind::Type) => write!(out, "type {}", tables.text(constant.text)),
     }
 }
 

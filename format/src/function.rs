@@ -1,6 +1,6 @@
 //! Every function that a compiled expression can call, numbered: the built-in
-//! functions of Kyverno's JMESPath (sheet 04, section 13) and a few helpers that only
-//! the compiler calls.
+//! functions of Kyverno's JMESPath (sheet 04, section 13), a few helpers that only the
+//! compiler calls, and what assertion trees have besides (sheet 06, section 8).
 //!
 //! A number comes in, a [`Function`] comes out. What a function does is the runtime's
 //! matter, the types of its arguments are the front end's.
@@ -198,6 +198,30 @@ functions! {
     MinByKeys = "min_by#keys", 2, Some(2);
     /// `map` with the results computed already: the list and the results.
     MapResults = "map#results", 2, Some(2);
+    /// `group_by` with the keys computed already.
+    GroupByKeys = "group_by#keys", 2, Some(2);
+    /// `at`: the item of a list at an index, which has to be there.
+    At = "at", 2, Some(2);
+    /// `concat`: two texts, one behind the other.
+    Concat = "concat", 2, Some(2);
+    /// `find_first`: where a part of a text first begins, in bytes.
+    FindFirst = "find_first", 2, Some(4);
+    /// `find_last`: where a part of a text last begins, in bytes.
+    FindLast = "find_last", 2, Some(4);
+    /// `from_items`: a map from a list of pairs.
+    FromItems = "from_items", 1, Some(1);
+    /// `group_by`: a map of the lists of items with the same key.
+    GroupBy = "group_by", 2, Some(2);
+    /// `pad_left`: a text filled up in front.
+    PadLeft = "pad_left", 2, Some(3);
+    /// `pad_right`: a text filled up behind.
+    PadRight = "pad_right", 2, Some(3);
+    /// `trim_left`: a text without certain characters in front.
+    TrimLeft = "trim_left", 1, Some(2);
+    /// `trim_right`: a text without certain characters behind.
+    TrimRight = "trim_right", 1, Some(2);
+    /// `zip`: the lists of the first items of all lists, of the second, and so on.
+    Zip = "zip", 1, None;
 }
 
 impl Function {
@@ -215,8 +239,17 @@ impl Function {
     pub const fn is_helper(self) -> bool {
         matches!(
             self,
-            Function::SortByKeys | Function::MaxByKeys | Function::MinByKeys | Function::MapResults
+            Function::SortByKeys
+                | Function::MaxByKeys
+                | Function::MinByKeys
+                | Function::MapResults
+                | Function::GroupByKeys
         )
+    }
+
+    /// Whether only the expressions of assertion trees can name it.
+    pub const fn is_of_assertions(self) -> bool {
+        self.number() >= Function::At.number()
     }
 }
 

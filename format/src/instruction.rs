@@ -82,8 +82,18 @@ pub enum OperandKind {
     Accumulator,
     /// A built-in function.
     Function,
+    /// A function of CEL.
+    CelFunction,
     /// A condition operator.
     ConditionOperator,
+    /// A block.
+    Block,
+    /// A shape that a value is decoded into.
+    Shape,
+    /// A control that a finding belongs to.
+    Control,
+    /// An exclusion of findings.
+    Exclusion,
     /// A number that stands for itself.
     Immediate,
     /// A jump forward in the block.
@@ -240,8 +250,8 @@ instruction_set! {
     ReturnAlternativesFailed(depth: B Immediate) ends;
     /// Ends: the rule denies.
     ReturnDeny(depth: B Immediate) ends;
-    /// Ends: the rule passes (0), is an error (1), or is one even where there is no
-    /// resource to look at (2), with a message known at compile time.
+    /// Ends: the rule passes (0), is an error (1), is one even where there is no
+    /// resource to look at (2), or is skipped (3), with a message known at compile time.
     ReturnText(status: B Immediate, text: C Text) ends;
 
     /// Makes a constant value.
@@ -277,8 +287,8 @@ instruction_set! {
     GetKeyOf(dst: A Destination, src: B Source, key: E Source, target: D Forward);
     /// The list item at an index (two's complement, negative from the end); null without one.
     GetItem(dst: A Destination, src: B Source, index: C Immediate);
-    /// A part of a list; null of anything else.
-    GetSlice(dst: A Destination, src: B Source, slice: C Slice, target: D Forward);
+    /// A part of a list, or of a text where `texts` are cut too; null of anything else.
+    GetSlice(dst: A Destination, src: B Source, texts: E Immediate, slice: C Slice, target: D Forward);
     /// The values of a map in the order of their keys, behind as many nulls if asked for.
     MapValues(dst: A Destination, src: B Source, nulls: C Immediate);
     /// Negates the truth of a value.
@@ -319,7 +329,7 @@ instruction_set! {
     MapEndPairs(dst: A Destination, list: B List);
     /// Calls a function with what was appended as arguments.
     Call(dst: A Destination, list: B List, function: C Function, target: D Forward);
-    /// The loop's index as an int.
+    /// The loop's index as an int; over a map, the key.
     LoopIndex(dst: A Destination, loop_slot: B Loop);
     /// Fails with a text known at compile time.
     FailText(text: C Text, target: D Forward) ends;
@@ -399,6 +409,39 @@ instruction_set! {
     /// Jumps unless a register holds something.
     JumpUnlessSet(src: A Source, target: D Forward);
 
+    /// Decodes a value into a shape: keys in any case, null for what is not there; fails where a type differs.
+    Conform(dst: A Destination, src: B Source, shape: C Shape, target: D Forward);
+    /// Jumps when a text satisfies one of the wildcards: that of a value (0), empty where it is none, or the key that it stands under (1).
+    JumpIfText(src: A Source, of: E Immediate, texts: C Texts, target: D Forward);
+    /// Runs a block of checks over a value and keeps what it notes as findings; `places` are those of the value's `spec` and `metadata` in the resource.
+    RunChecks(src: A Source, block: C Block, places: D Texts);
+    /// Notes that a value breaks a control; `how`: bits of `NoteFlags`; `owner`: the container concerned, if any.
+    Note(value: A Source, owner: B Source, how: E Immediate, path: C Text, control: D Control);
+    /// The value that the findings are about.
+    LoadChecked(dst: A Destination);
+    /// Jumps unless there are findings of the exclusion's controls.
+    JumpUnlessFound(exclusion: C Exclusion, target: D Forward);
+    /// Runs the same checks over another value and takes away the findings that what they note there stands for.
+    Exempt(src: A Source, exclusion: C Exclusion);
+    /// Ends: the rule passes if no finding is left, else fails with what is left.
+    ReturnFindings() ends;
+
+    /// Loads what an assertion tree is about: all of it as expressions see it (0), `object` (1), `oldObject` (2), `admissionInfo` (3),
+    /// `operation` (4), `namespaceLabels` (5), `admissionOperation` (6), `requestResource` (7), `resourceKind` (8).
+    LoadPayload(dst: A Destination, part: B Immediate);
+    /// Computes with two floats: 0 `+`, 1 `-`, 2 `*`, 3 `/`, 4 `//`, 5 `%`; null of anything else.
+    Arithmetic(dst: A Destination, left: B Source, right: E Source, operator: C Immediate);
+    /// A list itself, or a map in the order of its keys; jumps on anything else.
+    ToIterable(dst: A Destination, src: B Source, target: D Forward);
+    /// Assertion: notes a failure unless the value is as expected; ends as an error where the two cannot be compared.
+    AssertValue(actual: A Source, expected: B Source);
+    /// Notes a failure: 0 the field is missing, 1 null instead of a list, 2 a list of another length, 3 null.
+    NoteFailure(src: A Source, reason: B Immediate);
+    /// Ends: the assertion cannot be evaluated: 0 by the last error, 1 for no list, 2 for no list and no map.
+    ReturnUnassertable(src: A Source, reason: B Immediate) ends;
+    /// Ends: the rule passes if no failure was noted, else fails once for each.
+    ReturnAssertion() ends;
+
     /// Ends: the conditions hold, or a part of a rule may go on.
     ReturnTrue() ends;
     /// Ends: the conditions do not hold.
@@ -409,6 +452,55 @@ instruction_set! {
     ReturnFailed(depth: B Immediate) ends;
     /// Ends: the rule gives no response.
     ReturnNothing() ends;
+
+    /// CEL: a field of a map, of an optional (then an optional), of a declared object.
+    CelSelect(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
+    /// CEL: whether there is such a field; false of what has no fields.
+    CelHas(dst: A Destination, src: B Source, key: C Symbol);
+    /// CEL: a field; an optional is looked into. Jumps where there is none.
+    CelFind(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
+    /// CEL: as `CelFind`, for an index.
+    CelFindIndex(dst: A Destination, src: B Source, index: E Source, target: D Forward);
+    /// CEL: what an optional holds; jumps where it holds nothing. Another value is itself (0), or an error (1) that is left in the register, where an optional that holds nothing leaves none.
+    CelUnwrap(dst: A Destination, src: B Source, strict: E Immediate, target: D Forward);
+    /// CEL: an optional that holds a value.
+    CelWrap(dst: A Destination, src: B Source);
+    /// CEL: the optional that holds nothing.
+    CelNone(dst: A Destination);
+    /// CEL: calls a function of one argument.
+    CelUnary(dst: A Destination, src: B Source, function: C CelFunction, target: D Forward);
+    /// CEL: calls a function of two arguments.
+    CelBinary(dst: A Destination, left: B Source, right: E Source, function: C CelFunction, target: D Forward);
+    /// CEL: calls a function with what was appended to a list.
+    CelCall(dst: A Destination, list: B List, function: C CelFunction, target: D Forward);
+    /// CEL: what a comprehension goes over: the items of a list or the keys of a map (0), or indices or keys (1).
+    CelRange(dst: A Destination, src: B Source, how: E Immediate, target: D Forward);
+    /// CEL: makes a map of what was appended: keys and values in turn, no key twice; `joined` when they come of maps.
+    CelMapEnd(dst: A Destination, list: B List, joined: C Immediate, target: D Forward);
+    /// CEL: appends the members of a map: keys and values in turn.
+    CelMapExtend(list: A List, src: B Source, target: D Forward);
+    /// CEL: appends what an optional holds, if anything.
+    CelPushOptional(list: A List, src: B Source, target: D Forward);
+    /// CEL check: the value is a boolean.
+    CelRequireBool(src: A Source, target: D Forward);
+    /// CEL: makes a value of the error, unless the register holds an earlier one.
+    CelCatch(dst: A Destination);
+    /// CEL: goes on with the error that a register holds, if it holds one.
+    CelRaise(src: A Source, target: D Forward);
+    /// CEL: goes on with all the errors of a list, if there are any.
+    CelRaiseAll(list: A List, target: D Forward);
+    /// CEL: begins an expression, which has a budget of its own (sheet 07, section 2.7).
+    CelBegin(text: C Text);
+    /// CEL: one of the values that an expression is given: 0 object, 1 oldObject, 2 request, 3 namespaceObject, 4 params.
+    CelRoot(dst: A Destination, root: C Immediate);
+    /// CEL: a variable, computed when it is first needed; its error is the same each time.
+    CelVariable(dst: A Destination, entry: C Entry, target: D Forward);
+    /// Ends: a CEL expression does not hold, with a message known at compile time.
+    ReturnFailText(text: C Text) ends;
+    /// Ends: a CEL expression does not hold or failed, with the error's text.
+    ReturnFailError() ends;
+    /// CEL: ends with a computed message; falls through where it is none (sheet 07, section 2.3).
+    ReturnFailValue(src: A Source);
 
     /// Match: the request's kind and subresource are selected.
     MatchKinds(kinds: C Kinds, target: D Forward);
@@ -422,8 +514,9 @@ instruction_set! {
     MatchAnnotations(annotations: C Pairs, target: D Forward);
     /// Match: the label selector selects the object.
     MatchSelector(selector: C Selector, target: D Forward);
-    /// Match: the selector selects the namespace's labels; `any_kind` when the filter's kinds hold `*`.
-    MatchNamespaceSelector(any_kind: B Immediate, selector: C Selector, target: D Forward);
+    /// Match: the selector selects the namespace's labels. Of an object without a kind this is asked only when the
+    /// filter's kinds hold `*` (`filter` 1); a Namespace it holds for only in an exception (2).
+    MatchNamespaceSelector(filter: B Immediate, selector: C Selector, target: D Forward);
     /// Match: the user has one of the roles.
     MatchRoles(roles: C Texts, target: D Forward);
     /// Match: the user has one of the cluster roles.

@@ -3,8 +3,10 @@
 //! - [`instruction`]: the instruction set, defined once.
 //! - [`table`]: the fixed-size records that instructions refer to.
 //! - [`function`]: the functions that instructions call, numbered.
+//! - [`cel`]: the functions of CEL, with their overloads.
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`condition`]: the operators of conditions.
+//! - [`index`]: from an object to the rules worth trying.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
@@ -12,10 +14,11 @@
 //! random numbers. Every byte of a bundle is checked once at load.
 
 pub mod bundle;
+pub mod cel;
 pub mod condition;
 pub mod disassemble;
 pub mod function;
-mod index;
+pub mod index;
 pub mod instruction;
 pub mod meta;
 pub mod symbol;

@@ -25,6 +25,8 @@ pub struct PolicyMeta {
     pub api_version: String,
     /// Annotations as written.
     pub annotations: Vec<(String, String)>,
+    /// Whether the policy takes part in background scans; if not, in admission only.
+    pub background: bool,
 }
 
 /// A rule that the compiler left out (`--skip-unsupported`).

@@ -285,6 +285,11 @@ impl SymbolTableBuilder {
         SymbolId(number)
     }
 
+    /// The text of a symbol; empty for a number that was not given.
+    pub fn text(&self, symbol: SymbolId) -> &str {
+        self.texts.get(symbol.0 as usize).map_or("", |text| &**text)
+    }
+
     /// The table's bytes.
     pub fn finish(&self) -> Vec<u8> {
         let slot_count = (self.texts.len() * 2 + 1).next_power_of_two();

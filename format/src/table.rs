@@ -307,11 +307,17 @@ pub enum ConstantKind {
     Map,
     /// An expression reference used as a value.
     Reference,
+    /// A uint64 of CEL.
+    Uint,
+    /// Bytes of CEL, each the character with its number in the text.
+    Bytes,
+    /// A type of CEL, by its name.
+    Type,
 }
 
 impl ConstantKind {
     /// Every kind in the order of its number.
-    pub const ALL: [ConstantKind; 8] = [
+    pub const ALL: [ConstantKind; 11] = [
         ConstantKind::Null,
         ConstantKind::Bool,
         ConstantKind::Int,
@@ -320,6 +326,9 @@ impl ConstantKind {
         ConstantKind::List,
         ConstantKind::Map,
         ConstantKind::Reference,
+        ConstantKind::Uint,
+        ConstantKind::Bytes,
+        ConstantKind::Type,
     ];
 }
 
@@ -354,6 +363,161 @@ record! {
         block: U32,
         /// 1 for an entry of a foreach block: inactive until an element makes it active.
         nested: u8,
+    }
+}
+
+record! {
+    /// A type of Go that a JSON value is decoded into (sheet 05, section 2).
+    Shape {
+        /// A [`ShapeKind`].
+        kind: u8,
+        /// The type as Go prints it, e.g. `v1.Container`.
+        name: Text,
+        /// Shape of the items of a list or the values of a map, with a smaller number;
+        /// [`NONE`] for others.
+        item: U32,
+        /// Range of `shape_fields`, for a struct.
+        fields: Range,
+        /// Range of `shape_slots`: where [`Shape::slot`] finds the fields; a power of two.
+        slots: Range,
+    }
+}
+
+impl Shape {
+    /// What stands in a slot without a field.
+    pub const EMPTY_SLOT: u8 = u8::MAX;
+
+    /// The slot at which the search for a symbol's field begins, among so many; where it
+    /// is taken by another, the next one is looked at.
+    #[inline]
+    pub fn slot(symbol: u32, slots: usize) -> usize {
+        let hash = symbol.wrapping_mul(0x9E37_79B1);
+        (hash >> 16) as usize & slots.wrapping_sub(1)
+    }
+
+    /// The field of a symbol, among the fields and slots of a shape.
+    #[inline]
+    pub fn field<'t>(
+        symbol: u32,
+        fields: &'t [ShapeField],
+        slots: &[u8],
+    ) -> Option<&'t ShapeField> {
+        let start = Self::slot(symbol, slots.len());
+        for offset in 0..slots.len() {
+            let slot = (start + offset) & slots.len().wrapping_sub(1);
+            let field = fields.get(usize::from(*slots.get(slot)?))?;
+            if field.key.get() == symbol {
+                return Some(field);
+            }
+        }
+        None
+    }
+}
+
+record! {
+    /// A field of a struct's [`Shape`].
+    ShapeField {
+        /// The symbol of its key.
+        key: U32,
+        /// Its shape, with a smaller number than the struct's.
+        shape: U32,
+        /// 1 where null takes away what an equal key gave before: pointers, lists, maps.
+        nullable: u8,
+        /// Names of the embedded structs that it stands in, each with a dot behind it.
+        embedded: Text,
+    }
+}
+
+/// What a [`Shape`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ShapeKind {
+    /// Anything.
+    Any,
+    /// A boolean.
+    Bool,
+    /// A text.
+    Text,
+    /// A whole number of 32 bits.
+    Int32,
+    /// A whole number of 64 bits.
+    Int64,
+    /// A quantity, as a text or a number.
+    Quantity,
+    /// A text, or a whole number of 32 bits.
+    IntOrText,
+    /// A time of RFC 3339.
+    Time,
+    /// A list.
+    List,
+    /// A map.
+    Map,
+    /// A struct.
+    Struct,
+}
+
+impl ShapeKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [ShapeKind; 11] = [
+        ShapeKind::Any,
+        ShapeKind::Bool,
+        ShapeKind::Text,
+        ShapeKind::Int32,
+        ShapeKind::Int64,
+        ShapeKind::Quantity,
+        ShapeKind::IntOrText,
+        ShapeKind::Time,
+        ShapeKind::List,
+        ShapeKind::Map,
+        ShapeKind::Struct,
+    ];
+}
+
+/// What the operand `how` of `Note` says of a finding.
+pub struct NoteFlags;
+
+impl NoteFlags {
+    /// Its place among the findings of its control.
+    pub const PLACE: u8 = 0b11;
+    /// A value is missing; else one is forbidden.
+    pub const REQUIRED: u8 = 1 << 2;
+    /// The control fails without listing it.
+    pub const UNLISTED: u8 = 1 << 3;
+    /// It counts only where the control has no other.
+    pub const FALLBACK: u8 = 1 << 4;
+    /// Its path ends with the key that the value stands under.
+    pub const KEYED: u8 = 1 << 5;
+    /// It concerns one container.
+    pub const OWNED: u8 = 1 << 6;
+}
+
+record! {
+    /// What findings belong to: a check of the Pod Security Standards (sheet 05, section 5).
+    Control {
+        /// Its id, e.g. `seccompProfile_baseline`.
+        id: Text,
+        /// The name by which policies exclude it; empty where they cannot.
+        name: Text,
+        /// The reason that a message gives.
+        reason: Text,
+        /// The reason where not exactly one value is bad; empty for the same.
+        reasons: Text,
+        /// 1 where a report names the images of the containers concerned.
+        names_images: u8,
+    }
+}
+
+record! {
+    /// One entry of `podSecurity.exclude` (sheet 05, section 7).
+    Exclusion {
+        /// Name of the controls.
+        name: Text,
+        /// The general path that it is about; empty for every path.
+        field: Text,
+        /// List of wildcards that bad values must satisfy, or [`NONE`].
+        values: U32,
+        /// 1 where what a container breaks counts for the container of the same name alone.
+        by_owner: u8,
     }
 }
 
@@ -535,16 +699,37 @@ record! {
         flags: u8,
         /// A [`MessageKind`].
         message_kind: u8,
-        /// The message with its full stop, or as it is for a deny rule.
+        /// The message with its full stop, or as it is for a deny rule; `level:version`
+        /// for podSecurity.
         message: Text,
         /// Kinds under which the index lists the rule: range of `index_kinds`.
         kinds: Range,
+        /// What an object must have to be matched: range of `index_keys`; empty when
+        /// nothing is known, else the rule matches none that has no key of the list.
+        keys: Range,
         /// Kinds for which autogen drops the rule: range of `index_kinds`.
         dropped_kinds: Range,
         /// Range of `action_overrides`.
         overrides: Range,
         /// `reportProperties`: range of `pairs`.
         properties: Range,
+        /// Range of `exceptions`: those that may hold for the rule, in order.
+        exceptions: Range,
+    }
+}
+
+record! {
+    /// A `PolicyException` as one rule sees it (sheet 01, section 9).
+    Exception {
+        /// Its namespace, empty without one.
+        namespace: Text,
+        /// Its name.
+        name: Text,
+        /// Block that decides whether it holds: its match block and its conditions.
+        block: U32,
+        /// Block that takes away the findings which its `podSecurity` entries exempt from,
+        /// for a podSecurity rule; [`NONE`] where it skips the whole rule.
+        exclusion_block: U32,
     }
 }
 
@@ -560,15 +745,24 @@ pub enum BodyKind {
     Deny,
     /// `foreach`
     Foreach,
+    /// `cel`
+    Cel,
+    /// `podSecurity`
+    PodSecurity,
+    /// `assert`
+    Assert,
 }
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 4] = [
+    pub const ALL: [BodyKind; 7] = [
         BodyKind::Pattern,
         BodyKind::AnyPattern,
         BodyKind::Deny,
         BodyKind::Foreach,
+        BodyKind::Cel,
+        BodyKind::PodSecurity,
+        BodyKind::Assert,
     ];
 }
 
@@ -644,29 +838,146 @@ impl PolicyFlags {
     pub const ALL: u8 = 15;
 }
 
+/// What an index key looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum KeyKind {
+    /// The namespace of the object; of a Namespace its name.
+    Namespace,
+    /// The name of the object.
+    Name,
+    /// The operation: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    Operation,
+}
+
+impl KeyKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [KeyKind; 3] = [KeyKind::Namespace, KeyKind::Name, KeyKind::Operation];
+}
+
+record! {
+    /// A text that an object must have for a rule to match.
+    IndexKey {
+        /// A [`KeyKind`].
+        kind: u8,
+        /// 1: the whole text; 0: what it begins with.
+        whole: u8,
+        /// The text, not empty unless whole.
+        text: Text,
+    }
+}
+
 record! {
     /// The rules to try for one kind.
     IndexEntry {
-        /// The kind's symbol.
+        /// The kind's symbol; [`NONE`], in the last entry, stands for every kind: its
+        /// rules name kinds with wildcards.
         kind: U32,
-        /// Range of `index_rules`, ascending.
+        /// The rules to try always: range of `index_rules`, ascending.
+        rules: Range,
+        /// The rules with keys, by [`KeyKind`]: ranges of `index_nodes`, ascending by
+        /// text, the whole text behind the same beginning.
+        keyed: [Range; 3],
+    }
+}
+
+record! {
+    /// The rules to try for objects that have a key.
+    IndexNode {
+        /// The text of the key.
+        text: Text,
+        /// 1: the whole text; 0: what it begins with.
+        whole: u8,
+        /// The node of the longest other beginning of the text, counted from the first
+        /// node of the list, or [`NONE`].
+        parent: U32,
+        /// The rules: range of `index_rules`, ascending.
         rules: Range,
     }
 }
 
 record! {
-    /// Where an instruction's error lies: in the resource and in the policy.
-    Site {
-        /// Number of the instruction in the code section.
-        instruction: U32,
-        /// Range of `path_segments`: the path of the value.
-        path: Range,
+    /// A place in a policy's file.
+    Place {
         /// Number of the source file.
         source: U32,
         /// Line from 1.
         line: U32,
         /// Column from 1.
         column: U32,
+    }
+}
+
+record! {
+    /// What an instruction looks at: in the resource and in the policy. Errors are
+    /// worded, runs are traced and coverage is counted by it.
+    Site {
+        /// Number of the instruction in the code section.
+        instruction: U32,
+        /// A [`SiteKind`].
+        kind: u8,
+        /// Range of `path_segments`: the path of the value.
+        path: Range,
+        /// The part of the rule that the instruction belongs to, e.g.
+        /// `preconditions.all[0]`.
+        part: Text,
+        /// What stands there as far as the instruction does not say it itself: the field
+        /// of a filter, the key of a condition, an anchored key, the list of a foreach.
+        written: Text,
+        /// Where that is written.
+        place: Place,
+    }
+}
+
+/// What an instruction with a site does for the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum SiteKind {
+    /// Asks for a map, a list, or something else that only carries other checks.
+    Structure,
+    /// Tests a filter of `match`.
+    Filter,
+    /// Tests a filter of `exclude`.
+    Exclusion,
+    /// Tests a condition of `preconditions` or `deny`.
+    Condition,
+    /// Tests a value with a leaf of a pattern.
+    Leaf,
+    /// Tests the entries of a label or annotation pattern; each is a leaf of its own.
+    Tags,
+    /// Asks whether an anchored key is there.
+    Anchor,
+    /// Asks whether the key of a negation anchor is absent, as it has to be.
+    Absence,
+    /// Notes that an alternative of an `anyPattern` holds, or that it does not.
+    Alternative,
+    /// Takes the elements of a `foreach` one after another.
+    Elements,
+}
+
+impl SiteKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [SiteKind; 10] = [
+        SiteKind::Structure,
+        SiteKind::Filter,
+        SiteKind::Exclusion,
+        SiteKind::Condition,
+        SiteKind::Leaf,
+        SiteKind::Tags,
+        SiteKind::Anchor,
+        SiteKind::Absence,
+        SiteKind::Alternative,
+        SiteKind::Elements,
+    ];
+}
+
+impl Site {
+    /// What the instruction does for the policy.
+    pub fn kind(&self) -> SiteKind {
+        SiteKind::ALL
+            .get(usize::from(self.kind))
+            .copied()
+            .unwrap_or(SiteKind::Structure)
     }
 }
 

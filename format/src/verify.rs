@@ -8,6 +8,7 @@
 //! the pool at character borders; the index lists exactly the rules it should.
 
 use crate::bundle::Tables;
+use crate::cel;
 use crate::condition::ConditionOperator;
 use crate::function::Function;
 use crate::instruction::{Field, Instruction, Op, OperandKind};
@@ -78,6 +79,8 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     verify_leaves(tables)?;
     verify_matching(tables)?;
     verify_expressions(tables)?;
+    verify_shapes(tables)?;
+    verify_findings(tables)?;
     verify_rules(tables)?;
     verify_sites(tables)?;
     let mut depths: Vec<usize> = Vec::with_capacity(tables.paths.len());
@@ -119,10 +122,12 @@ pub(crate) fn verify_meta(tables: &Tables<'_>, meta: &Meta) -> Verified {
     ensure(meta.policies.len() == tables.policies.len(), || {
         "facts about another number of policies".into()
     })?;
-    tables
-        .sites
-        .iter()
-        .try_for_each(|site| number("source", site.source.get(), meta.sources.len()))
+    let sites = tables.sites.iter().map(|site| &site.place);
+    sites
+        .chain(tables.rule_places)
+        .chain(tables.entry_places)
+        .chain(tables.tag_places)
+        .try_for_each(|place| number("source", place.source.get(), meta.sources.len()))
 }
 
 impl Tables<'_> {
@@ -222,6 +227,77 @@ fn verify_expressions(tables: &Tables<'_>) -> Verified {
     Ok(())
 }
 
+/// How deep a shape may nest; the interpreter follows shapes by recursion.
+const MAX_SHAPE_DEPTH: usize = 64;
+
+/// A shape holds shapes with smaller numbers only, so none holds itself.
+fn verify_shapes(tables: &Tables<'_>) -> Verified {
+    let mut depths: Vec<usize> = Vec::with_capacity(tables.shapes.len());
+    for (position, shape) in tables.shapes.iter().enumerate() {
+        number("kind of shape", u32::from(shape.kind), ShapeKind::ALL.len())?;
+        tables.check_text(shape.name)?;
+        range("fields", shape.fields, tables.shape_fields.len())?;
+        let fields = Tables::range(tables.shape_fields, shape.fields);
+        range("slots", shape.slots, tables.shape_slots.len())?;
+        let slots = Tables::range(tables.shape_slots, shape.slots);
+        ensure(slots.is_empty() || slots.len().is_power_of_two(), || {
+            format!("shape {position} with {} slots", slots.len())
+        })?;
+        // A field that is not found would be one that is not checked.
+        let is_found = |field: &ShapeField| {
+            Shape::field(field.key.get(), fields, slots).is_some_and(|found| found == field)
+        };
+        ensure(fields.iter().all(is_found), || {
+            format!("shape {position} hides a field")
+        })?;
+        let holds_item = [ShapeKind::List as u8, ShapeKind::Map as u8].contains(&shape.kind);
+        ensure(holds_item == (shape.item.get() != NONE), || {
+            format!("shape {position} with or without items")
+        })?;
+        optional("shape", shape.item.get(), position)?;
+        for field in fields {
+            number("shape", field.shape.get(), position)?;
+        }
+        let inner = fields.iter().map(|field| field.shape.get());
+        let depth = inner
+            .chain([shape.item.get()])
+            .filter_map(|inner| depths.get(inner as usize))
+            .max()
+            .map_or(0, |depth| depth + 1);
+        ensure(depth <= MAX_SHAPE_DEPTH, || {
+            "a shape nested too deep".into()
+        })?;
+        depths.push(depth);
+    }
+    for field in tables.shape_fields {
+        number("symbol", field.key.get(), tables.symbols.len())?;
+        number("shape", field.shape.get(), tables.shapes.len())?;
+        bits("flag of a field", field.nullable, 1)?;
+        tables.check_text(field.embedded)?;
+    }
+    Ok(())
+}
+
+fn verify_findings(tables: &Tables<'_>) -> Verified {
+    for control in tables.controls {
+        [control.id, control.name, control.reason, control.reasons]
+            .into_iter()
+            .try_for_each(|text| tables.check_text(text))?;
+        bits("flag of a control", control.names_images, 1)?;
+    }
+    for exclusion in tables.exclusions {
+        tables.check_text(exclusion.name)?;
+        tables.check_text(exclusion.field)?;
+        optional(
+            "list of texts",
+            exclusion.values.get(),
+            tables.text_lists.len(),
+        )?;
+        bits("flag of an exclusion", exclusion.by_owner, 1)?;
+    }
+    Ok(())
+}
+
 fn verify_matching(tables: &Tables<'_>) -> Verified {
     tables
         .kind_lists
@@ -254,6 +330,11 @@ fn verify_matching(tables: &Tables<'_>) -> Verified {
         .iter()
         .chain(tables.index_kinds)
         .try_for_each(|&text| tables.check_text(text))?;
+    for key in tables.index_keys {
+        number("kind of key", u32::from(key.kind), KeyKind::ALL.len())?;
+        bits("whole flag", key.whole, 1)?;
+        tables.check_text(key.text)?;
+    }
     for pair in tables.pairs {
         tables.check_text(pair.key)?;
         tables.check_text(pair.value)?;
@@ -332,6 +413,7 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
         )?;
         bits("flags of a rule", rule.flags, RuleFlags::ALL)?;
         range("kinds", rule.kinds, tables.index_kinds.len())?;
+        range("index keys", rule.keys, tables.index_keys.len())?;
         range(
             "dropped kinds",
             rule.dropped_kinds,
@@ -339,6 +421,17 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
         )?;
         range("overrides", rule.overrides, tables.action_overrides.len())?;
         range("properties", rule.properties, tables.pairs.len())?;
+        range("exceptions", rule.exceptions, tables.exceptions.len())?;
+    }
+    for exception in tables.exceptions {
+        tables.check_text(exception.namespace)?;
+        tables.check_text(exception.name)?;
+        number("block", exception.block.get(), tables.blocks.len())?;
+        optional(
+            "block",
+            exception.exclusion_block.get(),
+            tables.blocks.len(),
+        )?;
     }
     let mut first = 0;
     for (policy, entry) in tables.policies.iter().enumerate() {
@@ -370,7 +463,19 @@ fn verify_sites(tables: &Tables<'_>) -> Verified {
             "sites out of order".into()
         })?;
         next = site.instruction.get() + 1;
+        number("kind of site", u32::from(site.kind), SiteKind::ALL.len())?;
         range("path", site.path, tables.path_segments.len())?;
+        tables.check_text(site.part)?;
+        tables.check_text(site.written)?;
+    }
+    for (what, places, count) in [
+        ("rules", tables.rule_places, tables.rules.len()),
+        ("context entries", tables.entry_places, tables.entries.len()),
+        ("tag entries", tables.tag_places, tables.tag_entries.len()),
+    ] {
+        ensure(places.len() == count, || {
+            format!("{} places of {count} {what}", places.len())
+        })?;
     }
     for segment in tables.path_segments {
         tables.check_text(segment.text)?;
@@ -518,10 +623,15 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
             number("text accumulator", value, usize::from(block.accumulators))
         }
         OperandKind::Function => number("function", value, Function::ALL.len()),
+        OperandKind::CelFunction => number("function", value, cel::Function::ALL.len()),
         OperandKind::ConditionOperator => {
             number("condition operator", value, ConditionOperator::ALL.len())
         }
         OperandKind::TagPattern => number("tag pattern", value, tables.tag_patterns.len()),
+        OperandKind::Block => number("block", value, tables.blocks.len()),
+        OperandKind::Shape => number("shape", value, tables.shapes.len()),
+        OperandKind::Control => number("control", value, tables.controls.len()),
+        OperandKind::Exclusion => number("exclusion", value, tables.exclusions.len()),
         // Jumps are checked with their position: forward ones by `verify_block`,
         // those back by `loop_nesting`.
         OperandKind::Immediate | OperandKind::Forward | OperandKind::Backward => Ok(()),

@@ -4,6 +4,8 @@
 //! resource comes in, the value of `images` comes out. No registry is asked, and
 //! what `imageExtractors` say is not looked at: only images are verified with them.
 
+use std::collections::HashMap;
+
 use kpvm_format::symbol::SymbolTable;
 
 use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Texts, View};
@@ -396,6 +398,24 @@ pub(crate) fn extract_images(
     }
     buffer.finish_map(texts);
     Ok(Some(buffer.take()?))
+}
+
+/// The whole reference of each container's image, by the container's name; nothing where
+/// the images of the resource cannot be told. Of a name in several lists that in
+/// `containers` counts, then that in `initContainers` (sheet 05, section 11).
+pub(crate) fn images_by_container(view: &View<'_>, resource: NodeId) -> HashMap<String, String> {
+    let mut found = find_images(view, resource, ImageDefaults::KYVERNO).unwrap_or_default();
+    let rank = |group: &str| match group {
+        "containers" => 2,
+        "initContainers" => 1,
+        _ => 0,
+    };
+    // Of equal keys the last one stays.
+    found.sort_by_key(|image| rank(image.group));
+    found
+        .into_iter()
+        .map(|image| (image.container, image.image.reference))
+        .collect()
 }
 
 fn find_images(

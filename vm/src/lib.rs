@@ -5,6 +5,7 @@
 //! random numbers; what a rule needs from outside comes through the host.
 
 pub mod anchor;
+pub mod cel;
 mod condition;
 pub mod document;
 pub mod engine;

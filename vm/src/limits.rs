@@ -19,6 +19,8 @@ pub struct Limits {
     pub rule_fuel: u64,
     /// Steps that all rules together may take on one resource.
     pub request_fuel: u64,
+    /// Steps that one CEL expression may take (sheet 07, section 2.7).
+    pub cel_fuel: u64,
     /// Bytes of one rendered message.
     pub message_bytes: usize,
     /// Bytes of one text that a function makes.
@@ -42,6 +44,7 @@ impl Limits {
         pattern_depth: 256,
         rule_fuel: 5_000_000,
         request_fuel: 50_000_000,
+        cel_fuel: 1_000_000,
         message_bytes: 4 << 10,
         string_bytes: 1 << 20,
         list_items: 1_000_000,
@@ -83,6 +86,7 @@ impl Limits {
                 self.request_fuel,
                 "steps of all rules on one resource",
             ),
+            ("cel-fuel", self.cel_fuel, "steps of one CEL expression"),
             (
                 "message-bytes",
                 self.message_bytes as u64,

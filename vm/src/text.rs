@@ -66,6 +66,24 @@ pub(crate) fn append_go_value(
     append::<Go>(view, node, out, limit).map_err(|_| TextError::TooLong(limit))
 }
 
+/// Adds a value as JSON for people, nothing escaped that need not be. Stops once `out`
+/// is longer than `limit` bytes; whether the value was written to its end.
+pub(crate) fn append_shown(view: &View<'_>, node: NodeId, out: &mut String, limit: usize) -> bool {
+    let whole = append::<Shown>(view, node, out, limit).is_ok();
+    truncate(out, limit);
+    whole
+}
+
+/// Cuts a text at a character border.
+pub(crate) fn truncate(text: &mut String, mut length: usize) {
+    if text.len() > length {
+        while !text.is_char_boundary(length) {
+            length -= 1;
+        }
+        text.truncate(length);
+    }
+}
+
 /// Go's name of a value's type, as `%T` prints it.
 pub(crate) fn go_type(view: &View<'_>, node: NodeId) -> &'static str {
     match view.kind(node) {
@@ -103,7 +121,10 @@ trait Notation {
     const LIST: [&'static str; 2];
     const MAP: [&'static str; 2];
     const SEPARATOR: &'static str;
+    const COLON: &'static str;
     const NULL: &'static str;
+    /// Whether members of maps are written by key, or as they stand.
+    const SORTED: bool = true;
     fn string(text: &str, out: &mut String);
     fn float(value: f64, out: &mut String) -> Result<(), Problem>;
 }
@@ -115,6 +136,7 @@ impl Notation for Json {
     const LIST: [&'static str; 2] = ["[", "]"];
     const MAP: [&'static str; 2] = ["{", "}"];
     const SEPARATOR: &'static str = ",";
+    const COLON: &'static str = ":";
     const NULL: &'static str = "null";
 
     fn string(text: &str, out: &mut String) {
@@ -163,6 +185,43 @@ fn push_escaped(letter: char, out: &mut String) {
     }
 }
 
+/// JSON as people write it.
+struct Shown;
+
+/// Longer strings are cut.
+const SHOWN_LETTERS: usize = 1024;
+
+impl Notation for Shown {
+    const LIST: [&'static str; 2] = ["[", "]"];
+    const MAP: [&'static str; 2] = ["{", "}"];
+    const SEPARATOR: &'static str = ", ";
+    const COLON: &'static str = ": ";
+    const NULL: &'static str = "null";
+    // What is cut soon is not worth sorting.
+    const SORTED: bool = false;
+
+    fn string(text: &str, out: &mut String) {
+        out.push('"');
+        for (written, letter) in text.chars().enumerate() {
+            if written == SHOWN_LETTERS {
+                out.push('…');
+                break;
+            }
+            if matches!(letter, '"' | '\\') || letter < ' ' {
+                push_escaped(letter, out);
+            } else {
+                out.push(letter);
+            }
+        }
+        out.push('"');
+    }
+
+    fn float(value: f64, out: &mut String) -> Result<(), Problem> {
+        format_v_float(value, out);
+        Ok(())
+    }
+}
+
 /// Go's `%v`.
 struct Go;
 
@@ -170,6 +229,7 @@ impl Notation for Go {
     const LIST: [&'static str; 2] = ["[", "]"];
     const MAP: [&'static str; 2] = ["map[", "]"];
     const SEPARATOR: &'static str = " ";
+    const COLON: &'static str = ":";
     const NULL: &'static str = "<nil>";
 
     fn string(text: &str, out: &mut String) {
@@ -187,13 +247,15 @@ enum Rest {
     List(ChildRange),
     /// The members by key.
     Map(std::vec::IntoIter<NodeId>),
+    /// The members as they stand.
+    Members(ChildRange),
 }
 
 impl Rest {
     fn close<N: Notation>(&self) -> &'static str {
         match self {
             Rest::List(_) => N::LIST[1],
-            Rest::Map(_) => N::MAP[1],
+            Rest::Map(_) | Rest::Members(_) => N::MAP[1],
         }
     }
 }
@@ -210,7 +272,7 @@ fn append<N: Notation>(
     while let Some(rest) = open.last_mut() {
         within(out, limit)?;
         let member = match rest {
-            Rest::List(items) => items.next(),
+            Rest::List(items) | Rest::Members(items) => items.next(),
             Rest::Map(members) => members.next(),
         };
         let Some(member) = member else {
@@ -222,9 +284,9 @@ fn append<N: Notation>(
         if !is_first {
             out.push_str(N::SEPARATOR);
         }
-        if matches!(rest, Rest::Map(_)) {
+        if matches!(rest, Rest::Map(_) | Rest::Members(_)) {
             N::string(view.key_str(member), out);
-            out.push(':');
+            out.push_str(N::COLON);
         }
         let container = begin::<N>(view, member, out)?;
         is_first = container.is_some();
@@ -262,6 +324,9 @@ fn begin<N: Notation>(
         }
         Some(Kind::Map) => {
             out.push_str(N::MAP[0]);
+            if !N::SORTED {
+                return Ok(Some(Rest::Members(view.children(node))));
+            }
             let mut members: Vec<NodeId> = view.children(node).collect();
             members.sort_unstable_by_key(|&member| view.key_bytes(member));
             return Ok(Some(Rest::Map(members.into_iter())));

@@ -4,6 +4,8 @@
 //! given as YAML becomes a tree before it becomes a document. Maps keep the
 //! order of the text; keys are unique (the reader decides who wins).
 
+use serde_json::Value;
+
 /// A range of bytes in the text that a value was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Span {
@@ -112,6 +114,22 @@ impl Tree {
         matches!(self.value, TreeValue::Null)
     }
 
+    /// The value without its places.
+    pub fn to_json(&self) -> Value {
+        match &self.value {
+            TreeValue::Null => Value::Null,
+            TreeValue::Bool(value) => Value::Bool(*value),
+            TreeValue::Int(value) => Value::from(*value),
+            TreeValue::Float(value) => Value::from(*value),
+            TreeValue::String(value) => Value::from(&**value),
+            TreeValue::List(items) => items.iter().map(Tree::to_json).collect(),
+            TreeValue::Map(members) => members
+                .iter()
+                .map(|member| (member.key.to_string(), member.value.to_json()))
+                .collect(),
+        }
+    }
+
     /// What a person would call this kind of value: "a map", "a list", "text", ...
     pub fn describe(&self) -> &'static str {
         match self.value {
@@ -122,5 +140,30 @@ impl Tree {
             TreeValue::List(_) => "a list",
             TreeValue::Map(_) => "a map",
         }
+    }
+}
+
+/// A value without places: integers that fit are kept apart from floats.
+impl From<&Value> for Tree {
+    fn from(value: &Value) -> Self {
+        let value = match value {
+            Value::Null => TreeValue::Null,
+            Value::Bool(value) => TreeValue::Bool(*value),
+            Value::Number(number) => match number.as_i64() {
+                Some(number) => TreeValue::Int(number),
+                None => TreeValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => TreeValue::String(text.as_str().into()),
+            Value::Array(items) => TreeValue::List(items.iter().map(Tree::from).collect()),
+            Value::Object(members) => {
+                let member = |(key, value): (&String, &Value)| Member {
+                    key: key.as_str().into(),
+                    key_span: Span::default(),
+                    value: Tree::from(value),
+                };
+                TreeValue::Map(members.iter().map(member).collect())
+            }
+        };
+        Tree::new(value, Span::default())
     }
 }

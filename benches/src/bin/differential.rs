@@ -1,9 +1,8 @@
 //! Compares kpvm with Kyverno's engine, case by case.
 //!
 //! `differential [DIALECT…] [--seed N] [--from N] [--cases N]` makes cases for the
-//! dialects (all of them, if none is named). `differential --suites DIR…` takes the
-//! policies and resources of the `kyverno-test.yaml` suites below the directories, and
-//! `differential --replay FILE` the cases of a file, one JSON object a line.
+//! dialects (all of them, if none is named). `differential --replay FILE` takes the cases
+//! of a file, one JSON object a line.
 //! `differential --golden DIR` asks the peer for the recorded golden answers, to see
 //! whether the peer itself can be trusted.
 //!
@@ -22,8 +21,8 @@ use std::time::{Duration, Instant};
 use kpvm_bench::case::{Answer, Case, RuleAnswer, answer};
 use kpvm_bench::differential::compare::{Aside, Comparison, Difference, compare};
 use kpvm_bench::differential::oracle::{Oracle, OracleAnswer};
-use kpvm_bench::differential::{DIALECTS, recorded, shrink};
-use kpvm_bench::suites::discover;
+use kpvm_bench::differential::{DIALECTS, shrink};
+use kpvm_bench::peer::program;
 use serde_json::{Value, json};
 
 /// Cases sent at once.
@@ -37,7 +36,6 @@ struct Options {
     seed: u64,
     from: u64,
     cases: u64,
-    suites: Vec<PathBuf>,
     golden: Option<PathBuf>,
     replay: Option<PathBuf>,
     oracle: PathBuf,
@@ -56,20 +54,17 @@ fn main() -> ExitCode {
 }
 
 fn read_options() -> Result<Options, String> {
-    let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/bin/kyverno-oracle");
     let mut options = Options {
         dialects: Vec::new(),
         seed: 1,
         from: 0,
         cases: 10_000,
-        suites: Vec::new(),
         golden: None,
         replay: None,
-        oracle: bin,
+        oracle: program("kyverno-oracle"),
         shown: 5,
     };
     let mut arguments = std::env::args().skip(1);
-    let mut in_suites = false;
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
         let number = |text: String| {
@@ -84,9 +79,7 @@ fn read_options() -> Result<Options, String> {
             "--oracle" => options.oracle = value()?.into(),
             "--golden" => options.golden = Some(value()?.into()),
             "--replay" => options.replay = Some(value()?.into()),
-            "--suites" => in_suites = true,
             option if option.starts_with('-') => return Err(format!("unknown option {option}")),
-            path if in_suites => options.suites.push(path.into()),
             name if DIALECTS.iter().any(|dialect| dialect.name == name) => {
                 options.dialects.push(name.to_owned());
             }
@@ -117,21 +110,6 @@ fn run(options: &Options) -> Result<bool, String> {
         area.add(&mut oracle, cases.map_err(|error| error.to_string())?)?;
         return area.finish("replay", &mut oracle, options.shown);
     }
-    if !options.suites.is_empty() {
-        for directory in &options.suites {
-            let mut area = Area::default();
-            for file in discover(directory).map_err(|error| error.to_string())? {
-                let recorded = recorded::read(&file);
-                for reason in recorded.left_out {
-                    *area.left_out.entry(reason).or_default() += 1;
-                }
-                area.add(&mut oracle, recorded.cases)?;
-            }
-            is_clean &=
-                area.finish(&directory.display().to_string(), &mut oracle, options.shown)?;
-        }
-        return Ok(is_clean);
-    }
     let chosen =
         |name: &str| options.dialects.is_empty() || options.dialects.iter().any(|own| own == name);
     for dialect in DIALECTS.iter().filter(|dialect| chosen(dialect.name)) {
@@ -157,7 +135,6 @@ struct Area {
     agree: usize,
     aside: BTreeMap<Aside, usize>,
     differing: Vec<(Value, Difference)>,
-    left_out: BTreeMap<String, usize>,
     evaluation: Duration,
     elapsed: Duration,
 }
@@ -241,9 +218,6 @@ impl Area {
         );
         for (aside, count) in &self.aside {
             println!("    {count:>6} aside: {aside}");
-        }
-        for (reason, count) in &self.left_out {
-            println!("    {count:>6} suites left out: {reason}");
         }
         let mut order: Vec<&(Value, Difference)> = self.differing.iter().collect();
         order.sort_by_key(|(case, difference)| (!difference.in_status, case.to_string().len()));

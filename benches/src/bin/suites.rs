@@ -1,104 +1,75 @@
-//! Runs the `kyverno-test.yaml` suites below directories: `suites DIR… [--complete]`.
+//! Runs the `kyverno-test.yaml` suites below directories against `conformance.toml`:
+//! `suites DIR…`.
 //!
-//! Prints suites and rows that agree, what is unsupported by reason, and every
-//! difference. Exits with 1 when a difference is not listed in `conformance.toml`.
+//! Prints what agrees, by policy kind, and what is not supported, by reason. Exits with 1
+//! when something is not as the list says.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use kpvm_bench::suites::{Outcome, Reading, discover, run_file};
-
-/// The suites whose differences are known, each with its reason.
-const EXPLAINED: &str = include_str!("../../../conformance.toml");
+use kpvm_bench::gate::{Listed, unsupported};
+use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
+use kpvm_cli::suite::report::{Totals, Verdicts, by_policy_kind};
+use kpvm_cli::suite::{Options, SuiteRun, run_files};
 
 fn main() -> ExitCode {
-    let (options, directories): (Vec<String>, Vec<String>) = std::env::args()
-        .skip(1)
-        .partition(|argument| argument.starts_with("--"));
-    if directories.is_empty() {
-        eprintln!("usage: suites DIR… [--complete]");
-        return ExitCode::from(2);
-    }
-    let reading = match options.iter().any(|option| option == "--complete") {
-        true => Reading::Complete,
-        false => Reading::Kyverno,
+    let directories: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let listed = match Listed::checked_in() {
+        Ok(listed) if !directories.is_empty() => listed,
+        Ok(_) => {
+            eprintln!("usage: suites DIR…");
+            return ExitCode::from(2);
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
     };
-    let mut totals = Totals::default();
-    for directory in directories {
-        let files = match discover(Path::new(&directory)) {
-            Ok(files) => files,
-            Err(error) => {
-                eprintln!("{directory}: {error}");
-                return ExitCode::from(2);
-            }
-        };
-        for file in files {
-            for outcome in run_file(&file, reading) {
-                totals.add(&file.display().to_string(), outcome);
-            }
-        }
+    let discovery = discover(&directories, SUITE_FILE);
+    for unreadable in &discovery.unreadable {
+        eprintln!("{}: {}", unreadable.name, unreadable.reason);
     }
-    totals.print()
-}
-
-#[derive(Default)]
-struct Totals {
-    suites: usize,
-    agreeing_suites: usize,
-    rows: usize,
-    agreeing_rows: usize,
-    unexplained: usize,
-    unsupported: BTreeMap<String, usize>,
-}
-
-impl Totals {
-    fn add(&mut self, file: &str, outcome: Outcome) {
-        let (rows, differences) = match outcome {
-            Outcome::Unsupported(reason) => {
-                *self.unsupported.entry(reason).or_default() += 1;
-                return;
-            }
-            Outcome::Ran { rows, differences } => (rows, differences),
-        };
-        self.suites += 1;
-        self.rows += rows;
-        self.agreeing_rows += rows.saturating_sub(differences.len());
-        if differences.is_empty() {
-            self.agreeing_suites += 1;
-            return;
-        }
-        let explained = is_explained(file);
-        let mark = if explained { "explained" } else { "difference" };
-        for difference in &differences {
-            println!("{mark} {file}: {difference}");
-        }
-        self.unexplained += usize::from(!explained);
+    let runs = run_files(&discovery.files, &Options::default(), &|| ());
+    print(&runs);
+    let violations = listed.violations(&runs);
+    for violation in &violations {
+        println!("not as conformance.toml says: {violation}");
     }
-
-    fn print(&self) -> ExitCode {
-        println!("suites {}/{}", self.agreeing_suites, self.suites);
-        println!("rows   {}/{}", self.agreeing_rows, self.rows);
-        let unsupported: usize = self.unsupported.values().sum();
-        println!("unsupported {unsupported}");
-        for (reason, count) in &self.unsupported {
-            println!("  {count:>4} {reason}");
-        }
-        if self.unexplained == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+    match violations.is_empty() && discovery.unreadable.is_empty() && !runs.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
-/// Whether `conformance.toml` has a line `suite = "…"` that ends the file's path.
-fn is_explained(file: &str) -> bool {
-    EXPLAINED.lines().any(|line| {
-        line.strip_prefix("suite = \"")
-            .and_then(|rest| rest.strip_suffix('"'))
-            .is_some_and(|suite| file.ends_with(suite))
-    })
+fn print(runs: &[SuiteRun]) {
+    let totals = Totals::of(runs);
+    println!(
+        "{} suites ({} broken), {} rows",
+        totals.suites, totals.broken_suites, totals.rows
+    );
+    println!(
+        "{:>7} {:>8} {:>11}  policy kind",
+        "agree", "disagree", "unsupported"
+    );
+    let line = |kind: &str, verdicts: Verdicts| {
+        let Verdicts {
+            agree,
+            disagree,
+            unsupported,
+        } = verdicts;
+        println!("{agree:>7} {disagree:>8} {unsupported:>11}  {kind}");
+    };
+    for (kind, verdicts) in by_policy_kind(runs) {
+        line(kind, verdicts);
+    }
+    line("all", totals.verdicts);
+    println!(
+        "{} of the rows that agree compared nothing",
+        totals.excluded + totals.invalid_policy
+    );
+    for (reason, rows) in unsupported(runs) {
+        println!("{rows:>7} unsupported: {reason}");
+    }
 }

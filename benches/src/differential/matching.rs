@@ -100,7 +100,8 @@ fn rule(random: &mut Random, object: &Value, number: usize) -> Value {
     rule
 }
 
-fn block(random: &mut Random, object: &Value, is_exclude: bool) -> Value {
+/// A `match` or `exclude` block about the object, or about one like it.
+pub(super) fn block(random: &mut Random, object: &Value, is_exclude: bool) -> Value {
     let filters =
         |random: &mut Random| random.list(1, 2, |random| filter(random, object, is_exclude));
     match random.weighted(&[45, 20, 30, 3, 2]) {

@@ -7,16 +7,18 @@
 //! A new dialect is one file with a function that makes a case, and one row in
 //! [`DIALECTS`].
 
+mod cel;
 pub mod compare;
 mod condition;
 mod context;
+mod exception;
 mod expression;
 mod foreach;
 mod matching;
 pub mod oracle;
 mod pattern;
+mod pod_security;
 pub mod random;
-pub mod recorded;
 pub mod shrink;
 mod variable;
 mod vocabulary;
@@ -35,7 +37,7 @@ pub struct Dialect {
 }
 
 /// Every dialect.
-pub const DIALECTS: [Dialect; 6] = [
+pub const DIALECTS: [Dialect; 9] = [
     Dialect {
         name: "pattern",
         case: pattern::case,
@@ -59,6 +61,18 @@ pub const DIALECTS: [Dialect; 6] = [
     Dialect {
         name: "context",
         case: context::case,
+    },
+    Dialect {
+        name: "exception",
+        case: exception::case,
+    },
+    Dialect {
+        name: "pod-security",
+        case: pod_security::case,
+    },
+    Dialect {
+        name: "cel",
+        case: cel::case,
     },
 ];
 

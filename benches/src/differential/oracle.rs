@@ -1,15 +1,11 @@
-//! Kyverno's engine at the other end of two pipes.
-//!
-//! Cases go in as lines, answers come out as lines in the same order. Nothing is
-//! started but the program named.
+//! Kyverno's engine, the peer in `benches/peers/kyverno`.
 
-use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::Deserialize;
 
 use crate::case::RuleAnswer;
+use crate::peer::Peer;
 
 /// What Kyverno answers to a case.
 #[derive(Debug, Deserialize)]
@@ -44,11 +40,7 @@ impl OracleAnswer {
 }
 
 /// A running peer.
-pub struct Oracle {
-    child: Child,
-    input: BufWriter<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
+pub struct Oracle(Peer);
 
 impl Oracle {
     /// Starts the program.
@@ -56,78 +48,23 @@ impl Oracle {
     /// # Errors
     /// When it is not there.
     pub fn start(program: &Path) -> Result<Self, String> {
-        let missing = |error| {
-            format!(
-                "{}: {error}; `benches/peers/build` builds it where Go is present",
-                program.display()
-            )
-        };
-        let mut child = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(missing)?;
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => Ok(Self {
-                child,
-                input: BufWriter::new(input),
-                output: BufReader::new(output),
-            }),
-            _ => Err("the peer has no pipes".into()),
-        }
+        Peer::start(program, &[]).map(Self)
     }
 
-    /// Sends all the lines and does `meanwhile` before reading the answers.
+    /// Sends all the cases, a line each, and does `meanwhile` before reading the answers.
     ///
     /// # Errors
     /// When the peer ends early or its answer cannot be read.
     pub fn ask<T>(
         &mut self,
-        lines: &[String],
+        cases: &[String],
         meanwhile: impl FnOnce() -> T,
     ) -> Result<(Vec<OracleAnswer>, T), String> {
-        let (input, output) = (&mut self.input, &mut self.output);
-        std::thread::scope(|scope| {
-            // The answers are read while cases are written, or the pipes would fill up.
-            let reader = scope.spawn(move || read_answers(output, lines.len()));
-            let writer = scope.spawn(move || write_lines(input, lines));
-            let other = meanwhile();
-            let died = |_| "a thread of the driver panicked".to_owned();
-            writer.join().map_err(died)??;
-            Ok((reader.join().map_err(died)??, other))
-        })
-    }
-}
-
-fn write_lines(input: &mut impl Write, lines: &[String]) -> Result<(), String> {
-    for line in lines {
-        writeln!(input, "{line}").map_err(|error| format!("writing to the peer: {error}"))?;
-    }
-    input
-        .flush()
-        .map_err(|error| format!("writing to the peer: {error}"))
-}
-
-fn read_answers(output: &mut impl BufRead, count: usize) -> Result<Vec<OracleAnswer>, String> {
-    let mut line = String::new();
-    (0..count)
-        .map(|_| {
-            line.clear();
-            let length = output
-                .read_line(&mut line)
-                .map_err(|error| format!("reading from the peer: {error}"))?;
-            if length == 0 {
-                return Err("the peer ended before it answered everything".into());
-            }
-            serde_json::from_str(&line).map_err(|error| format!("an answer of the peer: {error}"))
-        })
-        .collect()
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        // It ends by itself when its input does; this is for one that hangs.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let (lines, other) = self.0.ask(cases, meanwhile)?;
+        let read = |line: &String| {
+            serde_json::from_str(line).map_err(|error| format!("an answer of the peer: {error}"))
+        };
+        let answers = lines.iter().map(read).collect::<Result<_, _>>()?;
+        Ok((answers, other))
     }
 }

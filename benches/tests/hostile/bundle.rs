@@ -4,27 +4,29 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm_bench::suites::discover;
+use kpvm::engine::observer::{Event, Observer};
+use kpvm::engine::{Bundle, Evaluation, Input, Request, Session};
+use kpvm::host::NoHost;
+use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::table::{Block, NONE, Path as StaticPath, Policy, Range, Rule};
+use kpvm_format::table::{Block, NONE, Path as StaticPath, Place, Policy, Range, Rule, Site};
 use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U16, U32};
 
 use super::oracle::{Expect, Seen, check, compile_policies, policy_with_pattern, thing};
 
-const SECTION_TABLE: usize = 60;
-const SECTION_ENTRY: usize = 12;
+pub(crate) const SECTION_TABLE: usize = 60;
+pub(crate) const SECTION_ENTRY: usize = 12;
 
 /// A bundle of corpus policies with at least so many bytes.
 fn real_bundle(bytes: usize) -> Vec<u8> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
     let mut sources = Sources::new();
-    for file in discover(&corpus).unwrap() {
+    for file in discover(&[corpus], SUITE_FILE).files {
         let policy = file.with_file_name("policy.yaml");
         if let Ok(text) = fs::read_to_string(&policy) {
             sources.add("policy.yaml", text);
@@ -38,7 +40,7 @@ fn real_bundle(bytes: usize) -> Vec<u8> {
 }
 
 /// Writes length and digest anew, so that only the tables are wrong.
-fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = bytes.len() as u64;
     bytes[16..24].copy_from_slice(&length.to_le_bytes());
     let digest = Sha256::digest(&bytes[56..]);
@@ -79,8 +81,31 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
             assert!(response.message().len() <= 1 << 16);
             let _ = (response.policy(), response.rule(), response.failure());
         }
+        let answers = shown(evaluation);
+        let request = Request::create(Input::Json(object));
+        let observed = session.evaluate_observed(&request, &mut NoHost, &mut Telling);
+        assert_eq!(observed.map(shown).ok(), Some(answers));
     }
     true
+}
+
+/// The responses as text.
+fn shown(evaluation: Evaluation<'_>) -> Vec<String> {
+    evaluation
+        .responses()
+        .map(|response| format!("{} {}", response.status(), response.message()))
+        .collect()
+}
+
+/// Makes text of what it hears.
+struct Telling;
+
+impl Observer for Telling {
+    fn observe(&mut self, event: &Event<'_>) {
+        if !matches!(event, Event::Decided(_)) {
+            assert!(format!("{event:?}").len() <= 1 << 16);
+        }
+    }
 }
 
 fn load(bytes: &[u8]) -> Seen {
@@ -90,7 +115,7 @@ fn load(bytes: &[u8]) -> Seen {
     }
 }
 
-fn refused(row: &str, message: &'static str, bytes: &[u8]) {
+pub(crate) fn refused(row: &str, message: &'static str, bytes: &[u8]) {
     check(row, bytes.len(), Expect::Refused(message), || load(bytes));
 }
 
@@ -124,18 +149,20 @@ fn every_prefix() {
 
 /// Flips every `step`-th bit, on two threads; the digest is right each time.
 fn flip_bits(step: usize) {
-    let bytes = real_bundle(20_000);
-    let objects = objects();
-    assert!(exercise(&bytes, &objects));
+    flip_bits_of(&real_bundle(20_000), &objects(), step);
+}
+
+/// [`flip_bits`] of a bundle, tried on objects.
+pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
+    assert!(exercise(bytes, objects));
     let bits = bytes.len() * 8;
     let evaluated: usize = thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
-            let (bytes, objects) = (bytes.clone(), &objects);
             scope.spawn(move || {
                 let places = (half * step..bits).step_by(2 * step);
                 places
                     .filter(|bit| {
-                        let mut bytes = bytes.clone();
+                        let mut bytes = bytes.to_vec();
                         bytes[bit / 8] ^= 1 << (bit % 8);
                         // The header's own fields are checked as they are.
                         let header = bit / 8 < 56;
@@ -206,12 +233,12 @@ fn versions_flags_and_tails() {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     refused(
         "row 12",
-        "bundle format 2, this program reads 1",
+        "bundle format 3, this program reads 2",
         &with(8, &(version + 1).to_le_bytes()),
     );
     refused(
         "row 12",
-        "bundle format 0, this program reads 1",
+        "bundle format 1, this program reads 2",
         &with(8, &(version - 1).to_le_bytes()),
     );
     refused(
@@ -271,6 +298,8 @@ fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) 
     rule.message_block = U32::new(NONE);
     rule.properties_block = U32::new(NONE);
     builder.rules.push(rule);
+    builder.rule_places.push(Place::new_zeroed());
+    builder.meta.sources.push("policy.yaml".into());
     let mut policy = Policy::new_zeroed();
     policy.name = name;
     policy.rules = Range::new(0, 1);
@@ -475,6 +504,67 @@ fn tables() {
     refused("row 9, a rule of no policy", "malformed", &bytes);
     let bytes = bundle_with(pass(), |builder| builder.rules[0].policy = U32::new(1));
     refused("row 9, a rule of a missing policy", "malformed", &bytes);
+}
+
+/// Row 6 on the cold tables: what explanations, traces and coverage read.
+#[test]
+fn sites_and_places() {
+    type Change = fn(&mut BundleBuilder);
+    let site = |change: fn(&mut Site)| {
+        bundle_with(vec![Instruction::new(Op::ReturnPass)], |builder| {
+            let mut site = Site::new_zeroed();
+            change(&mut site);
+            builder.sites.push(site);
+        })
+    };
+    assert!(
+        exercise(&site(|_| {}), &objects()),
+        "a site of zeros is fine"
+    );
+    for (row, message, change) in [
+        (
+            "of no instruction",
+            "instruction 2 of 2",
+            (|site| site.instruction = U32::new(2)) as fn(&mut Site),
+        ),
+        ("of no kind", "kind of site", |site| site.kind = 10),
+        ("of no file", "source 1 of 1", |site| {
+            site.place.source = U32::new(1);
+        }),
+        ("without its path", "path up to 1 of 0", |site| {
+            site.path = Range::new(0, 1);
+        }),
+        ("without its part", "outside of the pool", |site| {
+            site.part.offset = U32::new(u32::MAX);
+        }),
+        ("without its text", "outside of the pool", |site| {
+            site.written.length = U32::new(1_000);
+        }),
+    ] {
+        refused(&format!("row 6, a site {row}"), message, &site(change));
+    }
+    for (row, message, change) in [
+        (
+            "too few",
+            "0 places of 1 rules",
+            (|builder| builder.rule_places.clear()) as Change,
+        ),
+        ("too many", "2 places of 1 rules", |builder| {
+            builder.rule_places.push(Place::new_zeroed());
+        }),
+        ("of entries", "1 places of 0 context entries", |builder| {
+            builder.entry_places.push(Place::new_zeroed());
+        }),
+        ("of labels", "1 places of 0 tag entries", |builder| {
+            builder.tag_places.push(Place::new_zeroed());
+        }),
+        ("in no file", "source 7 of 1", |builder| {
+            builder.rule_places[0].source = U32::new(7);
+        }),
+    ] {
+        let bytes = bundle_with(vec![Instruction::new(Op::ReturnPass)], change);
+        refused(&format!("row 6, places {row}"), message, &bytes);
+    }
 }
 
 /// Row 9 and row 11 on the bytes: the index and the pool of a real bundle.

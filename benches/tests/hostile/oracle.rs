@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm_compiler::compile::{Options, compile};
+use kpvm::limits::Limits;
+use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_compiler::compile::{Compilation, Options, compile, compile_with_exceptions};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::Sources;
 
@@ -124,7 +126,31 @@ fn judge(row: &str, seen: &Seen, expect: Expect) {
 pub(crate) fn compile_policies(policies: &str) -> Result<Vec<u8>, String> {
     let mut sources = Sources::new();
     sources.add("policy.yaml", policies);
-    let compilation = compile(&sources, &Options::default());
+    bundle_of(compile(&sources, &Options::default()), &sources)
+}
+
+/// [`compile_policies`] with exceptions.
+pub(crate) fn compile_excepted(policies: &str, exceptions: &str) -> Result<Vec<u8>, String> {
+    let mut sources = Sources::new();
+    let read = |source, text: &str| -> Result<Vec<_>, String> {
+        let reading = yaml::Options {
+            duplicate_keys: DuplicateKeys::Refuse,
+            limits: &Limits::DEFAULT,
+        };
+        let documents = yaml::read_all(text, reading).into_iter();
+        let read = documents.map(|tree| tree.map(|tree| (source, tree)));
+        read.collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())
+    };
+    let policies = read(sources.add("policy.yaml", policies), policies)?;
+    let exceptions = read(sources.add("exception.yaml", exceptions), exceptions)?;
+    let options = Options::default();
+    let compilation =
+        compile_with_exceptions(&policies, &exceptions, &sources, &options, Vec::new());
+    bundle_of(compilation, &sources)
+}
+
+fn bundle_of(compilation: Compilation, sources: &Sources) -> Result<Vec<u8>, String> {
     if let Some(bytes) = compilation.bundle {
         return Ok(bytes);
     }
@@ -134,8 +160,12 @@ pub(crate) fn compile_policies(policies: &str) -> Result<Vec<u8>, String> {
             let place = sources.line_column(diagnostic.location);
             let _ = writeln!(
                 text,
-                "policy.yaml:{}:{}: {} ({})",
-                place.line, place.column, diagnostic.message, diagnostic.code
+                "{}:{}:{}: {} ({})",
+                sources.file(diagnostic.location.source).name,
+                place.line,
+                place.column,
+                diagnostic.message,
+                diagnostic.code
             );
         }
     }

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use kpvm_cli::command::{check, compile, disassemble, inspect, jp};
+use clap::{CommandFactory, Parser, Subcommand};
+use kpvm_cli::command::{check, compile, completion, disassemble, inspect, jp, man, version};
 use kpvm_cli::stream;
 
 /// Compile Kyverno policies into bundles for kpvm.
 #[derive(Debug, Parser)]
-#[command(version, after_help = AFTER_HELP)]
+#[command(name = "kpc", version, after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -58,6 +58,14 @@ enum Command {
         after_help = "Examples:\n  kpc jp query -i pod.yaml 'spec.containers[].image'\n  kpc jp parse \"to_upper(a || 'b')\"\n  kpc jp function regex_match"
     )]
     Jp(jp::Arguments),
+    /// Print completions for a shell
+    #[command(after_help = completion::HELP)]
+    Completion(completion::Arguments),
+    /// Print the manual page, or write all of them into a directory
+    #[command(after_help = man::HELP)]
+    Man(man::Arguments),
+    /// Print the version with the commit that it was built from
+    Version(version::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -68,5 +76,8 @@ fn main() -> ExitCode {
         Command::Disasm(arguments) => disassemble::run(arguments, streams),
         Command::Inspect(arguments) => inspect::run(arguments, streams),
         Command::Jp(arguments) => jp::run(arguments, streams),
+        Command::Completion(arguments) => completion::run(arguments, Arguments::command(), streams),
+        Command::Man(arguments) => man::run(arguments, Arguments::command(), streams),
+        Command::Version(arguments) => version::run(arguments, streams),
     })
 }

@@ -1,4 +1,4 @@
-//! `kpc check`
+//! `kpc check`: policies, and the exceptions among them
 
 use std::io;
 use std::path::PathBuf;
@@ -6,36 +6,47 @@ use std::path::PathBuf;
 use kpvm_compiler::compile::Options;
 
 use crate::diagnostics::show_error;
-use crate::policies;
+use crate::policies::{self, PolicyPaths};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::text::count;
 
 /// Arguments of `kpc check`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Policy files, directories (read with all below them), or - for standard input
+    /// Files of policies and exceptions, directories (read with all below them), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Do not take rules that are not supported yet for errors
     #[arg(long)]
     pub skip_unsupported: bool,
+    /// Read over validate.assert, as Kyverno does since 1.19
+    #[arg(long)]
+    pub ignore_assert: bool,
 }
 
-/// Compiles policies and throws the bundle away.
+/// Compiles policies and exceptions and throws the bundle away.
 ///
 /// # Errors
 /// Those of the writers.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
+        ignore_assert: arguments.ignore_assert,
         ..Options::default()
     };
-    let policies = policies::load(&arguments.paths, &mut io::stdin(), &options);
+    let paths = PolicyPaths {
+        policies: &arguments.paths,
+        exceptions: &[],
+        exceptions_within_policies: true,
+        exceptions_among: None,
+    };
+    let policies = policies::load(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;
     if !policies.unreadable.is_empty() {
         return Ok(EXIT_BAD_INPUT);
     }
-    if policies.is_empty() {
+    let exceptions = policies.compilation.exceptions;
+    if policies.is_empty() && exceptions == 0 {
         show_error("there is no policy in the inputs", streams.err)?;
         return Ok(EXIT_BAD_INPUT);
     }
@@ -47,6 +58,13 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         count(compilation.policies, "policy"),
         count(compilation.rules, "rule"),
     );
-    writeln!(streams.err, "{policies} with {rules}: no errors")?;
+    let exceptions = match exceptions {
+        0 => String::new(),
+        number => format!(", {}", count(number, "exception")),
+    };
+    writeln!(
+        streams.err,
+        "{policies} with {rules}{exceptions}: no errors"
+    )?;
     Ok(EXIT_OK)
 }

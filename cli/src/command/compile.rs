@@ -7,7 +7,7 @@ use kpvm_compiler::compile::Options;
 
 use crate::diagnostics::show_error;
 use crate::input::reason;
-use crate::policies;
+use crate::policies::{self, PolicyPaths};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::text::{clean, count};
 
@@ -17,12 +17,23 @@ pub struct Arguments {
     /// Policy files, directories (read with all below them), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Exceptions to compile in: files or directories of the kind PolicyException
+    #[arg(
+        short,
+        long = "exception",
+        visible_alias = "exceptions",
+        value_name = "FILE"
+    )]
+    pub exceptions: Vec<PathBuf>,
     /// The bundle to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Leave out rules that are not supported yet, and say which
     #[arg(long)]
     pub skip_unsupported: bool,
+    /// Read over validate.assert, as Kyverno does since 1.19
+    #[arg(long)]
+    pub ignore_assert: bool,
 }
 
 /// Compiles policies into a bundle file.
@@ -32,9 +43,16 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
+        ignore_assert: arguments.ignore_assert,
         ..Options::default()
     };
-    let policies = policies::load(&arguments.paths, &mut io::stdin(), &options);
+    let paths = PolicyPaths {
+        policies: &arguments.paths,
+        exceptions: &arguments.exceptions,
+        exceptions_within_policies: false,
+        exceptions_among: None,
+    };
+    let policies = policies::load(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;
     if !policies.unreadable.is_empty() {
         return Ok(EXIT_BAD_INPUT);
@@ -53,9 +71,13 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         show_error(&message, streams.err)?;
         return Ok(EXIT_BAD_INPUT);
     }
+    let exceptions = match compilation.exceptions {
+        0 => String::new(),
+        number => format!(" and {}", count(number, "exception")),
+    };
     writeln!(
         streams.err,
-        "compiled {} with {} into {} ({})",
+        "compiled {} with {}{exceptions} into {} ({})",
         count(compilation.policies, "policy"),
         count(compilation.rules, "rule"),
         clean(&arguments.output.display().to_string()),

@@ -1,70 +1,88 @@
-//! `kpvm eval` and `kpvm apply`
+//! What `kpvm apply` and `kpvm eval` do alike: resources are evaluated, and what was
+//! found is reported, counted and turned into an exit code.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use kpvm::engine::{Bundle, Operation};
-use kpvm_compiler::compile::Options;
+use clap::ValueEnum;
+use kpvm::engine::Bundle;
 
-use crate::command::load_bundle;
-use crate::diagnostics::{show_error, show_note, show_warning};
-use crate::host::{ProcessHost, since_epoch};
-use crate::omitted;
-use crate::policies::{self, Policies};
-use crate::report::{self, Format};
+use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
+use crate::command::explain;
+use crate::diagnostics::{self, show_error, show_note, show_warning};
+use crate::explain::ExplainArguments;
+use crate::hints;
+use crate::host::since_epoch;
+use crate::nearest::nearest;
+use crate::policies::Policies;
+use crate::report::{self, FileReport, Format, Run, text};
+use crate::resource_host::ResourceHost;
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Scan, Settings, scan};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
-use crate::text::{clean, count};
-use crate::user_info::read_user;
-
-/// Arguments of `kpvm eval`.
-#[derive(Debug, clap::Args)]
-pub struct EvalArguments {
-    /// The bundle, as written by kpc compile
-    #[arg(value_name = "BUNDLE")]
-    pub bundle: PathBuf,
-    /// Resource files, directories (read with all below them), or - for standard input
-    #[arg(required = true, value_name = "RESOURCE")]
-    pub resources: Vec<PathBuf>,
-    /// How to evaluate and report.
-    #[command(flatten)]
-    pub common: CommonArguments,
-}
-
-/// Arguments of `kpvm apply`.
-#[derive(Debug, clap::Args)]
-pub struct ApplyArguments {
-    /// Policy files, directories (read with all below them), or - for standard input
-    #[arg(required = true, value_name = "POLICIES")]
-    pub policies: Vec<PathBuf>,
-    /// Resource files, directories, or - for standard input
-    #[arg(short, long = "resource", visible_alias = "resources", required = true, num_args = 1.., value_name = "RESOURCE")]
-    pub resources: Vec<PathBuf>,
-    /// Leave out rules that are not supported yet, and say which
-    #[arg(long)]
-    pub skip_unsupported: bool,
-    /// How to evaluate and report.
-    #[command(flatten)]
-    pub common: CommonArguments,
-}
+use crate::text::clean;
 
 /// How to evaluate and report.
 #[derive(Debug, clap::Args)]
 pub struct CommonArguments {
+    /// The form of the report; anything but a form is Kyverno's file for mutated objects,
+    /// of which there are none yet
+    #[arg(short, long, value_name = "FORMAT")]
+    pub output: Option<Output>,
     /// The form of the report
-    #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
-    /// What is done to the resources; UPDATE takes them for old and new, DELETE for old
-    #[arg(long, value_enum, ignore_case = true, default_value_t)]
-    pub operation: OperationName,
-    /// Labels of a namespace; give the option once for each namespace
-    #[arg(long, value_name = "NAMESPACE=KEY=VALUE,...", value_parser = parse_labels)]
-    pub namespace_labels: Vec<NamespaceLabels>,
-    /// Who makes the request: a file of the kind UserInfo
-    #[arg(short, long, value_name = "FILE")]
-    pub userinfo: Option<PathBuf>,
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output_format: Option<Format>,
+    /// Write the report to a file, which is replaced, and only the counts to the terminal
+    #[arg(long, value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
+    /// One more report; give the option once for each
+    #[arg(long, value_name = "FORMAT=FILE")]
+    pub report: Vec<FileReport>,
+    /// A table as of Kyverno's: short for --output-format table
+    #[arg(short, long)]
+    pub table: bool,
+    /// Give the table a column for messages
+    #[arg(long)]
+    pub detailed_results: bool,
+    /// Print Kyverno's policy reports, as YAML or with --output-format json as JSON
+    #[arg(short, long)]
+    pub policy_report: bool,
+    /// Show what was skipped, and why policies matched nothing
+    #[arg(long)]
+    pub verbose: bool,
+    /// Kyverno's level of logging: from 1 on as --verbose
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", hide_short_help = true)]
+    pub log_level: Option<u32>,
+    /// No colours
+    #[arg(long)]
+    pub remove_color: bool,
+    /// What decides beside policies and resources.
+    #[command(flatten)]
+    pub circumstances: CircumstanceArguments,
+    /// Exceptions, added to those of a bundle: files or directories of the kind PolicyException
+    #[arg(
+        short,
+        long = "exception",
+        visible_alias = "exceptions",
+        value_delimiter = ',',
+        value_name = "FILE,..."
+    )]
+    pub exceptions: Vec<PathBuf>,
+    /// Apply the exceptions among the resources, instead of those of --exception
+    #[arg(long, alias = "exceptions-within-resources")]
+    pub exceptions_with_resources: bool,
+    /// CustomResourceDefinitions, for the names under which API calls ask for objects
+    #[arg(
+        long,
+        alias = "crd-path",
+        value_delimiter = ',',
+        value_name = "FILE,..."
+    )]
+    pub crd_paths: Vec<PathBuf>,
+    /// Let a resource that cannot be evaluated not count for the exit code
+    #[arg(long)]
+    pub continue_on_fail: bool,
     /// Count failures of policies that only audit as warnings
     #[arg(long)]
     pub audit_warn: bool,
@@ -77,244 +95,305 @@ pub struct CommonArguments {
     /// Exit with 1 when no rule applied to any resource
     #[arg(long)]
     pub fail_on_empty: bool,
+    /// What to explain.
+    #[command(flatten)]
+    pub explain: ExplainArguments,
 }
 
-/// What is done to the resources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-#[value(rename_all = "UPPER")]
-pub enum OperationName {
-    /// They are created
-    #[default]
-    Create,
-    /// They replace themselves
-    Update,
-    /// They are deleted
-    Delete,
-}
-
-/// The labels of one namespace.
+/// What `-o` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamespaceLabels {
-    namespace: String,
-    labels: Vec<(String, String)>,
+pub enum Output {
+    /// The form of the report.
+    Format(Format),
+    /// As for Kyverno, the file or directory for objects that were mutated or generated.
+    Objects(PathBuf),
 }
 
-/// `NAMESPACE=KEY=VALUE,KEY=VALUE`
-fn parse_labels(text: &str) -> Result<NamespaceLabels, String> {
-    let expected = || "expected NAMESPACE=KEY=VALUE,KEY=VALUE".to_owned();
-    let (namespace, labels) = text.split_once('=').ok_or_else(expected)?;
-    let labels: Option<Vec<_>> = labels
-        .split(',')
-        .map(|label| {
-            label
-                .split_once('=')
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        })
-        .collect();
-    let labels = labels.ok_or_else(expected)?;
-    if namespace.is_empty() || labels.iter().any(|(key, _)| key.is_empty()) {
-        return Err(expected());
+impl FromStr for Output {
+    type Err = String;
+
+    /// A word that is nearly the name of a form is no path.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(format) = Format::from_str(text, false) {
+            return Ok(Self::Format(format));
+        }
+        let forms: Vec<_> = Format::value_variants()
+            .iter()
+            .filter_map(ValueEnum::to_possible_value)
+            .collect();
+        let names = || forms.iter().map(clap::builder::PossibleValue::get_name);
+        match nearest(text, names()) {
+            Some(near) if !text.contains(['.', '/', '\\']) => {
+                let known: Vec<&str> = names().collect();
+                let known = known.join(", ");
+                Err(format!("expected one of {known}; did you mean `{near}`?"))
+            }
+            _ => Ok(Self::Objects(text.into())),
+        }
     }
-    Ok(NamespaceLabels {
-        namespace: namespace.to_owned(),
-        labels,
-    })
 }
 
-/// Evaluates resources with a bundle.
+/// What is evaluated.
+#[derive(Debug)]
+pub struct Inputs<'i> {
+    /// The policies, compiled.
+    pub bundle: &'i Bundle<'i>,
+    /// The policies as they were read; `None` where there is only a bundle.
+    pub policies: Option<&'i Policies>,
+    /// How many exceptions were given.
+    pub exceptions: usize,
+    /// The resources.
+    pub resources: Resources,
+    /// What decides beside them.
+    pub circumstances: ReadCircumstances,
+    /// Whether people are told what is about to be done.
+    pub has_heading: bool,
+}
+
+/// Evaluates, reports, and gives the exit code.
 ///
 /// # Errors
 /// Those of the writers.
-pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
-    let Some(bundle) = load_bundle(&arguments.bundle, streams)? else {
-        return Ok(EXIT_BAD_INPUT);
-    };
-    omitted::show(&bundle.meta().omitted, streams)?;
-    evaluate(&bundle, &arguments.resources, &arguments.common, streams)
-}
-
-/// Compiles policies in memory and evaluates resources with them.
-///
-/// # Errors
-/// Those of the writers.
-pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
-    let is_stdin = |paths: &[PathBuf]| paths.iter().any(|path| path.as_os_str() == "-");
-    if is_stdin(&arguments.policies) && is_stdin(&arguments.resources) {
-        show_error(
-            "standard input can be either policies or resources, not both",
-            streams.err,
-        )?;
-        return Ok(EXIT_BAD_INPUT);
-    }
-    let options = Options {
-        skip_unsupported: arguments.skip_unsupported,
-        ..Options::default()
-    };
-    let policies = policies::load(&arguments.policies, &mut io::stdin(), &options);
-    policies.show(streams)?;
-    if let Some(reason) = why_not_applied(&policies) {
-        show_error(reason, streams.err)?;
-        return Ok(EXIT_BAD_INPUT);
-    }
-    let loaded = policies.compilation.bundle.as_deref().map(Bundle::load);
-    match loaded {
-        Some(Ok(bundle)) => {
-            let code = evaluate(&bundle, &arguments.resources, &arguments.common, streams)?;
-            say_omitted(&policies, streams)?;
-            Ok(code)
-        }
-        Some(Err(error)) => {
-            show_error(
-                &format!("the compiled policies cannot be loaded: {error}"),
-                streams.err,
-            )?;
-            Ok(EXIT_BAD_INPUT)
-        }
-        None => Ok(EXIT_BAD_INPUT),
-    }
-}
-
-/// Half of the policies would give a report that looks better than it should.
-fn why_not_applied(policies: &Policies) -> Option<&'static str> {
-    if policies.has_errors() {
-        Some("nothing was evaluated, because of the errors in the policies")
-    } else if policies.is_empty() {
-        Some("there is no policy in the inputs")
-    } else {
-        None
-    }
-}
-
-/// Once more at the end, where it cannot be overlooked.
-fn say_omitted(policies: &Policies, streams: &mut Streams<'_>) -> io::Result<()> {
-    let rules = omitted::group(&policies.compilation.omitted);
-    let generated: usize = rules.iter().map(|rule| rule.generated).sum();
-    let parts = [
-        (rules.len(), "rule"),
-        (generated, "generated rule"),
-        (policies.omitted_policies.len(), "whole policy"),
-    ];
-    let parts = parts.into_iter().filter(|&(number, _)| number > 0);
-    let parts: Vec<String> = parts.map(|(number, noun)| count(number, noun)).collect();
-    if parts.is_empty() {
-        return Ok(());
-    }
-    let message = format!("left out because not supported yet: {}", parts.join(", "));
-    show_warning(&message, streams.err)
-}
-
-fn evaluate(
-    bundle: &Bundle<'_>,
-    paths: &[PathBuf],
+pub fn evaluate(
+    inputs: Inputs<'_>,
     arguments: &CommonArguments,
     streams: &mut Streams<'_>,
 ) -> io::Result<u8> {
-    let mut settings = settings(arguments);
-    if let Some(path) = &arguments.userinfo {
-        match read_user(path) {
-            Ok(user) => {
-                if !user.is_typed {
-                    let name = path.display().to_string();
-                    show_warning(
-                        &format!("{} lacks apiVersion or kind", clean(&name)),
-                        streams.err,
-                    )?;
-                }
-                settings.user = Some(user);
-            }
-            Err(bad) => {
-                bad.problem.show(&bad.sources, streams)?;
-                return Ok(EXIT_BAD_INPUT);
-            }
-        }
+    let Inputs {
+        bundle,
+        policies,
+        exceptions,
+        mut resources,
+        circumstances,
+        has_heading,
+    } = inputs;
+    let definitions = read_resources(&arguments.crd_paths, &mut io::empty());
+    if !show_definitions(&definitions, streams)? {
+        return Ok(EXIT_BAD_INPUT);
     }
-    let mut resources = read_resources(paths, &mut io::stdin());
-    let scan = scan(bundle, &mut resources, &settings, &mut ProcessHost);
+    let mut host = ResourceHost::new(&mut resources, &definitions.list, &bundle.tables());
+    for warning in &host.warnings {
+        diagnostics::show(warning, &resources.sources, streams.err)?;
+    }
+    circumstances.show_unused(bundle, policies, &resources, streams)?;
+    if exceptions == 0 && arguments.wants_exceptions() {
+        show_warning("there is no exception in the inputs", streams.err)?;
+    }
+    if arguments.explain.explain.is_some() {
+        let Some(format) = arguments.format().of_traces() else {
+            let message = "--explain gives text, json or yaml, and no other form of output";
+            show_error(message, streams.err)?;
+            return Ok(EXIT_BAD_INPUT);
+        };
+        return explain::run(
+            &arguments.explain,
+            format,
+            bundle,
+            &mut resources,
+            &circumstances.circumstances,
+            &mut host,
+            streams,
+        );
+    }
+    if has_heading && arguments.format().is_for_people() {
+        write_heading(bundle, &resources, exceptions, streams)?;
+    }
+    let settings = Settings {
+        circumstances: circumstances.circumstances,
+        audit_warn: arguments.audit_warn,
+        keep_passes: arguments.keeps_passes(),
+    };
+    let unreadable = resources.problems.len();
+    let mut scan = scan(bundle, &mut resources, &settings, &mut host);
+    // Sheet 08, section 9.4.
+    scan.summary.error += policies.map_or(0, |policies| policies.invalid.len());
     for problem in &resources.problems {
         problem.show(&resources.sources, streams)?;
     }
     streams.err.flush()?;
-    report::write(
-        arguments.output,
-        &scan,
-        &resources,
-        since_epoch().as_secs(),
-        streams,
-    )?;
-    streams.out.flush()?;
-    say_what_is_missing(&scan, &resources, streams)?;
-    Ok(exit_code(&scan, &resources, arguments))
+    let run = Run {
+        scan: &scan,
+        resources: &resources,
+        policies,
+        now: since_epoch().as_secs(),
+        verbose: arguments.is_verbose(),
+        detailed: arguments.detailed_results,
+    };
+    write_reports(&run, arguments, streams)?;
+    hints::show(&scan, &resources, arguments.is_verbose(), streams)?;
+    say_what_was_not_done(&host, arguments, streams)?;
+    let bad_inputs = match arguments.continue_on_fail {
+        true => unreadable,
+        false => resources.problems.len(),
+    };
+    if bad_inputs > 0 {
+        return Ok(EXIT_BAD_INPUT);
+    }
+    exit_code(&scan, arguments, streams)
 }
 
-fn settings(arguments: &CommonArguments) -> Settings {
-    let mut namespace_labels: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for entry in &arguments.namespace_labels {
-        let labels = namespace_labels.entry(entry.namespace.clone()).or_default();
-        labels.extend(entry.labels.iter().cloned());
-    }
-    Settings {
-        operation: match arguments.operation {
-            OperationName::Create => Operation::Create,
-            OperationName::Update => Operation::Update,
-            OperationName::Delete => Operation::Delete,
-        },
-        namespace_labels,
-        user: None,
-        audit_warn: arguments.audit_warn,
-        keep_passes: arguments.output.lists_passes(),
-    }
-}
-
-/// Silence must not look like success.
-fn say_what_is_missing(
-    scan: &Scan,
-    resources: &Resources,
+/// The report to standard output or its file, and the others to theirs.
+fn write_reports(
+    run: &Run<'_>,
+    arguments: &CommonArguments,
     streams: &mut Streams<'_>,
 ) -> io::Result<()> {
-    if resources.empty_lists > 0 {
-        show_note(
-            &format!("{} held no items", count(resources.empty_lists, "list")),
-            streams.err,
-        )?;
+    for report in &arguments.report {
+        report.write(run)?;
     }
-    if scan.objects.is_empty() && resources.problems.is_empty() {
-        show_warning("there is no resource in the inputs", streams.err)?;
-    } else if scan.summary.total() == 0 {
-        let (rules, objects) = (
-            count(scan.rules, "rule"),
-            count(scan.objects.len(), "resource"),
-        );
-        show_warning(
-            &format!("no rule applied to any resource ({rules}, {objects})"),
-            streams.err,
-        )?;
+    let format = arguments.format();
+    let Some(file) = &arguments.output_file else {
+        report::write(format, run, streams.out)?;
+        return streams.out.flush();
+    };
+    let file = file.clone();
+    FileReport { format, file }.write(run)?;
+    text::write_summary(run.scan.summary, streams.err)
+}
+
+impl CommonArguments {
+    /// Whether the options can be used together; says what is wrong.
+    ///
+    /// # Errors
+    /// Those of the writers.
+    pub fn check(&self, streams: &mut Streams<'_>) -> io::Result<bool> {
+        let formats = [
+            self.table,
+            self.output_format.is_some(),
+            matches!(self.output, Some(Output::Format(_))),
+        ];
+        if formats.into_iter().filter(|is_given| *is_given).count() > 1 {
+            let message = "the form of the report is given twice: use one of --table, --output and --output-format";
+            show_error(message, streams.err)?;
+            return Ok(false);
+        }
+        if self.exceptions_with_resources && !self.exceptions.is_empty() {
+            let message = "--exception is ignored, as exceptions are taken from the resources";
+            show_warning(message, streams.err)?;
+        }
+        Ok(true)
     }
-    if !resources.problems.is_empty() {
+
+    /// The files of exceptions; none where exceptions are taken from the resources (sheet
+    /// 08, section 9.1).
+    pub fn exceptions(&self) -> &[PathBuf] {
+        match self.exceptions_with_resources {
+            true => &[],
+            false => &self.exceptions,
+        }
+    }
+
+    fn wants_exceptions(&self) -> bool {
+        self.exceptions_with_resources || !self.exceptions.is_empty()
+    }
+
+    fn is_verbose(&self) -> bool {
+        self.verbose || self.log_level.is_some_and(|level| level > 0)
+    }
+
+    /// The form of the report on standard output or in `--output-file`.
+    fn format(&self) -> Format {
+        let of_output = match &self.output {
+            Some(Output::Format(format)) => Some(*format),
+            Some(Output::Objects(_)) | None => None,
+        };
+        let given = self.output_format.or(of_output).unwrap_or_default();
+        match (self.policy_report, self.table, given) {
+            (true, _, Format::Json) => Format::KyvernoReportJson,
+            (true, _, _) => Format::KyvernoReport,
+            (false, true, _) => Format::Table,
+            (false, false, format) => format,
+        }
+    }
+
+    fn keeps_passes(&self) -> bool {
+        let more = self.report.iter().map(|report| report.format);
+        more.chain([self.format()]).any(Format::lists_passes)
+    }
+}
+
+/// Whether nothing but CustomResourceDefinitions was read; says what else.
+fn show_definitions(definitions: &Resources, streams: &mut Streams<'_>) -> io::Result<bool> {
+    for problem in &definitions.problems {
+        problem.show(&definitions.sources, streams)?;
+    }
+    let mut is_good = definitions.problems.is_empty();
+    for other in &definitions.list {
+        let kind = other.text("kind");
+        if kind != "CustomResourceDefinition" {
+            is_good = false;
+            let place = definitions.place(other.location());
+            let message = format!(
+                "expected CustomResourceDefinitions behind --crd-paths, found a {} ({})",
+                clean(kind),
+                clean(&place.to_string())
+            );
+            show_error(&message, streams.err)?;
+        }
+    }
+    Ok(is_good)
+}
+
+/// Kyverno's heading (sheet 08, section 9.4), not on standard output.
+fn write_heading(
+    bundle: &Bundle<'_>,
+    resources: &Resources,
+    exceptions: usize,
+    streams: &mut Streams<'_>,
+) -> io::Result<()> {
+    let (rules, objects) = (bundle.tables().rules.len(), resources.list.len());
+    write!(
+        streams.err,
+        "Applying {rules} policy rule(s) to {objects} resource(s)"
+    )?;
+    match exceptions {
+        0 => writeln!(streams.err, "..."),
+        number => writeln!(streams.err, " with {number} exception(s)..."),
+    }
+}
+
+fn say_what_was_not_done(
+    host: &ResourceHost,
+    arguments: &CommonArguments,
+    streams: &mut Streams<'_>,
+) -> io::Result<()> {
+    if !host.services.is_empty() {
+        let services: Vec<_> = host.services.iter().map(|url| clean(url)).collect();
         let message = format!(
-            "{} could not be used; the others were evaluated",
-            count(resources.problems.len(), "input")
+            "services are never asked, so context entries were left out; give their data in a values file: {}",
+            services.join(", ")
         );
-        show_error(&message, streams.err)?;
+        show_warning(&message, streams.err)?;
+    }
+    if let Some(Output::Objects(path)) = &arguments.output {
+        let path = path.display().to_string();
+        let message = format!(
+            "nothing is written to {}: mutation and generation are not supported yet (for the report there is --output-file)",
+            clean(&path)
+        );
+        show_warning(&message, streams.err)?;
     }
     Ok(())
 }
 
-/// Sheet 08, section 9.9; inputs that could not be used come first.
-fn exit_code(scan: &Scan, resources: &Resources, arguments: &CommonArguments) -> u8 {
-    let summary = scan.summary;
-    if !resources.problems.is_empty() {
-        EXIT_BAD_INPUT
-    } else if summary.fail > 0
-        || summary.error > 0
-        || arguments.fail_on_empty && summary.total() == 0
-    {
-        EXIT_FAILED
-    } else if summary.warn > 0 && arguments.warn_exit_code != 0
-        || summary.pass == 0 && arguments.warn_no_pass
-    {
-        arguments.warn_exit_code
+/// Sheet 08, section 9.9.
+fn exit_code(
+    scan: &Scan,
+    arguments: &CommonArguments,
+    streams: &mut Streams<'_>,
+) -> io::Result<u8> {
+    let (summary, code) = (scan.summary, arguments.warn_exit_code);
+    let is_empty = arguments.fail_on_empty && summary.total() == 0;
+    if summary.fail > 0 || summary.error > 0 || is_empty {
+        Ok(EXIT_FAILED)
+    } else if summary.warn > 0 && code != 0 {
+        show_note(&format!("exit as warnExitCode is {code}"), streams.err)?;
+        Ok(code)
+    } else if summary.pass == 0 && arguments.warn_no_pass {
+        show_note("exit as no objects satisfied policy", streams.err)?;
+        Ok(code)
     } else {
-        EXIT_OK
+        Ok(EXIT_OK)
     }
 }
 
@@ -323,17 +402,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn namespace_labels() {
-        let labels = parse_labels("prod=env=live,team=a=b,x=").unwrap();
-        assert_eq!(labels.namespace, "prod");
-        let pairs: Vec<_> = labels
-            .labels
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-            .collect();
-        assert_eq!(pairs, [("env", "live"), ("team", "a=b"), ("x", "")]);
-        for bad in ["", "prod", "prod=", "prod=env", "=env=live", "prod==live"] {
-            assert!(parse_labels(bad).is_err(), "{bad}");
+    fn an_output_is_a_form_or_a_path() {
+        for (text, expected) in [
+            ("json", Ok(Output::Format(Format::Json))),
+            ("out.yaml", Ok(Output::Objects("out.yaml".into()))),
+            ("mutated/", Ok(Output::Objects("mutated/".into()))),
+            ("junit.xml", Ok(Output::Objects("junit.xml".into()))),
+            ("results", Ok(Output::Objects("results".into()))),
+            ("jsn", Err("json")),
+            ("JSON", Err("json")),
+            ("junt", Err("junit")),
+        ] {
+            match (text.parse::<Output>(), expected) {
+                (Err(found), Err(near)) => {
+                    assert!(
+                        found.ends_with(&format!("did you mean `{near}`?")),
+                        "{found}"
+                    );
+                }
+                (found, expected) => {
+                    assert_eq!(found.ok(), expected.ok(), "{text}");
+                }
+            }
         }
     }
 }

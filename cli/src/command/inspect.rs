@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use kpvm_format::disassemble::path;
 use kpvm_format::instruction::{Op, OperandKind};
 use kpvm_format::meta::Meta;
-use kpvm_format::table::{NONE, Rule, RuleFlags};
+use kpvm_format::table::{self, NONE, Rule, RuleFlags};
 use kpvm_format::{Bundle, FORMAT_VERSION, Tables};
 use serde::Serialize;
 
 use crate::command::load_bundle;
 use crate::demands::{self, Demands, Request};
 use crate::report::structured::{Omitted, omitted};
+use crate::report::write_json;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_OK, Streams};
 use crate::text::{clean, count};
 
@@ -73,6 +74,9 @@ struct RuleEntry<'b> {
     instructions: usize,
     /// Where in objects the rule looks; `*` is each item of a list or map.
     reads: BTreeSet<String>,
+    /// The exceptions that may skip it, as `namespace/name`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    exceptions: Vec<String>,
     #[serde(flatten)]
     demands: Demands,
 }
@@ -80,7 +84,10 @@ struct RuleEntry<'b> {
 #[derive(Debug, Serialize)]
 struct IndexEntry<'b> {
     kind: &'b str,
+    /// Rules tried for every object of the kind.
     rules: usize,
+    /// Rules tried for objects of one namespace, name or operation.
+    keyed: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,10 +108,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let facts = facts(&bundle, &meta);
     match arguments.output {
         Format::Text => write_text(&facts, streams.out)?,
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *streams.out, &facts)?;
-            writeln!(streams.out)?;
-        }
+        Format::Json => write_json(&facts, streams.out)?,
     }
     Ok(EXIT_OK)
 }
@@ -176,6 +180,10 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
             .collect(),
         instructions,
         reads: without_prefixes(reads),
+        exceptions: Tables::range(tables.exceptions, rule.exceptions)
+            .iter()
+            .map(|exception| tables.exception_key(exception))
+            .collect(),
         demands: demands::of_rule(&tables, rule),
     }
 }
@@ -208,20 +216,27 @@ fn without_prefixes(paths: BTreeSet<String>) -> BTreeSet<String> {
 
 fn index(tables: Tables<'_>) -> Vec<IndexEntry<'_>> {
     let entries = tables.index.iter().map(|entry| IndexEntry {
-        kind: tables
-            .symbols
-            .text(kpvm_format::symbol::SymbolId(entry.kind.get())),
+        kind: match entry.kind.get() {
+            NONE => "*",
+            kind => tables.symbols.text(kpvm_format::symbol::SymbolId(kind)),
+        },
         rules: entry.rules.length.get() as usize,
+        keyed: keyed_rules(entry, &tables),
     });
     let mut entries: Vec<IndexEntry<'_>> = entries.collect();
-    entries.sort_by_key(|entry| entry.kind);
-    if !tables.wildcard_rules.is_empty() {
-        entries.push(IndexEntry {
-            kind: "*",
-            rules: tables.wildcard_rules.len(),
-        });
-    }
+    entries.sort_by_key(|entry| (entry.kind == "*", entry.kind));
     entries
+}
+
+/// How many rules are tried only for objects that have one of their keys.
+fn keyed_rules(entry: &table::IndexEntry, tables: &Tables<'_>) -> usize {
+    let nodes = entry.keyed.iter();
+    let nodes = nodes.flat_map(|&nodes| Tables::range(tables.index_nodes, nodes));
+    let rules = nodes.flat_map(|node| Tables::range(tables.index_rules, node.rules));
+    rules
+        .map(|rule| rule.get())
+        .collect::<BTreeSet<u32>>()
+        .len()
 }
 
 fn write_text(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -259,12 +274,19 @@ fn write_text(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
             for path in &rule.reads {
                 writeln!(out, "      reads {}", clean(path))?;
             }
+            for exception in &rule.exceptions {
+                writeln!(out, "      excepted by {}", clean(exception))?;
+            }
             write_demands(&rule.demands, out)?;
         }
     }
     writeln!(out, "\nindex (rules tried for each kind)")?;
     for entry in &facts.index {
-        writeln!(out, "  {:<28} {:>5}", clean(entry.kind), entry.rules)?;
+        write!(out, "  {:<28} {:>5}", clean(entry.kind), entry.rules)?;
+        match entry.keyed {
+            0 => writeln!(out)?,
+            keyed => writeln!(out, ", and {keyed} by namespace, name or operation")?,
+        }
     }
     write_external_data(facts, out)?;
     if facts.omitted_rules.is_empty() {

@@ -329,7 +329,9 @@ fn signature(function: &Function) -> String {
         names.join("|")
     };
     let arguments = match function.arguments {
-        Signature::Exactly(accepted) => accepted.iter().map(one).collect::<Vec<_>>().join(", "),
+        Signature::Exactly(accepted) | Signature::AtLeast { accepted, .. } => {
+            accepted.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
         Signature::OneOrMore(accepted) => format!("{}...", one(&accepted)),
         Signature::Ignored => String::new(),
     };

@@ -1,13 +1,23 @@
 //! The commands of `kpc` and `kpvm`. Each takes its arguments and the streams, and
 //! gives the exit code; an error is only ever that output cannot be written.
 
+pub mod apply;
 pub mod check;
+pub mod circumstances;
 pub mod compile;
+pub mod completion;
 pub mod disassemble;
+pub mod eval;
 pub mod evaluate;
+pub mod explain;
+pub mod flags;
 pub mod inspect;
 pub mod jp;
+pub mod later;
 pub mod limits;
+pub mod man;
+pub mod test;
+pub mod version;
 
 use std::io;
 use std::path::Path;

@@ -1,15 +1,48 @@
-//! What a run found, in the form that was asked for.
+//! What a run found, in the forms that were asked for.
+//!
+//! A [`Run`] goes in, bytes leave: to the payload stream or to files. `text`, `table`
+//! and `markdown` are for people, the others for programs. What is wrong with inputs
+//! is told on the other stream as well, whatever the form.
 
+pub mod entry;
+pub mod excerpt;
+pub mod github;
+pub mod junit;
+pub mod markdown;
 pub mod policy_report;
+pub mod sarif;
 pub mod structured;
+pub mod table;
 pub mod text;
 
-use std::io;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
 
+use crate::explain;
+use crate::output::write_file;
+use crate::policies::Policies;
 use crate::problem::Problem;
 use crate::resources::Resources;
 use crate::scan::Scan;
-use crate::stream::Streams;
+use crate::text::clean_json;
+
+/// Everything that a report may speak of.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'r> {
+    /// What was found.
+    pub scan: &'r Scan,
+    /// The objects and their texts.
+    pub resources: &'r Resources,
+    /// The policies and their texts; `None` where there is only a bundle.
+    pub policies: Option<&'r Policies>,
+    /// Seconds since 1970, for reports that carry the time.
+    pub now: u64,
+    /// Whether rules that were skipped are shown to people.
+    pub verbose: bool,
+    /// Whether the table has a column for messages.
+    pub detailed: bool,
+}
 
 /// The forms of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -17,54 +50,171 @@ pub enum Format {
     /// For people: what failed, grouped by rule
     #[default]
     Text,
+    /// Kyverno's table: one row for each result
+    Table,
     /// One JSON object with every result
     Json,
     /// The same as YAML
     Yaml,
-    /// wgpolicyk8s.io/v1alpha2 reports as YAML
+    /// wgpolicyk8s.io/v1alpha2 reports as YAML, one for each namespace
     #[value(name = "policyreport")]
     PolicyReport,
+    /// openreports.io/v1alpha1 reports as YAML, one for each namespace
+    #[value(name = "openreports")]
+    OpenReports,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// JUnit XML, for CI systems
+    Junit,
+    /// Workflow commands: GitHub shows them beside the lines
+    Github,
+    /// Tables in Markdown, for job summaries and comments
+    Markdown,
+    /// What `kyverno apply --policy-report` prints, as YAML
+    #[value(skip)]
+    KyvernoReport,
+    /// The same as JSON
+    #[value(skip)]
+    KyvernoReportJson,
 }
 
 impl Format {
+    /// Whether it is read on a terminal, so that a heading belongs before it.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Text | Format::Table)
+    }
+
+    /// The form of traces (`--explain`); `None` where there is none.
+    pub fn of_traces(self) -> Option<explain::Format> {
+        match self {
+            Format::Text => Some(explain::Format::Text),
+            Format::Json => Some(explain::Format::Json),
+            Format::Yaml => Some(explain::Format::Yaml),
+            _ => None,
+        }
+    }
+
     /// Whether passed rules are listed, and not only counted.
     pub fn lists_passes(self) -> bool {
-        self != Format::Text
+        match self {
+            Format::Text | Format::Sarif | Format::Github | Format::Markdown => false,
+            Format::Table
+            | Format::Json
+            | Format::Yaml
+            | Format::PolicyReport
+            | Format::OpenReports
+            | Format::Junit
+            | Format::KyvernoReport
+            | Format::KyvernoReportJson => true,
+        }
     }
 }
 
-/// Writes the report to the payload stream. `now`: seconds since 1970, for reports
-/// that carry the time.
+/// A report that goes to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileReport {
+    /// Its form.
+    pub format: Format,
+    /// The file, which is replaced.
+    pub file: PathBuf,
+}
+
+impl FromStr for FileReport {
+    type Err = String;
+
+    /// `FORMAT=FILE`
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, file) = text
+            .split_once('=')
+            .filter(|(_, file)| !file.is_empty())
+            .ok_or("expected FORMAT=FILE")?;
+        let format = <Format as clap::ValueEnum>::from_str(format, false).map_err(|_| {
+            let known: Vec<String> = <Format as clap::ValueEnum>::value_variants()
+                .iter()
+                .filter_map(clap::ValueEnum::to_possible_value)
+                .map(|value| value.get_name().to_owned())
+                .collect();
+            format!("`{format}` is not one of {}", known.join(", "))
+        })?;
+        Ok(Self {
+            format,
+            file: file.into(),
+        })
+    }
+}
+
+impl FileReport {
+    /// Writes the report into its file, without colours.
+    ///
+    /// # Errors
+    /// Those of the system, with the name of the file.
+    pub fn write(&self, run: &Run<'_>) -> io::Result<()> {
+        let written = write_file(&self.file, |out| {
+            write(self.format, run, &mut anstream::StripStream::new(out))
+        });
+        written.map_err(|error| crate::output::with_name(&self.file, &error))
+    }
+}
+
+/// Writes a report.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(
-    format: Format,
-    scan: &Scan,
-    resources: &Resources,
-    now: u64,
-    streams: &mut Streams<'_>,
-) -> io::Result<()> {
+pub fn write(format: Format, run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Text => text::write(scan, streams.out),
-        Format::Json => {
-            serde_json::to_writer_pretty(
-                &mut *streams.out,
-                &structured::document(scan, resources),
-            )?;
-            writeln!(streams.out)
-        }
-        Format::Yaml => write_yaml(&structured::document(scan, resources), streams.out),
-        Format::PolicyReport => {
-            for (index, report) in policy_report::reports(scan, now).iter().enumerate() {
-                if index > 0 {
-                    writeln!(streams.out, "---")?;
-                }
-                write_yaml(report, streams.out)?;
-            }
-            Ok(())
-        }
+        Format::Text => text::write(run, out),
+        Format::Table => table::write(&table::rows(run), run.detailed, out),
+        Format::Json => write_json(&structured::document(run), out),
+        Format::Yaml => write_yaml(&structured::document(run), out),
+        Format::PolicyReport => write_documents(
+            &policy_report::reports(run, policy_report::Group::WgPolicy),
+            out,
+        ),
+        Format::OpenReports => write_documents(
+            &policy_report::reports(run, policy_report::Group::OpenReports),
+            out,
+        ),
+        Format::Sarif => write_json(&sarif::log(&entry::entries(run)), out),
+        Format::Junit => junit::write(&entry::entries(run), out),
+        Format::Github => github::write(&entry::entries(run), out),
+        Format::Markdown => markdown::write(&entry::entries(run), out),
+        Format::KyvernoReport => write_documents(&policy_report::kyverno(run), out),
+        Format::KyvernoReportJson => write_json_documents(&policy_report::kyverno(run), out),
     }
+}
+
+/// Writes one JSON document, indented.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_json<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(document)?;
+    writeln!(out, "{}", clean_json(&text))
+}
+
+/// Writes YAML documents with a line `---` between them.
+fn write_documents<T: serde::Serialize>(documents: &[T], out: &mut dyn Write) -> io::Result<()> {
+    for (index, document) in documents.iter().enumerate() {
+        if index > 0 {
+            writeln!(out, "---")?;
+        }
+        write_yaml(document, out)?;
+    }
+    Ok(())
+}
+
+/// As [`write_documents`], each document as JSON on one line.
+fn write_json_documents<T: serde::Serialize>(
+    documents: &[T],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (index, document) in documents.iter().enumerate() {
+        if index > 0 {
+            writeln!(out, "---")?;
+        }
+        writeln!(out, "{}", clean_json(&serde_json::to_string(document)?))?;
+    }
+    Ok(())
 }
 
 /// Writes one YAML document.

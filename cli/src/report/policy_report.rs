@@ -1,15 +1,43 @@
-//! Reports of wgpolicyk8s.io/v1alpha2 (sheet 08, section 10): all cluster policies in
-//! one `ClusterPolicyReport` named `merged`, each namespaced policy in a
-//! `PolicyReport` of its own.
+//! Policy reports as Kubernetes objects (sheet 08, section 10).
 //!
-//! The property `process` is not written: bundles do not say whether a policy takes
-//! part in background scans.
+//! `policyreport` and `openreports` write what could be applied to a cluster: the
+//! results of a namespace's objects in a report of that namespace, those of
+//! cluster-scoped objects in a cluster report, all named `merged`. `kyverno` is the
+//! document that `kyverno apply --policy-report` prints, which groups by policy instead.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::scan::{Finding, Outcome, PolicyFacts, Scan, Summary};
+use crate::report::Run;
+use crate::scan::{Finding, Outcome, Scan, Summary};
+
+/// The two groups of the API; their reports have the same fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// `wgpolicyk8s.io/v1alpha2`
+    WgPolicy,
+    /// `openreports.io/v1alpha1`
+    OpenReports,
+}
+
+impl Group {
+    fn api_version(self) -> &'static str {
+        match self {
+            Group::WgPolicy => "wgpolicyk8s.io/v1alpha2",
+            Group::OpenReports => "openreports.io/v1alpha1",
+        }
+    }
+
+    fn kind(self, namespace: &str) -> &'static str {
+        match (self, namespace.is_empty()) {
+            (Group::WgPolicy, false) => "PolicyReport",
+            (Group::WgPolicy, true) => "ClusterPolicyReport",
+            (Group::OpenReports, false) => "Report",
+            (Group::OpenReports, true) => "ClusterReport",
+        }
+    }
+}
 
 /// One report.
 #[derive(Debug, Serialize)]
@@ -18,6 +46,9 @@ pub struct Report<'s> {
     api_version: &'static str,
     kind: &'static str,
     metadata: Metadata<'s>,
+    /// Kyverno prints it empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
     summary: Summary,
     results: Vec<Entry<'s>>,
 }
@@ -45,7 +76,6 @@ struct Entry<'s> {
     scored: bool,
     resources: [Reference<'s>; 1],
     message: &'s str,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     properties: BTreeMap<&'s str, &'s str>,
 }
 
@@ -69,68 +99,85 @@ struct Reference<'s> {
     resource_version: &'s str,
 }
 
-/// The reports of a scan, that of the cluster policies first, the others in the order
-/// of the policies; none where nothing is to be reported.
-pub fn reports(scan: &Scan, now: u64) -> Vec<Report<'_>> {
-    let mut reports: BTreeMap<Option<usize>, Report<'_>> = BTreeMap::new();
-    for finding in &scan.findings {
-        let Some(policy) = scan.policy(finding) else {
+/// The reports of a run: of the cluster-scoped objects first, then by namespace; none
+/// where nothing is to be reported.
+pub fn reports<'r>(run: &Run<'r>, group: Group) -> Vec<Report<'r>> {
+    let mut reports: BTreeMap<&str, Report<'_>> = BTreeMap::new();
+    for finding in &run.scan.findings {
+        let Some(object) = run.scan.object(finding) else {
             continue;
         };
-        let namespaced = !policy.namespace.is_empty();
-        let report = reports
-            .entry(namespaced.then_some(finding.policy))
-            .or_insert_with(|| {
-                if namespaced {
-                    policy_report(policy)
-                } else {
-                    merged()
-                }
-            });
-        report.summary.add(finding.outcome);
-        report.results.extend(entry(scan, finding, now));
+        let namespace = object.namespace.as_str();
+        let report = reports.entry(namespace).or_insert_with(|| Report {
+            api_version: group.api_version(),
+            kind: group.kind(namespace),
+            metadata: Metadata {
+                name: "merged",
+                namespace,
+            },
+            source: None,
+            summary: Summary::default(),
+            results: Vec::new(),
+        });
+        report.add(run, finding);
     }
     reports.into_values().collect()
 }
 
-fn merged<'s>() -> Report<'s> {
-    Report {
-        api_version: "wgpolicyk8s.io/v1alpha2",
-        kind: "ClusterPolicyReport",
-        metadata: Metadata {
-            name: "merged",
-            namespace: "",
-        },
-        summary: Summary::default(),
-        results: Vec::new(),
+/// What `kyverno apply --policy-report` prints (sheet 08, section 10.1): all cluster
+/// policies in one report, each namespaced policy in one of its own, in the order of
+/// the policies. The kind of the latter is Kyverno's.
+pub fn kyverno<'r>(run: &Run<'r>) -> Vec<Report<'r>> {
+    let mut reports: BTreeMap<Option<usize>, Report<'_>> = BTreeMap::new();
+    for finding in &run.scan.findings {
+        let Some(policy) = run.scan.policy(finding) else {
+            continue;
+        };
+        let is_namespaced = !policy.namespace.is_empty();
+        let report = reports
+            .entry(is_namespaced.then_some(finding.policy))
+            .or_insert_with(|| Report {
+                api_version: Group::OpenReports.api_version(),
+                kind: if is_namespaced {
+                    "PolicyReport"
+                } else {
+                    "ClusterReport"
+                },
+                metadata: Metadata {
+                    name: if is_namespaced {
+                        &policy.name
+                    } else {
+                        "merged"
+                    },
+                    namespace: &policy.namespace,
+                },
+                source: Some(""),
+                summary: Summary::default(),
+                results: Vec::new(),
+            });
+        report.add(run, finding);
     }
+    reports.into_values().collect()
 }
 
-fn policy_report(policy: &PolicyFacts) -> Report<'_> {
-    Report {
-        kind: "PolicyReport",
-        metadata: Metadata {
-            name: &policy.name,
-            namespace: &policy.namespace,
-        },
-        ..merged()
+impl<'r> Report<'r> {
+    fn add(&mut self, run: &Run<'r>, finding: &'r Finding) {
+        self.summary.add(finding.outcome);
+        self.results.extend(entry(run.scan, finding, run.now));
     }
 }
 
 fn entry<'s>(scan: &'s Scan, finding: &'s Finding, now: u64) -> Option<Entry<'s>> {
     let (policy, object) = (scan.policy(finding)?, scan.object(finding)?);
-    let name = match policy.namespace.as_str() {
-        "" => policy.name.clone(),
-        namespace => format!("{namespace}/{}", policy.name),
-    };
     let properties = finding
         .properties
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
-    let properties: BTreeMap<&str, &str> = properties.collect();
+    let mut properties: BTreeMap<&str, &str> = properties.collect();
+    properties.insert("process", policy.process);
     Some(Entry {
         source: "kyverno",
-        policy: name,
+        policy: policy.full_name(),
         rule: &finding.rule,
         category: policy.category.as_deref(),
         severity: policy.severity,
@@ -163,8 +210,7 @@ fn message<'s>(finding: &'s Finding, properties: &BTreeMap<&'s str, &'s str>) ->
         Outcome::Error => "errorMessage",
         Outcome::Skip => "skipMessage",
     };
-    let replacement = properties
-        .get("message")
-        .or_else(|| properties.get(of_status));
+    let text = |key| properties.get(key).filter(|text| !text.is_empty());
+    let replacement = text("message").or_else(|| text(of_status));
     replacement.copied().unwrap_or(&finding.message)
 }

@@ -6,8 +6,10 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::resources::Resources;
+use crate::policies::{InvalidPolicy, OmittedPolicy};
+use crate::report::Run;
 use crate::scan::{Finding, Outcome, Place, Scan, Summary};
+use crate::unmatched::Unmatched;
 
 /// The whole report.
 #[derive(Debug, Serialize)]
@@ -24,8 +26,53 @@ pub struct Document<'s> {
     pub results: Vec<Result<'s>>,
     /// Rules that were left out because they are not supported yet.
     pub omitted_rules: Vec<Omitted<'s>>,
+    /// Policies that were left out because their kind is not supported yet; optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted_policies: Vec<OmittedPolicyEntry<'s>>,
+    /// Policies that were skipped because they are invalid, each counted as an error;
+    /// optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid_policies: Vec<InvalidPolicyEntry<'s>>,
+    /// Policies that no object matched, and why; optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmatched_policies: Vec<UnmatchedPolicy<'s>>,
     /// Inputs that could not be used.
     pub problems: Vec<ProblemEntry<'s>>,
+}
+
+/// A policy that was left out.
+#[derive(Debug, Serialize)]
+pub struct OmittedPolicyEntry<'s> {
+    /// `apiVersion kind`.
+    pub kind: &'s str,
+    /// Its name.
+    pub policy: &'s str,
+    /// Where: `file:line:column`.
+    pub place: &'s str,
+}
+
+/// A policy that was skipped because it is invalid.
+#[derive(Debug, Serialize)]
+pub struct InvalidPolicyEntry<'s> {
+    /// Its name.
+    pub policy: &'s str,
+    /// Where: `file:line:column`.
+    pub place: &'s str,
+    /// What is wrong with it.
+    pub messages: Vec<&'s str>,
+}
+
+/// A policy that no object matched.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnmatchedPolicy<'s> {
+    /// Name of the policy.
+    pub policy: &'s str,
+    /// Its namespace; optional, absent for a `ClusterPolicy`.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub policy_namespace: &'s str,
+    /// What did not match.
+    pub reason: String,
 }
 
 /// What was evaluated.
@@ -76,6 +123,9 @@ pub struct Result<'s> {
     /// Where the policy demands it; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_place: Option<&'s Place>,
+    /// Where the rule is written; optional.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_place: Option<&'s Place>,
     /// The rule's `reportProperties`; optional.
     #[serde(skip_serializing_if = "Pairs::is_empty")]
     pub properties: Pairs<'s>,
@@ -146,8 +196,13 @@ impl Serialize for Pairs<'_> {
     }
 }
 
-/// The report of a scan.
-pub fn document<'s>(scan: &'s Scan, resources: &'s Resources) -> Document<'s> {
+/// The report of a run.
+pub fn document<'r>(run: &Run<'r>) -> Document<'r> {
+    let scan = run.scan;
+    let omitted_policies = run
+        .policies
+        .map_or(&[][..], |policies| &policies.omitted_policies);
+    let invalid_policies = run.policies.map_or(&[][..], |policies| &policies.invalid);
     Document {
         version: 1,
         summary: scan.summary,
@@ -162,7 +217,10 @@ pub fn document<'s>(scan: &'s Scan, resources: &'s Resources) -> Document<'s> {
             .filter_map(|finding| result(scan, finding))
             .collect(),
         omitted_rules: omitted(&scan.omitted),
-        problems: super::problems(resources)
+        omitted_policies: omitted_policies.iter().map(omitted_policy).collect(),
+        invalid_policies: invalid_policies.iter().map(invalid_policy).collect(),
+        unmatched_policies: unmatched(scan),
+        problems: super::problems(run.resources)
             .map(|(file, place, message)| ProblemEntry {
                 file,
                 line: place.map(|(line, _)| line),
@@ -171,6 +229,35 @@ pub fn document<'s>(scan: &'s Scan, resources: &'s Resources) -> Document<'s> {
             })
             .collect(),
     }
+}
+
+fn omitted_policy(policy: &OmittedPolicy) -> OmittedPolicyEntry<'_> {
+    OmittedPolicyEntry {
+        kind: &policy.kind,
+        policy: &policy.name,
+        place: &policy.place,
+    }
+}
+
+fn invalid_policy(policy: &InvalidPolicy) -> InvalidPolicyEntry<'_> {
+    let messages = policy.errors.iter().map(|error| error.message.as_str());
+    InvalidPolicyEntry {
+        policy: &policy.name,
+        place: &policy.place,
+        messages: messages.collect(),
+    }
+}
+
+fn unmatched(scan: &Scan) -> Vec<UnmatchedPolicy<'_>> {
+    let entry = |unmatched: &Unmatched| {
+        let policy = scan.policies.get(unmatched.policy)?;
+        Some(UnmatchedPolicy {
+            policy: &policy.name,
+            policy_namespace: &policy.namespace,
+            reason: unmatched.reason.to_string(),
+        })
+    };
+    scan.unmatched.iter().filter_map(entry).collect()
 }
 
 fn result<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Result<'s>> {
@@ -196,6 +283,7 @@ fn result<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Result<'s>> {
         found: check.map(|check| check.found.as_str()),
         resource_place: check.map(|check| &check.resource),
         policy_place: check.map(|check| &check.policy),
+        rule_place: scan.rule_place(finding),
         properties: Pairs(&finding.properties),
     })
 }

@@ -7,8 +7,8 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table::NONE;
 
 use super::emitter::Emitter;
-use crate::ir::{Instruction, Label, Register};
-use crate::policy::condition::{Condition, Conditions};
+use crate::ir::{Instruction, Label, Register, SiteKind};
+use crate::policy::condition::{AnyAll, Condition, Conditions};
 
 /// Which messages of conditions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Messages {
     OfTrue,
     /// Those of conditions that do not hold (preconditions).
     OfFalse,
+    /// None (exceptions).
+    None,
 }
 
 impl Emitter<'_, '_> {
@@ -32,23 +34,38 @@ impl Emitter<'_, '_> {
         match conditions {
             Conditions::List(list) => self.all(list, messages, 1, on_false, on_error),
             Conditions::AnyAll(block) => {
-                let any = block
-                    .any
-                    .as_deref()
-                    .map(|any| self.any(any, messages, on_error));
+                let any = block.any.as_deref();
+                let any =
+                    any.map(|any| self.in_part(".any", |this| this.any(any, messages, on_error)));
                 // `all` is looked at even when `any` came out false: it may be an error.
-                self.all(
-                    block.all.as_deref().unwrap_or_default(),
-                    messages,
-                    0,
-                    on_false,
-                    on_error,
-                );
+                let all = block.all.as_deref().unwrap_or_default();
+                self.in_part(".all", |this| {
+                    this.all(all, messages, 0, on_false, on_error)
+                });
                 if let Some(any) = any {
                     self.block
                         .push(Instruction::new(Op::JumpIfFalse).a(any.0).target(on_false));
                 }
             }
+        }
+    }
+
+    /// Falls through when the conditions of an exception hold; whatever goes wrong, it
+    /// does not hold. Unlike elsewhere `all` comes first, and an empty `any` counts as
+    /// absent (sheet 01, section 9).
+    pub fn exception_conditions(&mut self, conditions: &AnyAll, otherwise: Label) {
+        let all = conditions.all.as_deref().unwrap_or_default();
+        self.in_part(".all", |this| {
+            this.all(all, Messages::None, 0, otherwise, otherwise)
+        });
+        let any = conditions.any.as_deref().unwrap_or_default();
+        if !any.is_empty() {
+            let held = self.in_part(".any", |this| this.any(any, Messages::None, otherwise));
+            self.block.push(
+                Instruction::new(Op::JumpIfFalse)
+                    .a(held.0)
+                    .target(otherwise),
+            );
         }
     }
 
@@ -58,9 +75,9 @@ impl Emitter<'_, '_> {
         let end = self.block.label();
         let no = self.constant(&TreeValue::Bool(false));
         self.assign(result, no);
-        for condition in any {
+        for (index, condition) in any.iter().enumerate() {
             let next = self.block.label();
-            self.condition(condition, next, on_error);
+            self.condition(condition, index, next, on_error);
             self.note(condition, messages == Messages::OfTrue, 0);
             let yes = self.constant(&TreeValue::Bool(true));
             self.assign(result, yes);
@@ -80,21 +97,21 @@ impl Emitter<'_, '_> {
         on_false: Label,
         on_error: Label,
     ) {
-        for condition in all {
+        for (index, condition) in all.iter().enumerate() {
             let has_message = condition
                 .message
                 .as_ref()
                 .is_some_and(|message| !message.value.is_empty());
             if messages == Messages::OfFalse && has_message {
                 let (holds, fails) = (self.block.label(), self.block.label());
-                self.condition(condition, fails, on_error);
+                self.condition(condition, index, fails, on_error);
                 self.block.jump(holds);
                 self.block.place(fails);
                 self.note(condition, true, separator);
                 self.block.jump(on_false);
                 self.block.place(holds);
             } else {
-                self.condition(condition, on_false, on_error);
+                self.condition(condition, index, on_false, on_error);
                 self.note(condition, messages == Messages::OfTrue, separator);
             }
         }
@@ -120,8 +137,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Falls through when the condition holds.
-    fn condition(&mut self, condition: &Condition, on_false: Label, on_error: Label) {
+    /// Falls through when the condition, number `index` of its list, holds.
+    fn condition(&mut self, condition: &Condition, index: usize, on_false: Label, on_error: Label) {
         let key_failed = self.wrapping(
             "failed to substitute variables in condition key: ",
             false,
@@ -141,13 +158,21 @@ impl Emitter<'_, '_> {
                     on_error,
                 );
             }
-            Some(operator) => self.block.push(
-                Instruction::new(Op::TestCondition)
-                    .a(key.0)
-                    .b(value.0)
-                    .e(u32::from(operator as u8))
-                    .target(on_false),
-            ),
+            Some(operator) => {
+                let site = self.in_part(&format!("[{index}]"), |this| {
+                    this.site(SiteKind::Condition, condition.span)
+                });
+                let key_tree = condition.key.as_ref();
+                let written = key_tree.map_or("", |key| key.as_str().unwrap_or(key.describe()));
+                self.block.push(
+                    Instruction::new(Op::TestCondition)
+                        .a(key.0)
+                        .b(value.0)
+                        .e(u32::from(operator as u8))
+                        .target(on_false)
+                        .site(site.written(written)),
+                );
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::emitter::{Emitter, Scope};
 use super::template::has_variable;
 use crate::ir::{Block, Instruction, Label, Register};
 use crate::lower::Pools;
-use crate::source::SourceId;
+use crate::source::{Location, SourceId};
 use kpvm::jmespath::mentions;
 
 /// The entries of one level: those of a rule or of a foreach block.
@@ -63,6 +63,11 @@ pub fn lower_entries(
             block: U32::ZERO,
             nested: u8::from(nested),
         });
+        let place = pools.place(Location {
+            source,
+            span: entry.span,
+        });
+        pools.bundle.entry_places.push(place);
         scope.add_entry(name, number, volatile);
         lowered.numbers.push(number);
     }

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use kpvm::jmespath::mentions;
-use kpvm::tree::{Tree, TreeValue};
+use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, Range};
 use zerocopy::little_endian::{U32, U64};
 
-use crate::ir::{Block, Instruction, Label, Register};
+use super::assertion::Bindings;
+use crate::ir::{Block, Instruction, Label, Register, Site, SiteKind};
 use crate::lower::Pools;
-use crate::source::SourceId;
+use crate::source::{Location, SourceId};
 
 /// Writes one block.
 pub struct Emitter<'p, 'b> {
@@ -24,8 +25,12 @@ pub struct Emitter<'p, 'b> {
     pub scope: Scope,
     /// The policy's file.
     pub source: SourceId,
+    /// The part of the rule that code is written for, e.g. `foreach[0].deny`.
+    part: String,
     /// Texts of inner variables, by the names that stand for them in the expression.
     pub(super) inner: BTreeMap<String, Register>,
+    /// What `$` names in the expressions of an assertion tree; `None` outside of one.
+    pub(super) bindings: Option<Bindings>,
     /// Code that runs rarely, kept out of the way until [`Emitter::flush_cold`].
     cold: Vec<(Label, Instruction)>,
 }
@@ -172,9 +177,41 @@ impl<'p, 'b> Emitter<'p, 'b> {
             pools,
             scope,
             source,
+            part: String::new(),
             inner: BTreeMap::new(),
+            bindings: None,
             cold: Vec::new(),
         }
+    }
+
+    /// Writes code for a part of the part at hand: `.name` or `[index]`; for the first
+    /// part of a rule `name`.
+    pub fn in_part<T>(&mut self, part: &str, write: impl FnOnce(&mut Self) -> T) -> T {
+        let entered = self.enter_part(part);
+        let result = write(self);
+        self.leave_part(entered);
+        result
+    }
+
+    /// As [`Emitter::in_part`], until [`Emitter::leave_part`].
+    pub fn enter_part(&mut self, part: &str) -> usize {
+        let entered = self.part.len();
+        self.part.push_str(part);
+        entered
+    }
+
+    /// Goes back to the part around the one that was entered.
+    pub fn leave_part(&mut self, entered: usize) {
+        self.part.truncate(entered);
+    }
+
+    /// A site of the part at hand.
+    pub fn site(&self, kind: SiteKind, span: Span) -> Site {
+        let location = Location {
+            source: self.source,
+            span,
+        };
+        Site::new(kind, &self.part, location)
     }
 
     /// Appends a load into a register of its own.
@@ -210,13 +247,25 @@ impl<'p, 'b> Emitter<'p, 'b> {
     /// A label that puts `prefix` in front of an error and goes on to `on_error`; with
     /// `shows_query` a DELETE rewrites the prefix as it does the query.
     pub fn wrapping(&mut self, prefix: &str, shows_query: bool, on_error: Label) -> Label {
-        let label = self.block.label();
         let text = self.pools.text(prefix);
         let wrap = Instruction::new(Op::WrapError)
             .b(u32::from(shows_query))
             .c(text)
             .target(on_error);
-        self.cold.push((label, wrap));
+        self.apart(wrap)
+    }
+
+    /// A label of an error whose text is known, which goes on to `on_error`.
+    pub fn failing(&mut self, text: &str, on_error: Label) -> Label {
+        let text = self.pools.text(text);
+        self.apart(Instruction::new(Op::FailText).c(text).target(on_error))
+    }
+
+    /// A label of rare code: one instruction that ends the block or goes on to a label
+    /// made before.
+    pub fn apart(&mut self, instruction: Instruction) -> Label {
+        let label = self.block.label();
+        self.cold.push((label, instruction));
         label
     }
 
@@ -238,6 +287,16 @@ impl<'p, 'b> Emitter<'p, 'b> {
             self.flush_cold();
             self.block.place(over);
         }
+    }
+
+    /// Runs `body`, and writes its rare code behind it: what it goes on to may stand right
+    /// behind that, while rare code of before waits for the end.
+    pub fn with_rare_code_inline<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let waiting = std::mem::take(&mut self.cold);
+        let result = body(self);
+        self.flush_cold_inline();
+        self.cold = waiting;
+        result
     }
 
     /// Lowers a query: the text of an expression over the whole context, with the

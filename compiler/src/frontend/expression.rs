@@ -10,7 +10,9 @@ use kpvm_format::table;
 use zerocopy::little_endian::I64;
 
 use super::emitter::Emitter;
-use super::jmespath::{Comparator, Expression, FunctionCall, Node, Projection, ProjectionKind};
+use super::jmespath::{
+    Comparator, Dialect, Expression, FunctionCall, Node, Projection, ProjectionKind,
+};
 use crate::ir::{Instruction, Label, Register};
 
 /// The current value of an expression.
@@ -41,7 +43,8 @@ fn is_null_on_null(expression: &Expression) -> bool {
         | Node::Pipe { .. }
         | Node::FunctionCall(_)
         | Node::ExpressionReference(_)
-        | Node::Empty => false,
+        | Node::Empty
+        | Node::Assertion(_) => false,
     }
 }
 
@@ -51,7 +54,7 @@ fn field(expression: &Expression, name: &str) -> bool {
 
 impl Emitter<'_, '_> {
     /// Lowers an expression; errors jump to `on_error`, an unknown key too unless
-    /// `or_null`.
+    /// `or_null`. In an assertion tree no key is unknown: it gives null.
     pub fn expression(
         &mut self,
         expression: &Expression,
@@ -59,6 +62,7 @@ impl Emitter<'_, '_> {
         on_error: Label,
         or_null: bool,
     ) -> Register {
+        let or_null = or_null || self.is_assertion();
         match &expression.node {
             Node::Identity | Node::Current => match current {
                 Current::Value(register) => register,
@@ -94,8 +98,8 @@ impl Emitter<'_, '_> {
                 left,
                 right,
             } => {
-                let left = self.expression(left, current, on_error, true);
-                let right = self.expression(right, current, on_error, true);
+                let left = self.compared(*operator, left, current, on_error);
+                let right = self.compared(*operator, right, current, on_error);
                 let number = comparator(*operator);
                 self.load(Instruction::new(Op::Compare).b(left.0).e(right.0).c(number))
             }
@@ -138,6 +142,7 @@ impl Emitter<'_, '_> {
                 self.load(Instruction::new(Op::LoadConstant).c(reference))
             }
             Node::Empty => self.fail("Unknown AST node: ASTEmpty", on_error),
+            Node::Assertion(node) => self.assertion_expression(node, current, on_error),
         }
     }
 
@@ -214,6 +219,18 @@ impl Emitter<'_, '_> {
         if is_object && self.scope.rewrites_delete && self.scope.slot("request").is_none() {
             return self.load_or_null(Instruction::new(Op::LoadRequestObject), on_error, or_null);
         }
+        if self.is_assertion() {
+            let result = self.block.register();
+            let end = self.block.label();
+            let left = self.expression(left, current, on_error, true);
+            self.assign(result, left);
+            self.block
+                .push(Instruction::new(Op::JumpIfNull).a(result.0).target(end));
+            let right = self.expression(right, Current::Value(left), on_error, true);
+            self.assign(result, right);
+            self.block.place(end);
+            return result;
+        }
         if or_null && !is_null_on_null(right) {
             // Null on the left would not end in null: the error has to skip the right.
             return self.or_null(on_error, |this, caught| {
@@ -262,6 +279,51 @@ impl Emitter<'_, '_> {
         result
     }
 
+    /// Whether the expression is of an assertion tree.
+    fn is_assertion(&self) -> bool {
+        self.bindings.is_some()
+    }
+
+    fn dialect(&self) -> Dialect {
+        match self.is_assertion() {
+            true => Dialect::Assertion,
+            false => Dialect::Kyverno,
+        }
+    }
+
+    /// The numbers of a resource are ints and floats, those of expressions floats: in an
+    /// assertion tree they are made that where they are computed with. Elsewhere the
+    /// context holds floats only.
+    fn with_floats(&mut self, value: Register) -> Register {
+        match self.is_assertion() {
+            true => self.load(Instruction::new(Op::ToFloats).b(value.0)),
+            false => value,
+        }
+    }
+
+    fn compared(
+        &mut self,
+        operator: Comparator,
+        operand: &Expression,
+        current: Current,
+        on_error: Label,
+    ) -> Register {
+        let is_order = !matches!(operator, Comparator::Equal | Comparator::NotEqual);
+        if is_order && self.is_assertion() {
+            return self.number(operand, current, on_error);
+        }
+        self.argument(operand, current, on_error)
+    }
+
+    /// An argument of a function, or what is equal to it.
+    fn argument(&mut self, argument: &Expression, current: Current, on_error: Label) -> Register {
+        let value = self.expression(argument, current, on_error, true);
+        match argument.node {
+            Node::Literal(_) => value,
+            _ => self.with_floats(value),
+        }
+    }
+
     /// The five projections: what is gone through differs, what is done does not.
     fn projection(
         &mut self,
@@ -284,9 +346,14 @@ impl Emitter<'_, '_> {
                     Instruction::new(Op::GetSlice)
                         .a(part.0)
                         .b(list.0)
+                        .e(u32::from(self.is_assertion()))
                         .c(slice)
                         .target(on_error),
                 );
+                if self.is_assertion() {
+                    // A part of a text is the result itself.
+                    self.assign(result, part);
+                }
                 (part, None)
             }
             ProjectionKind::Filter(condition) => {
@@ -310,7 +377,7 @@ impl Emitter<'_, '_> {
                 self.block
                     .push(Instruction::new(Op::JumpIfNotMap).a(map.0).target(end));
                 // Kyverno evaluates the right side on as many nulls first.
-                let nulls = u32::from(!is_null_on_null(right));
+                let nulls = u32::from(!is_null_on_null(right) && !self.is_assertion());
                 (
                     self.load(Instruction::new(Op::MapValues).b(map.0).c(nulls)),
                     None,
@@ -371,6 +438,11 @@ impl Emitter<'_, '_> {
 
     /// A loop over the items of a list.
     pub fn each(&mut self, list: Register, body: impl FnOnce(&mut Self, Register)) {
+        self.each_at(list, |this, item, _| body(this, item));
+    }
+
+    /// As [`Emitter::each`], for a body that asks for the slot of the loop too.
+    pub fn each_at(&mut self, list: Register, body: impl FnOnce(&mut Self, Register, u32)) {
         let (start, end) = (self.block.label(), self.block.label());
         let slot = self.block.enter_loop();
         let item = self.block.register();
@@ -382,7 +454,7 @@ impl Emitter<'_, '_> {
                 .target(end),
         );
         self.block.place(start);
-        body(self, item);
+        body(self, item, slot);
         self.block.push(
             Instruction::new(Op::LoopNext)
                 .a(slot)
@@ -402,7 +474,9 @@ impl Emitter<'_, '_> {
     ) -> Register {
         let result = self.block.register();
         let end = self.block.label();
-        if let Current::Value(register) = current {
+        // In an assertion tree a list of nulls is made of null.
+        let makes_nulls = self.is_assertion() && keys.is_none();
+        if let (Current::Value(register), false) = (current, makes_nulls) {
             self.assign(result, register);
             self.block
                 .push(Instruction::new(Op::JumpIfNull).a(register.0).target(end));
@@ -444,6 +518,9 @@ impl Emitter<'_, '_> {
             (Some("min_by"), [list, function]) => {
                 reference(function).map(|function| (Function::MinByKeys, list, function))
             }
+            (Some("group_by"), [list, function]) if self.is_assertion() => {
+                reference(function).map(|function| (Function::GroupByKeys, list, function))
+            }
             _ => None,
         };
         if let Some((function, list, expression)) = by_key {
@@ -452,14 +529,14 @@ impl Emitter<'_, '_> {
         let list = self.block.enter_list();
         self.block.push(Instruction::new(Op::ListBegin).a(list));
         for argument in &call.arguments {
-            let value = self.expression(argument, current, on_error, true);
+            let value = self.argument(argument, current, on_error);
             self.block
                 .push(Instruction::new(Op::ListPush).a(list).b(value.0));
         }
         let result = match name.map(|name| {
             (
                 name,
-                super::jmespath::functions::lookup(name).map(|row| row.id),
+                super::jmespath::functions::lookup_in(name, self.dialect()).map(|row| row.id),
             )
         }) {
             None => self.fail("invalid node value type", on_error),
@@ -500,7 +577,7 @@ impl Emitter<'_, '_> {
                 .a(items.0)
                 .target(enough),
         );
-        if function == Function::MapResults {
+        if matches!(function, Function::MapResults | Function::GroupByKeys) {
             self.each(items, |this, item| {
                 let value = this.expression(expression, Current::Value(item), on_error, true);
                 this.block
@@ -519,6 +596,7 @@ impl Emitter<'_, '_> {
                 // To `sort_by` all failures but the first one look the same.
                 let first = self.load(Instruction::new(Op::LoadIndex).b(items.0).c(0));
                 let key = self.expression(expression, Current::Value(first), on_error, true);
+                let key = self.with_floats(key);
                 self.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(key.0));
                 let slice = self.slice(super::jmespath::Slice {
@@ -544,6 +622,7 @@ impl Emitter<'_, '_> {
                 } else {
                     this.expression(expression, Current::Value(item), on_error, true)
                 };
+                let value = this.with_floats(value);
                 this.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
             });

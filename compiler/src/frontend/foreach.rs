@@ -10,7 +10,7 @@ use super::emitter::Emitter;
 use super::pattern::{self, Subject};
 use super::reference;
 use super::template::{has_variable, unescape_keys};
-use crate::ir::{Block, Instruction, Label, Register};
+use crate::ir::{Block, Instruction, Label, Register, SiteKind};
 use crate::policy::condition::{AnyAll, Conditions};
 
 /// Nesting of foreach blocks.
@@ -76,8 +76,11 @@ impl Emitter<'_, '_> {
             });
         }
         let list = blocks.as_list().unwrap_or_default();
-        list.iter()
-            .try_for_each(|block| self.foreach_block(block, depth, subject, loaders))
+        list.iter().enumerate().try_for_each(|(index, block)| {
+            self.in_part(&format!("foreach[{index}]"), |this| {
+                this.foreach_block(block, depth, subject, loaders)
+            })
+        })
     }
 
     fn foreach_block(
@@ -88,7 +91,14 @@ impl Emitter<'_, '_> {
         loaders: &mut Loaders,
     ) -> Result<(), ForeachError> {
         let (list_failed, end) = (self.block.label(), self.block.label());
-        let list = block.get("list").and_then(Tree::as_str).unwrap_or_default();
+        let list_tree = block.get("list");
+        let list = list_tree.and_then(Tree::as_str).unwrap_or_default();
+        let site = self
+            .site(
+                SiteKind::Elements,
+                list_tree.map_or(block.span, |tree| tree.span),
+            )
+            .written(list);
         // The list is an expression, not a text with variables: DELETE does not rewrite it.
         let rewrites = std::mem::replace(&mut self.scope.rewrites_delete, false);
         let list = self.query(list, list_failed);
@@ -144,7 +154,8 @@ impl Emitter<'_, '_> {
                 .a(slot)
                 .b(elements.0)
                 .e(item.0)
-                .target(done),
+                .target(done)
+                .site(site.clone()),
         );
         self.block.place(start);
         self.block
@@ -180,7 +191,8 @@ impl Emitter<'_, '_> {
             Instruction::new(Op::LoopNext)
                 .a(slot)
                 .e(item.0)
-                .target(start),
+                .target(start)
+                .site(site),
         );
         self.block.place(done);
         self.block.leave_loop();
@@ -256,7 +268,9 @@ impl Emitter<'_, '_> {
                 span: error.span,
             })?;
             // An error here skips the element just as conditions that do not hold.
-            self.conditions(&conditions, Messages::OfFalse, next, next);
+            self.in_part(".preconditions", |this| {
+                this.conditions(&conditions, Messages::OfFalse, next, next);
+            });
             self.flush_cold_inline();
         }
         let failed = self.block.label();
@@ -272,17 +286,25 @@ impl Emitter<'_, '_> {
             };
             let passes = self.block.label();
             let deny_failed = self.wrapping("failed to check deny conditions: ", false, failed);
-            self.conditions(&conditions, Messages::OfTrue, passes, deny_failed);
+            self.in_part(".deny.conditions", |this| {
+                this.conditions(&conditions, Messages::OfTrue, passes, deny_failed);
+            });
             self.block.push(Instruction::new(Op::ReturnDeny).b(inner));
             self.block.place(passes);
             self.block.push(Instruction::new(Op::CountPass));
         } else if let Some(pattern) = part("pattern") {
-            self.element_pattern(pattern, subject, inner, next, failed)?;
+            self.in_part(".pattern", |this| {
+                this.element_pattern(pattern, subject, inner, next, failed)
+            })?;
         } else if let Some(patterns) = part("anyPattern") {
-            self.element_any_pattern(patterns, subject, inner, next, failed)?;
+            self.in_part(".anyPattern", |this| {
+                this.element_any_pattern(patterns, subject, inner, next, failed)
+            })?;
         } else if let Some(nested) = part("foreach") {
             self.block.push(Instruction::new(Op::EnterNested));
-            self.foreach_blocks(nested, inner, subject, loaders)?;
+            self.in_part(".", |this| {
+                this.foreach_blocks(nested, inner, subject, loaders)
+            })?;
             self.block
                 .push(Instruction::new(Op::LeaveNested).b(inner).target(next));
             self.block.push(Instruction::new(Op::CountPass));

@@ -1,21 +1,27 @@
-//! `match` and `exclude` (sheet 01, sections 4 and 5): filters in, IR out.
+//! `match` and `exclude` (sheet 01, sections 4 and 5), and `match` of an exception
+//! (section 9): filters in, IR out.
 
 use kpvm::labels;
 use kpvm::scalar::wildcard::contains_wildcard;
+use kpvm::tree::Tree;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, NONE, Range, RequirementOperator, SubjectKind};
 use zerocopy::little_endian::U32;
 
-use crate::ir::{Block, Instruction, Label};
+use super::emitter::Emitter;
+use crate::ir::{Block, Instruction, Label, Site, SiteKind};
 use crate::lower::Pools;
 use crate::policy::kind_selector::KindSelector;
-use crate::policy::model::{Filter, LabelSelector, MatchBlock, Rule, Subject};
+use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject};
+use crate::source::{Location, SourceId};
 
 /// Lowers `match` and `exclude` of a rule into a block that ends matched or unmatched.
-pub fn lower_matching(rule: &Rule, pools: &mut Pools<'_>) -> Block {
+pub fn lower_matching(rule: &Rule, source: SourceId, pools: &mut Pools<'_>) -> Block {
     let mut lowering = Lowering {
         block: Block::new(),
         pools,
+        rule: &rule.tree,
+        source,
     };
     let unmatched = lowering.block.label();
     lowering.lower_block(&rule.match_block, Side::Match, unmatched);
@@ -35,12 +41,81 @@ pub fn lower_matching(rule: &Rule, pools: &mut Pools<'_>) -> Block {
     lowering.block
 }
 
-/// Whether the filters stand under `match` or `exclude`; they differ in what an empty
-/// filter and missing user information mean (section 5.2).
+/// Lowers `match` of an exception: falls through when it holds, else goes on at
+/// `otherwise`. One with neither `any` nor `all` never holds.
+pub fn lower_exception_match(
+    exception: &PolicyException,
+    otherwise: Label,
+    emitter: &mut Emitter<'_, '_>,
+) {
+    let block = &exception.match_block;
+    let mut lowering = Lowering {
+        block: std::mem::replace(&mut emitter.block, Block::new()),
+        pools: emitter.pools,
+        rule: exception.tree.get("spec").unwrap_or(&exception.tree),
+        source: exception.source,
+    };
+    if filters(&block.any).is_empty() && filters(&block.all).is_empty() {
+        lowering.block.jump(otherwise);
+    } else {
+        lowering.lower_block(block, Side::Exception, otherwise);
+    }
+    emitter.block = lowering.block;
+}
+
+/// Where the filters stand. `match` and `exclude` differ in what an empty filter and
+/// missing user information mean (section 5.2). An exception looks at no operation,
+/// and holds a Namespace against no `namespaceSelector` (section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Match,
     Exclude,
+    Exception,
+}
+
+impl Side {
+    fn key(self) -> &'static str {
+        match self {
+            Side::Match | Side::Exception => "match",
+            Side::Exclude => "exclude",
+        }
+    }
+
+    fn site_kind(self) -> SiteKind {
+        match self {
+            Side::Match | Side::Exception => SiteKind::Filter,
+            Side::Exclude => SiteKind::Exclusion,
+        }
+    }
+}
+
+/// Where a filter stands in its rule.
+#[derive(Clone, Copy)]
+struct Position<'f> {
+    side: Side,
+    /// `any` or `all` with the filter's number; `None` for the direct form.
+    item: Option<(&'static str, usize)>,
+    filter: &'f Filter,
+}
+
+impl Position<'_> {
+    /// `match.any[0]`
+    fn part(&self) -> String {
+        let side = self.side.key();
+        match self.item {
+            Some((list, index)) => format!("{side}.{list}[{index}]"),
+            None => side.to_owned(),
+        }
+    }
+
+    /// The filter as written in the rule.
+    fn tree<'t>(&self, rule: &'t Tree) -> Option<&'t Tree> {
+        let block = rule.get(self.side.key())?;
+        match self.item {
+            Some((list, index)) => block.get(list)?.as_list()?.get(index),
+            None => Some(block),
+        }
+    }
 }
 
 fn has_resources(filter: &Filter) -> bool {
@@ -63,6 +138,16 @@ fn is_empty_filter(filter: &Filter) -> bool {
     !has_resources(filter) && !has_user_info(filter)
 }
 
+/// Whether an exception's filter is empty: explicit empty lists of users count as
+/// absent there.
+fn is_empty_exception(filter: &Filter) -> bool {
+    let is_empty = |count: Option<usize>| count.is_none_or(|count| count == 0);
+    !has_resources(filter)
+        && is_empty(filter.roles.as_ref().map(Vec::len))
+        && is_empty(filter.cluster_roles.as_ref().map(Vec::len))
+        && is_empty(filter.subjects.as_ref().map(Vec::len))
+}
+
 fn is_empty_exclude(block: &MatchBlock) -> bool {
     filters(&block.any).is_empty()
         && filters(&block.all).is_empty()
@@ -76,67 +161,91 @@ fn filters(list: &Option<Vec<Filter>>) -> &[Filter] {
 struct Lowering<'p, 'b> {
     block: Block,
     pools: &'p mut Pools<'b>,
+    /// The rule as read, or the `spec` of the exception.
+    rule: &'p Tree,
+    source: SourceId,
 }
 
 impl Lowering<'_, '_> {
     /// Falls through when the block holds, else jumps to `otherwise`.
     fn lower_block(&mut self, block: &MatchBlock, side: Side, otherwise: Label) {
         let (any, all) = (filters(&block.any), filters(&block.all));
+        let position = |item, filter| Position { side, item, filter };
         if !any.is_empty() {
             let held = self.block.label();
-            for filter in any {
+            for (index, filter) in any.iter().enumerate() {
                 let next = self.block.label();
-                self.lower_filter(filter, side, next);
+                self.lower_filter(position(Some(("any", index)), filter), next);
                 self.block.jump(held);
                 self.block.place(next);
             }
             self.block.jump(otherwise);
             self.block.place(held);
         } else if !all.is_empty() {
-            all.iter()
-                .for_each(|filter| self.lower_filter(filter, side, otherwise));
+            for (index, filter) in all.iter().enumerate() {
+                self.lower_filter(position(Some(("all", index)), filter), otherwise);
+            }
         } else {
-            self.lower_filter(&block.direct, side, otherwise);
+            self.lower_filter(position(None, &block.direct), otherwise);
         }
     }
 
     /// Falls through when the filter holds, else jumps to `otherwise`.
-    fn lower_filter(&mut self, filter: &Filter, side: Side, otherwise: Label) {
-        if is_empty_filter(filter) {
+    fn lower_filter(&mut self, position: Position<'_>, otherwise: Label) {
+        let filter = position.filter;
+        let is_empty = match position.side {
+            Side::Match | Side::Exclude => is_empty_filter(filter),
+            Side::Exception => is_empty_exception(filter),
+        };
+        if is_empty {
             self.block.jump(otherwise);
             return;
         }
-        self.lower_resources(filter, otherwise);
+        self.lower_resources(position, otherwise);
         if !has_user_info(filter) {
             return;
         }
         let no_user = self.block.label();
-        match side {
-            Side::Match if has_resources(filter) => {
-                self.block
-                    .push(Instruction::new(Op::JumpIfNoUser).target(no_user));
-            }
+        let site = self.site(position, SiteKind::Structure, &[], "");
+        let jump = Instruction::new(Op::JumpIfNoUser).site(site);
+        match position.side {
+            Side::Match if has_resources(filter) => self.block.push(jump.target(no_user)),
             // Without user information nothing is left of the filter: it cannot match.
-            Side::Match => self
-                .block
-                .push(Instruction::new(Op::JumpIfNoUser).target(otherwise)),
-            Side::Exclude => {}
+            Side::Match => self.block.push(jump.target(otherwise)),
+            Side::Exclude | Side::Exception => {}
         }
-        self.lower_user(filter, otherwise);
+        self.lower_user(position, otherwise);
         self.block.place(no_user);
     }
 
+    /// The site of what stands under a field of a filter, below `parents`.
+    fn site(&self, position: Position<'_>, kind: SiteKind, parents: &[&str], field: &str) -> Site {
+        let tree = position.tree(self.rule);
+        let parent = parents
+            .iter()
+            .try_fold(tree, |tree, parent| Some(tree?.get(parent)));
+        let member = parent.flatten().and_then(|parent| parent.member(field));
+        let location = Location {
+            source: self.source,
+            span: member.map_or(position.filter.span, |member| member.key_span),
+        };
+        Site::new(kind, &position.part(), location).written(field)
+    }
+
+    /// Appends a test of a field of `resources`.
+    fn test(&mut self, test: Instruction, position: Position<'_>, field: &str, otherwise: Label) {
+        let site = self.site(position, position.side.site_kind(), &["resources"], field);
+        self.block.push(test.target(otherwise).site(site));
+    }
+
     /// Section 5.3. Every test is independent, so the cheap and selective ones go first.
-    fn lower_resources(&mut self, filter: &Filter, otherwise: Label) {
-        let resources = &filter.resources;
-        if !resources.operations.is_empty() {
+    fn lower_resources(&mut self, position: Position<'_>, otherwise: Label) {
+        let resources = &position.filter.resources;
+        if !resources.operations.is_empty() && position.side != Side::Exception {
             let set = operation_set(&resources.operations);
             if set != 0b1111 {
-                self.block.push(
-                    Instruction::new(Op::MatchOperations)
-                        .b(set)
-                        .target(otherwise),
-                );
+                let test = Instruction::new(Op::MatchOperations).b(set);
+                self.test(test, position, "operations", otherwise);
             }
         }
         if !resources.kinds.is_empty() {
@@ -146,21 +255,25 @@ impl Lowering<'_, '_> {
                 .map(|kind| kind.value.as_str())
                 .collect();
             let kinds = self.pools.kinds(&kinds);
-            self.block
-                .push(Instruction::new(Op::MatchKinds).c(kinds).target(otherwise));
+            let test = Instruction::new(Op::MatchKinds).c(kinds);
+            self.test(test, position, "kinds", otherwise);
         }
-        if !resources.name.is_empty() {
-            self.lower_texts(
+        let texts = [
+            (
                 Op::MatchNames,
+                "name",
                 std::slice::from_ref(&resources.name),
-                otherwise,
-            );
-        }
-        if !resources.names.is_empty() {
-            self.lower_texts(Op::MatchNames, &resources.names, otherwise);
-        }
-        if !resources.namespaces.is_empty() {
-            self.lower_texts(Op::MatchNamespaces, &resources.namespaces, otherwise);
+            ),
+            (Op::MatchNames, "names", &resources.names),
+            (Op::MatchNamespaces, "namespaces", &resources.namespaces),
+        ];
+        for (op, field, texts) in texts {
+            // A lone `*` holds for every text, the empty one included.
+            let is_absent = texts.is_empty() || field == "name" && resources.name.is_empty();
+            if !is_absent && texts.iter().all(|text| text != "*") {
+                let texts = self.pools.text_list(texts);
+                self.test(Instruction::new(op).c(texts), position, field, otherwise);
+            }
         }
         if let Some(annotations) = resources
             .annotations
@@ -168,40 +281,41 @@ impl Lowering<'_, '_> {
             .filter(|pairs| !pairs.is_empty())
         {
             let pairs = self.pools.pair_list(annotations);
-            self.block.push(
-                Instruction::new(Op::MatchAnnotations)
-                    .c(pairs)
-                    .target(otherwise),
-            );
+            let test = Instruction::new(Op::MatchAnnotations).c(pairs);
+            self.test(test, position, "annotations", otherwise);
         }
         if let Some(selector) = &resources.selector {
             let selector = self.pools.selector(selector);
-            self.block.push(
-                Instruction::new(Op::MatchSelector)
-                    .c(selector)
-                    .target(otherwise),
-            );
+            let test = Instruction::new(Op::MatchSelector).c(selector);
+            self.test(test, position, "selector", otherwise);
         }
         if let Some(selector) = &resources.namespace_selector {
             let selector = self.pools.selector(selector);
             let any_kind = resources.kinds.iter().any(|kind| kind.value == "*");
-            let instruction = Instruction::new(Op::MatchNamespaceSelector)
-                .b(u32::from(any_kind))
+            let filter = match position.side {
+                Side::Match | Side::Exclude => u32::from(any_kind),
+                Side::Exception => 2,
+            };
+            let test = Instruction::new(Op::MatchNamespaceSelector)
+                .b(filter)
                 .c(selector);
-            self.block.push(instruction.target(otherwise));
+            self.test(test, position, "namespaceSelector", otherwise);
         }
     }
 
-    fn lower_user(&mut self, filter: &Filter, otherwise: Label) {
+    fn lower_user(&mut self, position: Position<'_>, otherwise: Label) {
+        let filter = position.filter;
+        let kind = position.side.site_kind();
         let lists = [
-            (Op::MatchRoles, &filter.roles),
-            (Op::MatchClusterRoles, &filter.cluster_roles),
+            (Op::MatchRoles, "roles", &filter.roles),
+            (Op::MatchClusterRoles, "clusterRoles", &filter.cluster_roles),
         ];
-        for (op, list) in lists {
+        for (op, field, list) in lists {
             if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
                 let texts = self.pools.text_list(list);
-                self.block
-                    .push(Instruction::new(op).c(texts).target(otherwise));
+                let site = self.site(position, kind, &[], field);
+                let test = Instruction::new(op).c(texts);
+                self.block.push(test.target(otherwise).site(site));
             }
         }
         if let Some(subjects) = filter
@@ -210,22 +324,10 @@ impl Lowering<'_, '_> {
             .filter(|subjects| !subjects.is_empty())
         {
             let subjects = self.pools.subjects(subjects);
-            self.block.push(
-                Instruction::new(Op::MatchSubjects)
-                    .c(subjects)
-                    .target(otherwise),
-            );
+            let site = self.site(position, kind, &[], "subjects");
+            let test = Instruction::new(Op::MatchSubjects).c(subjects);
+            self.block.push(test.target(otherwise).site(site));
         }
-    }
-
-    fn lower_texts(&mut self, op: Op, texts: &[String], otherwise: Label) {
-        // A lone `*` holds for every text, the empty one included.
-        if texts.iter().any(|text| text == "*") {
-            return;
-        }
-        let list = self.pools.text_list(texts);
-        self.block
-            .push(Instruction::new(op).c(list).target(otherwise));
     }
 }
 
@@ -263,8 +365,11 @@ impl Pools<'_> {
     }
 
     /// A list of texts.
-    pub fn text_list(&mut self, texts: &[String]) -> u32 {
-        let entries: Vec<table::Text> = texts.iter().map(|text| self.bundle.text(text)).collect();
+    pub fn text_list(&mut self, texts: &[impl AsRef<str>]) -> u32 {
+        let entries: Vec<table::Text> = texts
+            .iter()
+            .map(|text| self.bundle.text(text.as_ref()))
+            .collect();
         let start = self.bundle.texts.len();
         self.bundle.texts.extend(&entries);
         self.bundle

@@ -2,16 +2,21 @@
 //! them ends in the IR.
 
 pub mod anchor;
+pub mod assertion;
+pub mod cel;
 pub mod condition;
 pub mod context;
 pub mod emitter;
+pub mod exception;
 pub mod expression;
 pub mod foreach;
+pub mod index_key;
 pub mod jmespath;
 pub mod leaf;
 pub mod matching;
 mod nested;
 pub mod pattern;
+pub mod pod_security;
 pub mod reference;
 pub mod template;
 pub mod variable;

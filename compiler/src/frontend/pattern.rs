@@ -15,7 +15,7 @@ use zerocopy::little_endian::U32;
 use super::anchor::{self, AnchoredKey};
 use super::emitter::Emitter;
 use super::template::has_variable;
-use crate::ir::{Instruction, Label, Register, Segment, Site};
+use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
 use crate::source::Location;
 
 /// A pattern that cannot be lowered.
@@ -150,13 +150,11 @@ pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut
             .target(done),
     );
     emitter.block.place(body);
-    let site = Site {
-        path: vec![Segment::Text("/".into())],
-        location: Location {
-            source: emitter.source,
-            span: patterns.span,
-        },
-    };
+    let span = patterns.span;
+    let site = emitter
+        .site(SiteKind::Leaf, span)
+        .path(vec![Segment::Text("/".into())])
+        .written(patterns.as_str().unwrap_or_default());
     let test = Instruction::new(Op::TestValue)
         .a(Register::SUBJECT.0)
         .b(item.0)
@@ -166,9 +164,9 @@ pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut
         .block
         .push(Instruction::new(Op::ReturnAlternativeAt).a(slot));
     emitter.block.place(next);
-    emitter
-        .block
-        .push(Instruction::new(Op::AlternativeFailedAt).a(slot));
+    let note = Instruction::new(Op::AlternativeFailedAt).a(slot);
+    let site = emitter.site(SiteKind::Alternative, span);
+    emitter.block.push(note.site(site));
     emitter.block.push(
         Instruction::new(Op::LoopNext)
             .a(slot)
@@ -259,13 +257,15 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         ends: &mut dyn FnMut(&mut Emitter<'_, '_>, u32),
     ) -> Result<(), PatternError> {
         for (index, pattern) in patterns.iter().enumerate() {
+            let entered = self.emitter.enter_part(&format!("[{index}]"));
             let failed = self.emitter.block.label();
             self.lower_root(pattern, subject, failed)?;
             ends(self.emitter, index as u32);
             self.emitter.block.place(failed);
-            self.emitter
-                .block
-                .push(Instruction::new(Op::AlternativeFailed).c(index as u32));
+            let site = self.emitter.site(SiteKind::Alternative, pattern.span);
+            let note = Instruction::new(Op::AlternativeFailed).c(index as u32);
+            self.emitter.block.push(note.site(site));
+            self.emitter.leave_part(entered);
         }
         Ok(())
     }
@@ -313,22 +313,28 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         }
     }
 
-    fn site(&self, span: Span) -> Site {
-        Site {
-            path: self.path.clone(),
-            location: Location {
-                source: self.emitter.source,
-                span,
-            },
-        }
+    fn site(&self, kind: SiteKind, span: Span) -> Site {
+        self.emitter.site(kind, span).path(self.path.clone())
     }
 
-    /// Appends a check whose error lies at the current path.
+    /// Appends a check of the structure whose error lies at the current path.
     fn check(&mut self, instruction: Instruction, span: Span, on_error: Label) {
-        let site = self.site(span);
+        let site = self.site(SiteKind::Structure, span);
+        self.check_at(instruction, site, on_error);
+    }
+
+    /// Appends a check whose error lies at a site.
+    fn check_at(&mut self, instruction: Instruction, site: Site, on_error: Label) {
         self.emitter
             .block
             .push(instruction.target(on_error).site(site));
+    }
+
+    /// Appends a jump for an anchored key that is not there.
+    fn jump_if_missing(&mut self, register: Register, kind: SiteKind, key: &Member, label: Label) {
+        let site = self.site(kind, key.key_span).written(&key.key);
+        let jump = Instruction::new(Op::JumpIfMissing).a(register.0);
+        self.check_at(jump, site, label);
     }
 
     fn register(&mut self, place: Place) -> Register {
@@ -431,15 +437,15 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
                 .a(register.0)
                 .b(value.0)
                 .c(floats);
-            return self.check(test, pattern.span, on_error);
+            let written = pattern.as_str().unwrap_or(pattern.describe());
+            let site = self.site(SiteKind::Leaf, pattern.span).written(written);
+            return self.check_at(test, site, on_error);
         }
         if let Some(leaf) = self.emitter.pools.leaf(&pattern.value) {
             let register = self.register(place);
-            self.check(
-                Instruction::new(Op::TestLeaf).a(register.0).c(leaf),
-                pattern.span,
-                on_error,
-            );
+            let test = Instruction::new(Op::TestLeaf).a(register.0).c(leaf);
+            let site = self.site(SiteKind::Leaf, pattern.span);
+            self.check_at(test, site, on_error);
         }
     }
 
@@ -464,12 +470,9 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         };
         let kept: Vec<&Member> = match self.tags.get(&std::ptr::from_ref(pattern)) {
             Some(Tags::Dynamic(tags)) => {
-                let tags = *tags;
-                self.check(
-                    Instruction::new(Op::TestTags).a(register.0).c(tags),
-                    pattern.span,
-                    on_error,
-                );
+                let test = Instruction::new(Op::TestTags).a(register.0).c(*tags);
+                let site = self.site(SiteKind::Tags, pattern.span);
+                self.check_at(test, site, on_error);
                 return Ok(());
             }
             Some(Tags::Static) => members
@@ -551,6 +554,7 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
 
     fn write_tag_pattern(&mut self, tag: &str, members: &[Member]) -> u32 {
         let mut entries = Vec::new();
+        let mut places = Vec::new();
         for member in members {
             let TreeValue::String(value) = &member.value.value else {
                 continue;
@@ -580,10 +584,15 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
                 leaf: U32::new(leaf),
                 slot: U32::new(slot),
             });
+            places.push(self.emitter.pools.place(Location {
+                source: self.emitter.source,
+                span: member.value.span,
+            }));
         }
         let bundle = &mut self.emitter.pools.bundle;
         let range = table::Range::new(bundle.tag_entries.len(), entries.len());
         bundle.tag_entries.extend(&entries);
+        bundle.tag_places.extend(&places);
         let (metadata, tag) = (
             bundle.symbols.intern("metadata"),
             bundle.symbols.intern(tag),
@@ -653,22 +662,14 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             Anchor::Conditional => this.lower_conditional(member, place, register, on_error),
             Anchor::Equality => {
                 let absent = this.emitter.block.label();
-                this.emitter.block.push(
-                    Instruction::new(Op::JumpIfMissing)
-                        .a(register.0)
-                        .target(absent),
-                );
+                this.jump_if_missing(register, SiteKind::Anchor, member, absent);
                 this.lower(&member.value, place, on_error)?;
                 this.emitter.block.place(absent);
                 Ok(())
             }
             Anchor::Negation => {
                 let absent = this.emitter.block.label();
-                this.emitter.block.push(
-                    Instruction::new(Op::JumpIfMissing)
-                        .a(register.0)
-                        .target(absent),
-                );
+                this.jump_if_missing(register, SiteKind::Absence, member, absent);
                 this.check(
                     Instruction::new(Op::FailNegation),
                     member.key_span,
@@ -694,11 +695,7 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             self.emitter.block.label(),
             self.emitter.block.label(),
         );
-        self.emitter.block.push(
-            Instruction::new(Op::JumpIfMissing)
-                .a(register.0)
-                .target(missing),
-        );
+        self.jump_if_missing(register, SiteKind::Anchor, member, missing);
         self.lower(&member.value, place, failed)?;
         self.emitter.block.jump(end);
         self.emitter.block.place(missing);
@@ -708,9 +705,9 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             on_error,
         );
         self.emitter.block.place(failed);
-        self.emitter
-            .block
-            .push(Instruction::new(Op::WrapConditional).target(on_error));
+        let wrap = Instruction::new(Op::WrapConditional);
+        let site = self.site(SiteKind::Structure, member.key_span);
+        self.check_at(wrap, site.written(&member.key), on_error);
         self.emitter.block.place(end);
         Ok(())
     }
@@ -723,11 +720,7 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
     ) -> Result<(), PatternError> {
         let end = self.emitter.block.label();
         let span = member.value.span;
-        self.emitter.block.push(
-            Instruction::new(Op::JumpIfMissing)
-                .a(register.0)
-                .target(end),
-        );
+        self.jump_if_missing(register, SiteKind::Anchor, member, end);
         self.check(
             Instruction::new(Op::RequireExistenceList).a(register.0),
             span,
@@ -850,7 +843,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             let check = Instruction::new(Op::RequirePresent)
                 .a(register.0)
                 .c(symbol.0);
-            self.check(check, member.key_span, on_error);
+            let site = self.site(SiteKind::Leaf, member.key_span);
+            self.check_at(check, site, on_error);
             return Ok(());
         }
         self.under(&format!("{name}/"), |this| {
@@ -872,19 +866,16 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             place => place,
         };
         let (failed, end) = (self.emitter.block.label(), self.emitter.block.label());
-        self.emitter.block.push(
-            Instruction::new(Op::JumpIfMissing)
-                .a(register.0)
-                .target(end),
-        );
         self.under(&format!("{inner}/"), |this| {
-            this.lower(&member.value, place, failed)
+            this.jump_if_missing(register, SiteKind::Anchor, member, end);
+            this.lower(&member.value, place, failed)?;
+            this.emitter.block.jump(end);
+            this.emitter.block.place(failed);
+            let site = this.site(SiteKind::Structure, member.key_span);
+            let wrap = Instruction::new(Op::WrapGlobal);
+            this.check_at(wrap, site.written(&member.key), on_error);
+            Ok::<(), PatternError>(())
         })?;
-        self.emitter.block.jump(end);
-        self.emitter.block.place(failed);
-        self.emitter
-            .block
-            .push(Instruction::new(Op::WrapGlobal).target(on_error));
         self.emitter.block.place(end);
         Ok(())
     }

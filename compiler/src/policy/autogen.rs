@@ -151,7 +151,14 @@ fn is_generated_name(name: &str) -> bool {
 
 /// The generated rules of one rule: controllers first, then CronJob (section 12.3).
 fn generate(rule: &Rule, requested: &[String]) -> Vec<Rule> {
-    let source = without_omitted(&rule.tree, &schema::RULE);
+    let mut source = without_omitted(&rule.tree, &schema::RULE);
+    if rule
+        .validate
+        .as_ref()
+        .is_some_and(|validate| validate.assert.is_none())
+    {
+        source = with_member(&source, "validate", |validate| without(validate, "assert"));
+    }
     let without_cron_job: Vec<&str> = requested
         .iter()
         .map(String::as_str)
@@ -368,10 +375,17 @@ impl Shape {
             let wrapped = self.wrap(pattern);
             return Some(self.validate_with(validate, "pattern", wrapped, "pattern"));
         }
-        for key in ["deny", "podSecurity"] {
-            if let Some(value) = field(validate, key) {
-                return Some(self.validate_with(validate, key, value.clone(), key));
-            }
+        if let Some(deny) = field(validate, "deny") {
+            return Some(self.validate_with(validate, "deny", deny.clone(), "deny"));
+        }
+        if let Some(pod_security) = field(validate, "podSecurity") {
+            // The copy has a list of exclusions always, and so is never the empty block that
+            // Kyverno passes over (sheet 05, section 1).
+            let copy = with_member(pod_security, "exclude", |exclude| {
+                let items = exclude.as_list().unwrap_or_default().to_vec();
+                Tree::new(TreeValue::List(items), exclude.span)
+            });
+            return Some(self.validate_with(validate, "podSecurity", copy, "podSecurity"));
         }
         if let Some(patterns) = field(validate, "anyPattern") {
             let wrapped = patterns.as_list().unwrap_or_default().iter();
@@ -382,7 +396,12 @@ impl Shape {
         if let Some(foreach) = field(validate, "foreach") {
             return Some(self.validate_with(validate, "foreach", foreach.clone(), "pattern"));
         }
-        field(validate, "cel").map(|_| validate.clone())
+        if field(validate, "cel").is_some() {
+            return Some(validate.clone());
+        }
+        let assert = field(validate, "assert")?;
+        let wrapped = self.wrap_assertion(assert);
+        Some(self.validate_with(validate, "assert", wrapped, "assert"))
     }
 
     /// A `validate` with one form, and of the rest only what generated rules keep.
@@ -409,6 +428,21 @@ impl Shape {
             }
         }
         Tree::new(TreeValue::Map(members), validate.span)
+    }
+
+    /// Sheet 06, section 2: only maps under these very keys are moved.
+    fn wrap_assertion(&self, tree: &Tree) -> Tree {
+        let Some(members) = tree.as_map() else {
+            return tree.clone();
+        };
+        let mut members = members.to_vec();
+        for member in &mut members {
+            let is_object = matches!(&*member.key, "object" | "oldObject");
+            if is_object && member.value.as_map().is_some() {
+                member.value = self.wrap(&member.value);
+            }
+        }
+        Tree::new(TreeValue::Map(members), tree.span)
     }
 
     /// `spec: {template: pattern}`, or with `jobTemplate`.
@@ -449,6 +483,13 @@ fn with_member(tree: &Tree, key: &str, change: impl FnOnce(&Tree) -> Tree) -> Tr
         }
     }
     Tree::new(TreeValue::Map(members), tree.span)
+}
+
+/// A map without a key.
+fn without(tree: &Tree, key: &str) -> Tree {
+    let members = tree.as_map().unwrap_or_default().iter();
+    let kept = members.filter(|member| &*member.key != key).cloned();
+    Tree::new(TreeValue::Map(kept.collect()), tree.span)
 }
 
 /// Puts the shift behind the pivot word of every `$(...)` (section 12.5, last part).

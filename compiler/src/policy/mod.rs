@@ -1,11 +1,13 @@
 //! Policies: the typed model, reading it from YAML, checking it, autogen.
 
+pub mod assertion;
 pub mod autogen;
 pub mod condition;
 pub mod kind_selector;
 pub mod model;
 pub mod read;
 mod schema;
+pub(crate) mod spelling;
 mod text;
 pub mod validate;
 

@@ -1,11 +1,13 @@
 //! The typed policy model: `ClusterPolicy` and `Policy` of kyverno.io v1 and
-//! v2beta1, every spelling of a field brought to one form.
+//! v2beta1, `PolicyException` of v2 and v2beta1, every spelling of a field brought to
+//! one form.
 //!
 //! After reading, nobody checks again whether a rule has a name. Free-form parts
 //! (patterns, condition values, ...) stay [`Tree`]s with their places.
 
 use kpvm::tree::{Span, Tree};
 
+use super::condition::AnyAll;
 use crate::source::SourceId;
 
 /// A value and its place in the policy's file.
@@ -50,6 +52,18 @@ pub struct Policy {
     pub source: SourceId,
     /// The whole document as read.
     pub tree: Tree,
+}
+
+impl Policy {
+    /// Makes `validate.assert` a part that is read over, as since Kyverno 1.19 (sheet
+    /// 06, section 1); the trees stay as read.
+    pub fn ignore_assert(&mut self) {
+        let bodies = self
+            .rules
+            .iter_mut()
+            .filter_map(|rule| rule.validate.as_mut());
+        bodies.for_each(|validate| validate.assert = None);
+    }
 }
 
 /// Scope of a policy.
@@ -201,7 +215,7 @@ pub struct Validate {
     pub pod_security: Option<Tree>,
     /// `cel`
     pub cel: Option<Tree>,
-    /// `assert`
+    /// `assert`; `None` too where it is to be ignored.
     pub assert: Option<Tree>,
     /// `manifests`
     pub manifests: Option<Tree>,
@@ -224,4 +238,46 @@ pub struct FailureActionOverride {
     pub namespaces: Option<Vec<String>>,
     /// `namespaceSelector`
     pub namespace_selector: Option<LabelSelector>,
+}
+
+/// One `PolicyException` (sheet 01, section 9).
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyException {
+    /// `metadata.name`.
+    pub name: Spanned<String>,
+    /// `metadata.namespace`, empty when absent.
+    pub namespace: String,
+    /// `spec.background`, default true; forbids user information and no more.
+    pub background: bool,
+    /// `spec.match`; only `any` and `all` count.
+    pub match_block: MatchBlock,
+    /// `spec.conditions`.
+    pub conditions: Option<AnyAll>,
+    /// `spec.exceptions`.
+    pub covered: Vec<CoveredRules>,
+    /// `spec.podSecurity`, each entry as read.
+    pub pod_security: Vec<Tree>,
+    /// The file.
+    pub source: SourceId,
+    /// The whole document as read.
+    pub tree: Tree,
+}
+
+impl PolicyException {
+    /// How people name it: `namespace/name`, or its name alone.
+    pub fn key(&self) -> String {
+        match self.namespace.as_str() {
+            "" => self.name.value.clone(),
+            namespace => format!("{namespace}/{}", self.name.value),
+        }
+    }
+}
+
+/// One of `spec.exceptions`: rules of a policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoveredRules {
+    /// `policyName`: `name`, or `namespace/name` of a `Policy`; not a wildcard.
+    pub policy: Spanned<String>,
+    /// `ruleNames`: wildcards over the names of rules, generated ones included.
+    pub rules: Vec<Spanned<String>>,
 }

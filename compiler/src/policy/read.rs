@@ -1,14 +1,17 @@
-//! Reading a policy document: a tree with places in, the typed [`Policy`] out.
+//! Reading a document: a tree with places in, the typed [`Policy`] or
+//! [`PolicyException`] out.
 //!
 //! Everything that does not fit the schema is reported, not only the first thing,
-//! and then no policy leaves. What the fields mean together is not judged here;
+//! and then nothing leaves. What the fields mean together is not judged here;
 //! that is [`super::validate`].
 
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 
+use super::condition::AnyAll;
 use super::model::{
-    ApplyRules, FailureActionOverride, Filter, LabelRequirement, LabelSelector, MatchBlock, Policy,
-    PolicyKind, ResourceDescription, Rule, Spanned, Subject, Validate,
+    ApplyRules, CoveredRules, FailureActionOverride, Filter, LabelRequirement, LabelSelector,
+    MatchBlock, Policy, PolicyException, PolicyKind, ResourceDescription, Rule, Spanned, Subject,
+    Validate,
 };
 use super::schema;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -19,7 +22,7 @@ use crate::source::{Location, SourceId};
 pub enum DocumentKind {
     /// A policy that [`read_policy`] reads.
     Policy(PolicyKind),
-    /// A `PolicyException` of kyverno.io.
+    /// A `PolicyException` that [`read_exception`] reads.
     PolicyException,
     /// Any other object, by its `apiVersion` and `kind`.
     Other {
@@ -45,7 +48,7 @@ pub fn document_kind(tree: &Tree) -> DocumentKind {
         ("kyverno.io/v1" | "kyverno.io/v2beta1", "Policy") => {
             DocumentKind::Policy(PolicyKind::Policy)
         }
-        ("kyverno.io/v2" | "kyverno.io/v2beta1" | "kyverno.io/v2alpha1", "PolicyException") => {
+        ("kyverno.io/v2" | "kyverno.io/v2beta1", "PolicyException") => {
             DocumentKind::PolicyException
         }
         (api_version, kind) => DocumentKind::Other {
@@ -66,7 +69,7 @@ pub fn read_policy(
     let kind = match document_kind(tree) {
         DocumentKind::Policy(kind) => kind,
         other => {
-            diagnostics.push(not_a_policy(&other, tree, source));
+            diagnostics.push(unexpected(&other, &A_POLICY, tree, source));
             return None;
         }
     };
@@ -93,9 +96,61 @@ pub fn read_policy(
     Some(policy)
 }
 
-fn not_a_policy(found: &DocumentKind, tree: &Tree, source: SourceId) -> Diagnostic {
+/// Reads a `PolicyException` of kyverno.io v2 or v2beta1.
+///
+/// Returns `None` when there was an error, which is then among the diagnostics.
+pub fn read_exception(
+    tree: &Tree,
+    source: SourceId,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<PolicyException> {
+    let kind = document_kind(tree);
+    if kind != DocumentKind::PolicyException {
+        diagnostics.push(unexpected(&kind, &AN_EXCEPTION, tree, source));
+        return None;
+    }
+    let before = diagnostics.len();
+    schema::check(tree, &schema::EXCEPTION, source, false, diagnostics);
+    let exception = typed_exception(tree, source);
+    let found = diagnostics.get_mut(before..).unwrap_or_default();
+    for diagnostic in &mut *found {
+        diagnostic.subject = Some(exception.key());
+    }
+    let failed = found.iter().any(|one| one.severity == Severity::Error);
+    (!failed).then_some(exception)
+}
+
+/// What a reader expects a document to be, in words.
+struct Expected {
+    code: &'static str,
+    what: &'static str,
+    label: &'static str,
+    hint: &'static str,
+}
+
+const A_POLICY: Expected = Expected {
+    code: "not-a-policy",
+    what: "a ClusterPolicy or Policy of kyverno.io/v1",
+    label: "not a Kyverno policy",
+    hint: "supported are apiVersion kyverno.io/v1 and kyverno.io/v2beta1",
+};
+
+const AN_EXCEPTION: Expected = Expected {
+    code: "not-an-exception",
+    what: "a PolicyException of kyverno.io/v2",
+    label: "not an exception of Kyverno",
+    hint: "supported are apiVersion kyverno.io/v2 and kyverno.io/v2beta1",
+};
+
+fn unexpected(
+    found: &DocumentKind,
+    expected: &Expected,
+    tree: &Tree,
+    source: SourceId,
+) -> Diagnostic {
     let found = match found {
-        DocumentKind::Policy(_) => "a policy".to_owned(),
+        DocumentKind::Policy(PolicyKind::ClusterPolicy) => "a ClusterPolicy".to_owned(),
+        DocumentKind::Policy(PolicyKind::Policy) => "a Policy".to_owned(),
         DocumentKind::PolicyException => "a PolicyException".to_owned(),
         DocumentKind::Other { api_version, kind } if kind.is_empty() => {
             format!("an object of apiVersion {api_version:?} without a kind")
@@ -107,10 +162,36 @@ fn not_a_policy(found: &DocumentKind, tree: &Tree, source: SourceId) -> Diagnost
         source,
         span: tree.get("kind").map_or(tree.span, |kind| kind.span),
     };
-    let message = format!("expected a ClusterPolicy or Policy of kyverno.io/v1, found {found}");
-    Diagnostic::error("not-a-policy", message, location)
-        .label("not a Kyverno policy")
-        .hint("supported are apiVersion kyverno.io/v1 and kyverno.io/v2beta1")
+    let message = format!("expected {}, found {found}", expected.what);
+    Diagnostic::error(expected.code, message, location)
+        .label(expected.label)
+        .hint(expected.hint)
+}
+
+fn typed_exception(tree: &Tree, source: SourceId) -> PolicyException {
+    let nothing = Tree::new(TreeValue::Null, tree.span);
+    let metadata = field(tree, "metadata").unwrap_or(&nothing);
+    let spec = field(tree, "spec").unwrap_or(&nothing);
+    let covered = |tree: &Tree| CoveredRules {
+        policy: spanned_text(tree, "policyName"),
+        rules: items(tree, "ruleNames").iter().map(spanned).collect(),
+    };
+    PolicyException {
+        name: spanned_text(metadata, "name"),
+        namespace: text_of(metadata, "namespace"),
+        background: bool_of(spec, "background", true),
+        match_block: field(spec, "match")
+            .map(match_block)
+            .unwrap_or_else(|| MatchBlock {
+                span: spec.span,
+                ..MatchBlock::default()
+            }),
+        conditions: field(spec, "conditions").and_then(|tree| AnyAll::read(tree).ok()),
+        covered: items(spec, "exceptions").iter().map(covered).collect(),
+        pod_security: items(spec, "podSecurity").to_vec(),
+        source,
+        tree: tree.clone(),
+    }
 }
 
 /// `policy` or `policy/rule`, by the place.
@@ -271,12 +352,12 @@ fn overrides(tree: &Tree, key: &str) -> Vec<FailureActionOverride> {
 }
 
 /// The value of a field; null counts as absent, as in Kyverno's decoder.
-pub(super) fn field<'a>(tree: &'a Tree, key: &str) -> Option<&'a Tree> {
+pub(crate) fn field<'a>(tree: &'a Tree, key: &str) -> Option<&'a Tree> {
     tree.get(key).filter(|value| !value.is_null())
 }
 
 /// The items of a list field, none when it is absent.
-pub(super) fn items<'a>(tree: &'a Tree, key: &str) -> &'a [Tree] {
+pub(crate) fn items<'a>(tree: &'a Tree, key: &str) -> &'a [Tree] {
     field(tree, key).and_then(Tree::as_list).unwrap_or_default()
 }
 
@@ -285,7 +366,7 @@ fn members<'a>(tree: &'a Tree, key: &str) -> &'a [Member] {
 }
 
 /// The text of a field, empty when it is absent.
-pub(super) fn text_of(tree: &Tree, key: &str) -> String {
+pub(crate) fn text_of(tree: &Tree, key: &str) -> String {
     optional_text(tree, key).unwrap_or_default()
 }
 

@@ -12,6 +12,7 @@
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 
 use super::condition::{AnyAll, Conditions};
+use super::spelling::nearest;
 use crate::diagnostic::Diagnostic;
 use crate::source::{Location, SourceId};
 
@@ -273,10 +274,8 @@ static FOREACH: Shape = Shape::Object(&[
 ]);
 
 static POD_SECURITY: &[Field] = &[
-    field(
-        "level",
-        Shape::Text(&["privileged", "baseline", "restricted"]),
-    ),
+    // Their values are checked in `validate/pod_security.rs`.
+    field("level", TEXT),
     field("version", TEXT),
     field("exclude", Shape::List(&POD_SECURITY_EXCLUDE)),
 ];
@@ -337,7 +336,7 @@ pub(super) static EXCEPTION: Shape = Shape::Object(&[
                     field("all", Shape::List(&FILTER)),
                 ]),
             ),
-            field("conditions", Shape::AnyAll),
+            field("conditions", Shape::Object(ANY_ALL)),
             field(
                 "exceptions",
                 Shape::List(&Shape::Object(&[
@@ -566,36 +565,6 @@ fn expected(shape: &Shape) -> &'static str {
     }
 }
 
-/// The known name that is a plausible misspelling away.
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|candidate| (edit_distance(name, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein distance, letter case ignored.
-fn edit_distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (line, from) in left.to_lowercase().chars().enumerate() {
-        let mut diagonal = line;
-        let mut before = line + 1;
-        for (cell, to) in row.iter_mut().skip(1).zip(&right) {
-            let substituted = diagonal + usize::from(from != *to);
-            diagonal = *cell;
-            *cell = substituted.min(before + 1).min(*cell + 1);
-            before = *cell;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = line + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 /// Empty lists that stay: Kyverno decodes a rule that it encoded into the rule itself,
 /// where they still are, and a filter that has one is not empty (sheet 01, section 5.2).
 const KEPT_EMPTY: [&str; 3] = ["roles", "clusterRoles", "subjects"];
@@ -674,23 +643,5 @@ fn is_omitted(tree: &Tree, shape: &Shape) -> bool {
         (Shape::List(_) | Shape::OpaqueList, TreeValue::List(items)) => items.is_empty(),
         (Shape::TextMap, TreeValue::Map(members)) => members.is_empty(),
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_name_is_a_plausible_misspelling() {
-        let known = ["kinds", "names", "namespaces", "namespaceSelector"];
-        assert_eq!(nearest("kind", &known), Some("kinds"));
-        assert_eq!(nearest("nameSpaces", &known), Some("namespaces"));
-        assert_eq!(
-            nearest("namespacesSelector", &known),
-            Some("namespaceSelector")
-        );
-        assert_eq!(nearest("zzz", &known), None);
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 }

@@ -5,7 +5,8 @@
 use kpvm::engine::{Bundle, Input, Request, Session};
 use kpvm::limits::Limits;
 use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::compile::{Options, compile_documents};
+use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
+use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{SourceId, Sources};
 
 /// One response.
@@ -17,9 +18,21 @@ pub(crate) struct Response {
     pub(crate) enforced: bool,
 }
 
-/// Compiles policies in YAML as the engine sees them, without the load check; the
-/// error of a refusal.
+/// Compiles policies in YAML, and the exceptions among them, as the engine sees them,
+/// without the load check; the error of a refusal.
 pub(crate) fn compile(policies: &str) -> Result<Vec<u8>, String> {
+    let options = Options {
+        check: false,
+        ..Options::default()
+    };
+    let compilation = compile_with(policies, &options);
+    compilation
+        .bundle
+        .ok_or_else(|| format!("{:?}", compilation.diagnostics))
+}
+
+/// What compiling policies and exceptions in YAML gives.
+pub(crate) fn compile_with(policies: &str, compiling: &Options) -> Compilation {
     let options = yaml::Options {
         duplicate_keys: DuplicateKeys::Refuse,
         limits: &Limits::DEFAULT,
@@ -35,14 +48,10 @@ pub(crate) fn compile(policies: &str) -> Result<Vec<u8>, String> {
             )
         })
         .collect();
-    let options = Options {
-        check: false,
-        ..Options::default()
-    };
-    let compilation = compile_documents(&documents, &sources, &options, Vec::new());
-    compilation
-        .bundle
-        .ok_or_else(|| format!("{:?}", compilation.diagnostics))
+    let (exceptions, policies): (Vec<_>, Vec<_>) = documents
+        .into_iter()
+        .partition(|(_, tree)| document_kind(tree) == DocumentKind::PolicyException);
+    compile_with_exceptions(&policies, &exceptions, &sources, compiling, Vec::new())
 }
 
 /// The responses to a request.

@@ -7,6 +7,7 @@
 
 use kpvm_format::symbol::{SymbolTable, key_hash, key_head};
 
+use super::extended::Extended;
 use super::node::{Key, Kind, Label, MARKED, Node, NodeId, TextRef, TextSource, Texts, text_bytes};
 use super::view::View;
 
@@ -28,6 +29,8 @@ pub struct DocumentBuffer {
     pub(super) scratch: Vec<u8>,
     /// Keys that are no symbols.
     pub(super) keys: Vec<TextRef>,
+    /// Values that only CEL has.
+    pub(super) extended: Vec<Extended>,
     /// Where the placeholder of the container under construction is on `pending`.
     innermost: u32,
     /// Containers under construction.
@@ -56,12 +59,18 @@ impl DocumentBuffer {
         Self::default()
     }
 
+    /// Bytes of the texts that were copied or computed.
+    pub fn text_bytes(&self) -> usize {
+        self.scratch.len()
+    }
+
     /// Forgets all values and keeps the space.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.pending.clear();
         self.scratch.clear();
         self.keys.clear();
+        self.extended.clear();
         self.innermost = 0;
         self.depth = 0;
     }
@@ -72,6 +81,7 @@ impl DocumentBuffer {
             nodes: &self.nodes,
             texts: texts.with_scratch(&self.scratch),
             keys: &self.keys,
+            extended: &self.extended,
             symbols,
         }
     }

@@ -10,6 +10,7 @@
 //! buffer has grown to the size of its work, an allocation while reading JSON.
 
 mod buffer;
+mod extended;
 mod json;
 mod node;
 mod push;
@@ -20,6 +21,7 @@ mod view;
 mod tests;
 
 pub use buffer::{BufferFull, DocumentBuffer};
+pub use extended::{Extended, Opaque};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
 pub use view::{ChildRange, View};

@@ -4,7 +4,8 @@
 use kpvm_format::symbol::{SymbolId, SymbolTable};
 use serde_json::{Map, Value};
 
-use super::node::{Kind, MARKED, Node, NodeId, TextRef, text_bytes, unknown_text_hash};
+use super::extended::Extended;
+use super::node::{Key, Kind, MARKED, Node, NodeId, TextRef, text_bytes, unknown_text_hash};
 
 /// The values of a buffer, with the texts and symbols they refer to.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +13,7 @@ pub struct View<'a> {
     pub(super) nodes: &'a [Node],
     pub(super) texts: [&'a [u8]; 4],
     pub(super) keys: &'a [TextRef],
+    pub(super) extended: &'a [Extended],
     pub(super) symbols: SymbolTable<'a>,
 }
 
@@ -223,6 +225,18 @@ impl<'a> View<'a> {
     /// [`View::key_bytes`] as text.
     pub fn key_str(&self, id: NodeId) -> &'a str {
         std::str::from_utf8(self.key_bytes(id)).unwrap_or("")
+    }
+
+    /// The text of a symbol.
+    #[inline]
+    pub fn symbol_bytes(&self, symbol: SymbolId) -> &'a [u8] {
+        self.symbols.bytes(symbol)
+    }
+
+    /// The key that a value stands under; `None` for what is no member of a map.
+    pub fn key_of(&self, id: NodeId) -> Option<&'a str> {
+        let node = self.node(id).filter(|node| node.key != Key::NONE)?;
+        std::str::from_utf8(self.node_key_bytes(node)).ok()
     }
 
     /// The symbol that a map's member stands under, if its key is one.

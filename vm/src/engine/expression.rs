@@ -9,6 +9,7 @@ use kpvm_format::table::{Block, Range};
 use serde_json::Value;
 
 use super::{Bundle, EvaluateError, Operation};
+use crate::cel::{CelValue, push_value, read_value};
 use crate::document::{DocumentBuffer, Kind, Label, NodeId, Numbers, Texts, View};
 use crate::host::{Host, NoHost};
 use crate::limits::Limits;
@@ -78,6 +79,31 @@ impl<'b> ExpressionSession<'b> {
         Ok(())
     }
 
+    /// As [`ExpressionSession::set_input`], with variables of CEL.
+    ///
+    /// # Errors
+    /// [`EvaluateError::TooLarge`].
+    pub fn set_variables(&mut self, variables: &[(&str, CelValue)]) -> Result<(), EvaluateError> {
+        let symbols = self.bundle.tables().symbols;
+        self.input = NodeId::MISSING;
+        self.buffer.clear();
+        let map = CelValue::Map(
+            variables
+                .iter()
+                .map(|(name, value)| (CelValue::String((*name).to_owned()), value.clone()))
+                .collect(),
+        );
+        self.buffer
+            .push_well_known()
+            .and_then(|()| push_value(&mut self.buffer, &map, &symbols))
+            .map(|input| self.input = input)
+            .map_err(|_| EvaluateError::TooLarge { role: "value" })?;
+        self.machine.begin_evaluation();
+        self.machine.begin_rule();
+        self.machine.set_base(self.input);
+        Ok(())
+    }
+
     /// The value of an expression that asks for nothing from outside.
     ///
     /// # Errors
@@ -129,6 +155,7 @@ impl<'b> ExpressionSession<'b> {
         let mut world = World {
             buffer: &mut self.buffer,
             host,
+            observer: None,
         };
         match self.machine.check(number, setting, &mut world) {
             Ending::Value(node) => Ok(Answer {
@@ -173,6 +200,11 @@ impl<'a> Answer<'a> {
             }
         }
         Ok(self.view.to_value(self.node))
+    }
+
+    /// The value with the types of CEL.
+    pub fn to_cel(&self) -> CelValue {
+        read_value(&self.view, self.node)
     }
 
     /// The values around it, for those who look without copying.

@@ -21,15 +21,18 @@
 //! ```
 //!
 //! A webhook or proxy that only wants to know whether to admit calls
-//! [`Session::decide`], which stops at the first refusal.
+//! [`Session::decide`], which stops at the first refusal. One that wants to know how
+//! a rule came to its outcome calls [`Session::evaluate_observed`] with an
+//! [`observer::Observer`].
 
 mod expression;
+pub mod observer;
 mod request;
 mod response;
 mod session;
 
 pub use expression::{Answer, ExpressionError, ExpressionSession};
 pub use kpvm_format::Bundle;
-pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo};
-pub use response::{Decision, Evaluation, FailureDetail, RuleResponse, Status};
+pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo, merge};
+pub use response::{Decision, Evaluation, FailureDetail, PodSecurityDetail, RuleResponse, Status};
 pub use session::{EvaluateError, Session};

@@ -1,5 +1,7 @@
 //! What a session is asked to evaluate.
 
+use serde_json::Value;
+
 use crate::document::Numbers;
 use crate::tree::Tree;
 
@@ -9,7 +11,7 @@ pub enum Input<'i> {
     /// JSON text, the fastest form.
     Json(&'i [u8]),
     /// A value that was parsed already.
-    Value(&'i serde_json::Value),
+    Value(&'i Value),
     /// A value read from YAML.
     Tree(&'i Tree),
 }
@@ -95,6 +97,23 @@ impl UserInfo<'_> {
     }
 }
 
+/// Adds a value to another: maps merge member by member, anything else replaces.
+pub fn merge(target: &mut Value, from: &Value) {
+    match (target, from) {
+        (Value::Object(target), Value::Object(from)) => {
+            for (key, value) in from {
+                match target.get_mut(key) {
+                    Some(member) => merge(member, value),
+                    None => {
+                        target.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (target, from) => *target = from.clone(),
+    }
+}
+
 /// One request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'r> {
@@ -113,8 +132,9 @@ pub struct Request<'r> {
     /// Labels of the object's namespace.
     pub namespace_labels: &'r [(&'r str, &'r str)],
     /// Further values of the context: a map whose members stand beside `request`, and
-    /// whose `request` adds to it (`kyverno test` takes them from a values file).
-    pub variables: Option<&'r serde_json::Value>,
+    /// whose `request` is added to it as [`merge`] does (`kyverno test` takes them from a
+    /// values file). Patterns and match blocks see the objects without them.
+    pub variables: Option<&'r Value>,
     /// What becomes of the object's numbers: kept as they are, or all float64 as in
     /// `kyverno apply` and `kyverno test`.
     pub numbers: Numbers,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use kpvm_format::Tables;
-use kpvm_format::table::{NONE, PolicyFlags, Rule, RuleFlags};
+use kpvm_format::table::{Exception, NONE, PolicyFlags, Rule, RuleFlags};
 
 /// Outcome of one rule on one resource. A rule without a response did not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,11 +44,45 @@ pub(crate) struct TextRange {
     pub(crate) end: u32,
 }
 
+/// A range of the session's list of exceptions that hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ExceptionRange {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl ExceptionRange {
+    /// Whether there are none.
+    pub(crate) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// Their numbers, from the list.
+    pub(crate) fn numbers(self, list: &[u32]) -> &[u32] {
+        list.get(self.start as usize..self.end as usize)
+            .unwrap_or_default()
+    }
+
+    /// Their records, from the list and the bundle.
+    pub(crate) fn of<'s>(
+        self,
+        list: &'s [u32],
+        tables: &Tables<'s>,
+    ) -> impl Iterator<Item = &'s Exception> + use<'s> {
+        let exceptions = tables.exceptions;
+        self.numbers(list)
+            .iter()
+            .filter_map(move |&number| exceptions.get(number as usize))
+    }
+}
+
 /// Where the message of a response comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
     /// `validation rule '…' passed.`
     Passed,
+    /// The same with a capital letter, as for podSecurity.
+    CapitalPassed,
     /// `validation rule '…' anyPattern[…] passed.`
     AlternativePassed(u32),
     /// Rendered into the session's text buffer.
@@ -69,6 +103,17 @@ pub(crate) struct Outcome {
     pub(crate) instruction: u32,
     /// First of its computed properties, where it has some.
     pub(crate) properties: Option<u32>,
+    /// The exceptions that skip the rule.
+    pub(crate) exceptions: ExceptionRange,
+    /// What a failed podSecurity rule reports of its controls.
+    pub(crate) controls: Option<ControlTexts>,
+}
+
+/// The controls that a podSecurity rule fails by, rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ControlTexts {
+    pub(crate) ids: TextRange,
+    pub(crate) json: TextRange,
 }
 
 /// The responses of one evaluation, borrowed from the session.
@@ -77,6 +122,7 @@ pub struct Evaluation<'s> {
     pub(crate) tables: &'s Tables<'s>,
     pub(crate) outcomes: &'s [Outcome],
     pub(crate) properties: &'s [TextRange],
+    pub(crate) excepted: &'s [u32],
     pub(crate) text: &'s str,
 }
 
@@ -113,6 +159,20 @@ pub struct FailureDetail<'s> {
     pub column: u32,
 }
 
+/// The controls of the Pod Security Standards that a rule fails by, as reports show
+/// them (sheet 05, section 11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodSecurityDetail<'s> {
+    /// The rule's level.
+    pub standard: &'s str,
+    /// The rule's version as written; may be empty.
+    pub version: &'s str,
+    /// Ids of the failing checks, joined with commas.
+    pub controls: &'s str,
+    /// The same as a JSON list of objects with `ID`, `Name` and `Images`.
+    pub controls_json: &'s str,
+}
+
 impl<'s> RuleResponse<'s> {
     pub(crate) fn new(evaluation: Evaluation<'s>, outcome: &'s Outcome) -> Self {
         Self {
@@ -130,6 +190,11 @@ impl<'s> RuleResponse<'s> {
             .text
             .get(range.start as usize..range.end as usize)
             .unwrap_or("")
+    }
+
+    /// Number of the rule in the bundle.
+    pub fn rule_index(&self) -> usize {
+        self.outcome.rule as usize
     }
 
     /// Number of the policy in the bundle.
@@ -176,6 +241,7 @@ impl<'s> RuleResponse<'s> {
     pub fn message(&self) -> Cow<'s, str> {
         match self.outcome.message {
             Message::Passed => format!("validation rule '{}' passed.", self.rule()).into(),
+            Message::CapitalPassed => format!("Validation rule '{}' passed.", self.rule()).into(),
             Message::AlternativePassed(index) => format!(
                 "validation rule '{}' anyPattern[{index}] passed.",
                 self.rule()
@@ -183,6 +249,21 @@ impl<'s> RuleResponse<'s> {
             .into(),
             Message::Rendered(range) => self.text(range).into(),
         }
+    }
+
+    /// The exceptions that skip the rule, each with its namespace (empty without one)
+    /// and its name; none unless the status is skip for that reason.
+    pub fn exceptions(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
+        let tables = self.evaluation.tables;
+        self.outcome
+            .exceptions
+            .of(self.evaluation.excepted, tables)
+            .map(move |exception| {
+                (
+                    tables.text(exception.namespace),
+                    tables.text(exception.name),
+                )
+            })
     }
 
     /// Whether a failure refuses the request: the action that holds for the rule and
@@ -207,9 +288,22 @@ impl<'s> RuleResponse<'s> {
         Some(FailureDetail {
             path: self.text(self.outcome.path),
             found: self.text(self.outcome.found),
-            source: site.source.get(),
-            line: site.line.get(),
-            column: site.column.get(),
+            source: site.place.source.get(),
+            line: site.place.line.get(),
+            column: site.place.column.get(),
+        })
+    }
+
+    /// The controls that a podSecurity rule fails by; a [`Decision`] does not gather them.
+    pub fn pod_security(&self) -> Option<PodSecurityDetail<'s>> {
+        let controls = self.outcome.controls?;
+        let level_version = self.evaluation.tables.text(self.record()?.message);
+        let (standard, version) = level_version.split_once(':').unwrap_or((level_version, ""));
+        Some(PodSecurityDetail {
+            standard,
+            version,
+            controls: self.text(controls.ids),
+            controls_json: self.text(controls.json),
         })
     }
 

@@ -1,26 +1,37 @@
 //! A session: everything that evaluation needs and keeps between requests, so that in
 //! the steady state a request that passes allocates nothing.
 
+mod assertion;
+mod exception;
+
+use std::cell::OnceCell;
 use std::fmt::Write;
 
 use kpvm_format::Tables;
+use kpvm_format::index::ObjectKeys;
 use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };
 
+use super::observer::{Event, NotTried, Observer, Stage, Verdict};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
-use super::response::{Decision, Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
+use super::response::{
+    ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
+    TextRange,
+};
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
     View,
 };
+use crate::function::quote_json;
 use crate::host::{Host, NoHost};
+use crate::image;
 use crate::limits::Limits;
 use crate::machine::{
-    Ending, Machine, RequestFacts, SelectorLabels, Setting, Subject, World, is_secret_path,
-    render_go_value, selector_matches, wildcard_list_matches,
+    Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
+    is_secret_path, render_go_value, selector_matches, wildcard_list_matches,
 };
-use crate::text::append_substituted;
+use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
 
 /// Bytes of a found value that a response carries.
@@ -80,8 +91,12 @@ pub struct Session<'b> {
     buffer: DocumentBuffer,
     machine: Machine,
     outcomes: Vec<Outcome>,
+    /// The rules to try for the object at hand.
+    candidates: Vec<u32>,
     /// Values of computed report properties.
     properties: Vec<TextRange>,
+    /// Exceptions that skipped rules.
+    excepted: Vec<u32>,
     /// Names of the objects and their kinds.
     names: String,
     text: String,
@@ -112,7 +127,9 @@ impl<'b> Session<'b> {
             buffer: DocumentBuffer::new(),
             machine: Machine::new(&tables),
             outcomes: Vec::new(),
+            candidates: Vec::new(),
             properties: Vec::new(),
+            excepted: Vec::new(),
             names: String::new(),
             text: String::new(),
             runtime_expressions: true,
@@ -144,7 +161,22 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
     ) -> Result<Evaluation<'_>, EvaluateError> {
-        self.run(request, host, Mode::Report)?;
+        self.run(request, host, None, Mode::Report)?;
+        Ok(self.evaluation())
+    }
+
+    /// As [`Session::evaluate_with`], with an observer that hears of everything that is
+    /// done. The responses are the same.
+    ///
+    /// # Errors
+    /// As [`Session::evaluate`].
+    pub fn evaluate_observed(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+        observer: &mut dyn Observer,
+    ) -> Result<Evaluation<'_>, EvaluateError> {
+        self.run(request, host, Some(observer), Mode::Report)?;
         Ok(self.evaluation())
     }
 
@@ -166,7 +198,7 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
     ) -> Result<Decision<'_>, EvaluateError> {
-        self.run(request, host, Mode::Decide)?;
+        self.run(request, host, None, Mode::Decide)?;
         let evaluation = self.evaluation();
         Ok(match self.outcomes.first() {
             None => Decision::Admitted,
@@ -179,6 +211,7 @@ impl<'b> Session<'b> {
             tables: &self.tables,
             outcomes: &self.outcomes,
             properties: &self.properties,
+            excepted: &self.excepted,
             text: &self.text,
         }
     }
@@ -187,6 +220,7 @@ impl<'b> Session<'b> {
         &mut self,
         request: &Request<'_>,
         host: &mut dyn Host,
+        observer: Option<&mut dyn Observer>,
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         self.buffer.clear();
@@ -194,6 +228,7 @@ impl<'b> Session<'b> {
         self.text.clear();
         self.names.clear();
         self.properties.clear();
+        self.excepted.clear();
         self.machine.begin_evaluation();
         self.buffer
             .push_well_known()
@@ -254,6 +289,7 @@ impl<'b> Session<'b> {
             operation_name: request.operation.name(),
             object,
             old_object,
+            is_old: false,
             namespace: main_names.map_or("", |object| object.namespace(names)),
             context_user: request.user,
             variables: request.variables,
@@ -281,12 +317,18 @@ impl<'b> Session<'b> {
             world: World {
                 buffer: &mut self.buffer,
                 host,
+                observer: match observer {
+                    Some(observer) => Some(observer),
+                    None => None,
+                },
             },
             outcomes: &mut self.outcomes,
             properties: &mut self.properties,
+            excepted: &mut self.excepted,
             text: &mut self.text,
+            further: Vec::new(),
         };
-        evaluator.evaluate_rules(&main_names.subject(names));
+        evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
         Ok(())
     }
 
@@ -388,6 +430,34 @@ impl Objects {
     }
 }
 
+/// Whether the rules of a policy are still tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PolicyState {
+    Open,
+    /// It looks at the objects of another namespace.
+    OtherNamespace,
+    /// One of its rules applied, and that is enough.
+    AppliedOne,
+}
+
+/// Why a rule that was tried gives no response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    NotMatched,
+    Deletion,
+    NoElement,
+}
+
+impl Silence {
+    fn verdict(self) -> Verdict<'static> {
+        match self {
+            Silence::NotMatched => Verdict::NotMatched,
+            Silence::Deletion => Verdict::Deletion,
+            Silence::NoElement => Verdict::NoElement,
+        }
+    }
+}
+
 /// What a rule came to, before it becomes an [`Outcome`].
 #[derive(Debug, Clone, Copy)]
 struct Judgement {
@@ -398,6 +468,10 @@ struct Judgement {
     instruction: u32,
     /// First of the computed report properties.
     properties: Option<u32>,
+    /// The exceptions that skip the rule.
+    exceptions: ExceptionRange,
+    /// What a failed podSecurity rule reports of its controls.
+    controls: Option<ControlTexts>,
 }
 
 impl Judgement {
@@ -409,6 +483,8 @@ impl Judgement {
             found: TextRange::default(),
             instruction: NONE,
             properties: None,
+            exceptions: ExceptionRange::default(),
+            controls: None,
         }
     }
 }
@@ -522,37 +598,31 @@ struct Evaluator<'e, 'm> {
     world: World<'m>,
     outcomes: &'m mut Vec<Outcome>,
     properties: &'m mut Vec<TextRange>,
+    excepted: &'m mut Vec<u32>,
     text: &'m mut String,
+    /// What the rule at hand comes to besides its first outcome.
+    further: Vec<Judgement>,
 }
 
 impl<'e> Evaluator<'e, '_> {
-    /// Sheet 01, section 7.1, over the rules that the index gives for the kind.
-    fn evaluate_rules(&mut self, main: &Subject<'e>) {
+    /// Sheet 01, section 7.1, over the rules that the index gives for the object.
+    fn evaluate_rules(&mut self, main: &Subject<'e>, candidates: &mut Vec<u32>) {
         let mut subject = *main;
         let namespace = self.policy_namespace();
         self.machine.change_subject();
         let mut policy_number = NONE;
-        let mut policy_done = false;
+        let mut policy_state = PolicyState::Open;
         let tables = self.tables;
         let kind = self.facts.kind;
-        let exact = tables
-            .symbols
-            .lookup(kind.as_bytes())
-            .map_or(&[][..], |symbol| tables.rules_of_kind(symbol));
-        let (mut exact, mut wildcard) = (
-            exact.iter().peekable(),
-            tables.wildcard_rules.iter().peekable(),
-        );
-        // Both lists ascend and share no rule; merged they are the order of evaluation.
-        loop {
-            let next = match (exact.peek(), wildcard.peek()) {
-                (Some(left), Some(right)) if left.get() < right.get() => exact.next(),
-                (_, Some(_)) => wildcard.next(),
-                (_, None) => exact.next(),
-            };
-            let Some(number) = next.map(|number| number.get()) else {
-                return;
-            };
+        let keys = ObjectKeys {
+            namespace: main.matched_namespace(),
+            name: main.matched_name,
+            operation: self.operation.name(),
+        };
+        tables.candidate_rules(kind, &keys, candidates);
+        let is_observed = self.world.observer.is_some();
+        let listed = is_observed.then(|| all_instead(candidates, tables.rules.len()));
+        for &number in candidates.iter() {
             let Some(rule) = tables.rules.get(number as usize) else {
                 continue;
             };
@@ -561,21 +631,97 @@ impl<'e> Evaluator<'e, '_> {
             };
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
-                policy_done = policy.flags & PolicyFlags::NAMESPACED != 0
-                    && namespace != Some(tables.text(policy.namespace));
+                policy_state = PolicyState::Open;
+                if policy.flags & PolicyFlags::NAMESPACED != 0
+                    && namespace != Some(tables.text(policy.namespace))
+                {
+                    policy_state = PolicyState::OtherNamespace;
+                }
             }
-            if policy_done || is_dropped(rule, kind, tables) {
+            if policy_state != PolicyState::Open || is_dropped(rule, kind, tables) {
+                if is_observed {
+                    self.tell_not_tried(number, policy_state, policy);
+                }
                 continue;
             }
             subject.rule_name = tables.text(rule.name);
-            let Some(judgement) = self.evaluate_rule(rule, &subject) else {
-                continue;
+            if let Some(listed) = &listed {
+                self.world.tell(&Event::Tried { rule: number, kind });
+                if listed.binary_search(&number).is_err() {
+                    self.show_why_not_listed(rule, &subject);
+                    continue;
+                }
+            }
+            let judgement = match self.evaluate_rule(rule, &subject) {
+                Ok(judgement) => judgement,
+                Err(silence) => {
+                    if is_observed {
+                        self.world.tell(&Event::Decided(silence.verdict()));
+                    }
+                    continue;
+                }
             };
-            policy_done = policy.flags & PolicyFlags::APPLY_ONE != 0
-                && matches!(judgement.status, Status::Pass | Status::Fail);
+            if policy.flags & PolicyFlags::APPLY_ONE != 0
+                && matches!(judgement.status, Status::Pass | Status::Fail)
+            {
+                policy_state = PolicyState::AppliedOne;
+            }
+            let further = std::mem::take(&mut self.further);
+            let properties = judgement.properties;
             if self.record(number, rule, policy, &subject, judgement) {
                 return;
             }
+            if is_observed {
+                self.tell_response();
+            }
+            for judgement in further {
+                let judgement = Judgement {
+                    properties,
+                    ..judgement
+                };
+                if self.record(number, rule, policy, &subject, judgement) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The index knows that a rule does not match; its match block can say why. What it
+    /// comes to does not count, nor does the fuel it takes.
+    #[cold]
+    fn show_why_not_listed(&mut self, rule: &Rule, subject: &Subject<'e>) {
+        let fuel = self.fuel;
+        let setting = self.setting(rule, subject, self.facts);
+        self.run_block(rule.match_block.get(), Stage::Match, setting);
+        self.fuel = fuel;
+        self.world.tell(&Event::Decided(Verdict::NotMatched));
+    }
+
+    #[cold]
+    fn tell_not_tried(&mut self, rule: u32, state: PolicyState, policy: &Policy) {
+        let reason = match state {
+            PolicyState::Open => NotTried::Generated,
+            PolicyState::AppliedOne => NotTried::AppliedOne,
+            PolicyState::OtherNamespace => NotTried::Namespace {
+                namespace: self.tables.text(policy.namespace),
+            },
+        };
+        self.world.tell(&Event::NotTried { rule, reason });
+    }
+
+    /// Tells of the outcome that was kept last.
+    #[cold]
+    fn tell_response(&mut self) {
+        if let (Some(observer), Some(outcome)) = (&mut self.world.observer, self.outcomes.last()) {
+            let evaluation = Evaluation {
+                tables: self.tables,
+                outcomes: self.outcomes,
+                properties: self.properties,
+                excepted: self.excepted,
+                text: self.text,
+            };
+            let response = RuleResponse::new(evaluation, outcome);
+            observer.observe(&Event::Decided(Verdict::Response(response)));
         }
     }
 
@@ -600,6 +746,8 @@ impl<'e> Evaluator<'e, '_> {
                 found: judgement.found,
                 instruction: judgement.instruction,
                 properties: judgement.properties,
+                exceptions: judgement.exceptions,
+                controls: judgement.controls,
             });
         }
         self.mode == Mode::Decide && refused
@@ -649,8 +797,17 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// Runs a block under the limits of one rule.
-    fn run_block(&mut self, block: u32, setting: Setting<'_>) -> Ending {
+    fn run_block(&mut self, block: u32, stage: Stage, setting: Setting<'_>) -> Ending {
+        if self.world.observer.is_some() {
+            return self.trace_block(block, stage, setting);
+        }
         self.limited(|machine, world| machine.check(block, setting, world))
+    }
+
+    #[cold]
+    fn trace_block(&mut self, block: u32, stage: Stage, setting: Setting<'_>) -> Ending {
+        self.world.tell(&Event::Stage(stage));
+        self.limited(|machine, world| machine.trace(block, setting, world))
     }
 
     fn limited(&mut self, run: impl FnOnce(&mut Machine, &mut World<'_>) -> Ending) -> Ending {
@@ -661,36 +818,57 @@ impl<'e> Evaluator<'e, '_> {
         ending
     }
 
-    /// Sheet 01, section 7.2; `None` when the rule gives no response.
-    fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Option<Judgement> {
+    /// Sheet 01, section 7.2.
+    fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Result<Judgement, Silence> {
         let setting = self.setting(rule, subject, self.facts);
-        match self.run_block(rule.match_block.get(), setting) {
+        match self.run_block(rule.match_block.get(), Stage::Match, setting) {
             Ending::Matched => {}
-            Ending::OutOfFuel => return Some(self.out_of_fuel()),
-            _ => return None,
+            Ending::OutOfFuel => return Ok(self.out_of_fuel()),
+            _ => return Err(Silence::NotMatched),
         }
         self.machine.begin_rule();
         if rule.precondition_block.get() != NONE {
-            match self.run_block(rule.precondition_block.get(), setting) {
+            match self.run_block(rule.precondition_block.get(), Stage::Preconditions, setting) {
                 Ending::True => {}
-                Ending::False => return Some(self.preconditions_not_met()),
-                ending => return Some(self.failed(ending, "")),
+                Ending::False => return Ok(self.preconditions_not_met()),
+                ending => return Ok(self.failed(ending, "")),
             }
         }
         let properties = self.computed_properties(rule, setting);
-        let ending = self.run_block(rule.body_block.get(), setting);
+        let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
+        if self.is_delete() && is_pod_security {
+            return Err(Silence::Deletion);
+        }
+        let mut judgement = self.judge_body(rule, setting)?;
+        judgement.properties = properties;
+        Ok(judgement)
+    }
+
+    /// Exceptions, the body, and what the old object makes of it.
+    fn judge_body(&mut self, rule: &Rule, setting: Setting<'_>) -> Result<Judgement, Silence> {
+        let exceptions = match self.exceptions_that_hold(rule, setting) {
+            Ok(exceptions) => exceptions,
+            Err(judgement) => return Ok(judgement),
+        };
+        if let Some(judgement) = self.skip_by_exceptions(rule, exceptions) {
+            return Ok(judgement);
+        }
+        let ending = self.run_block(rule.body_block.get(), Stage::Body, setting);
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
             ending,
             Ending::Text { status: 2, .. } | Ending::Failed { .. }
         );
         if self.is_delete() && is_pattern && !comes_first {
-            return None;
+            return Err(Silence::Deletion);
         }
-        let judgement = self.judge(rule, ending, setting)?;
-        let mut judgement = self.allow_existing(rule, judgement);
-        judgement.properties = properties;
-        Some(judgement)
+        let judgement = match self.exempt_findings(exceptions, ending, setting) {
+            Some(judgement) => judgement,
+            None => self
+                .judge(rule, ending, setting)
+                .ok_or(Silence::NoElement)?,
+        };
+        Ok(self.allow_existing(rule, judgement))
     }
 
     fn preconditions_not_met(&mut self) -> Judgement {
@@ -746,7 +924,9 @@ impl<'e> Evaluator<'e, '_> {
         if rule.properties_block.get() == NONE {
             return None;
         }
-        let Ending::Value(list) = self.run_block(rule.properties_block.get(), setting) else {
+        let Ending::Value(list) =
+            self.run_block(rule.properties_block.get(), Stage::Properties, setting)
+        else {
             return None;
         };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
@@ -772,7 +952,18 @@ impl<'e> Evaluator<'e, '_> {
     fn allow_existing(&mut self, rule: &Rule, judgement: Judgement) -> Judgement {
         let applies = RuleFlags::ENFORCE | RuleFlags::ALLOW_EXISTING;
         let both = self.objects.new.is_some() && self.objects.old.is_some();
-        if rule.flags & applies != applies || !(both || self.operation == Operation::Update) {
+        let is_cel = body_kind(rule) == BodyKind::Cel;
+        if is_cel
+            || rule.flags & applies != applies
+            || !(both || self.operation == Operation::Update)
+        {
+            return judgement;
+        }
+        if body_kind(rule) == BodyKind::Assert {
+            return self.allow_existing_failures(rule, judgement);
+        }
+        let is_pod_security = body_kind(rule) == BodyKind::PodSecurity;
+        if self.operation != Operation::Update && is_pod_security {
             return judgement;
         }
         if self.operation != Operation::Update {
@@ -781,18 +972,17 @@ impl<'e> Evaluator<'e, '_> {
         // With preconditions the old object never counts as failing (seen in the answers
         // of the real engine; sheet 01, section 10, step 3 says less).
         let has_preconditions = rule.precondition_block.get() != NONE;
-        if judgement.status != Status::Fail || has_preconditions || !self.old_object_fails(rule) {
-            return judgement;
+        let fails = judgement.status == Status::Fail;
+        if fails && !has_preconditions && self.old_object_status(rule) == Some(Status::Fail) {
+            return self.fixed(Status::Skip, EXISTING_VIOLATIONS);
         }
-        self.fixed(
-            Status::Skip,
-            "skipping the rule evaluation as pre-existing violations are allowed",
-        )
+        judgement
     }
 
-    fn old_object_fails(&mut self, rule: &Rule) -> bool {
+    /// What the body makes of the old object; `None` if the rule does not match it.
+    fn old_object_status(&mut self, rule: &Rule) -> Option<Status> {
         let (Some(old), Some(kind)) = (self.old_names, self.old_kind) else {
-            return false;
+            return None;
         };
         let mut subject = old.subject(self.names);
         subject.rule_name = self.tables.text(rule.name);
@@ -805,6 +995,7 @@ impl<'e> Evaluator<'e, '_> {
             operation_name: Operation::Create.name(),
             object: self.objects.old,
             old_object: None,
+            is_old: true,
             user: Some(NOBODY),
             ..*self.facts
         };
@@ -812,15 +1003,17 @@ impl<'e> Evaluator<'e, '_> {
         self.machine.change_subject();
         self.machine.change_context();
         let mark = self.text.len();
-        let fails = self.run_block(rule.match_block.get(), setting) == Ending::Matched
-            && self.old_body_fails(rule, setting);
+        let status = match self.run_block(rule.match_block.get(), Stage::OldMatch, setting) {
+            Ending::Matched => self.old_body_status(rule, setting),
+            _ => None,
+        };
         self.text.truncate(mark);
         self.machine.change_subject();
         self.machine.change_context();
-        fails
+        status
     }
 
-    fn old_body_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
+    fn old_body_status(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<Status> {
         // A pattern keeps the values that its variables had for the new object.
         let kept = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let setting = if kept {
@@ -832,15 +1025,53 @@ impl<'e> Evaluator<'e, '_> {
         } else {
             setting
         };
-        let ending = self.run_block(rule.body_block.get(), setting);
-        let judgement = self.judge(rule, ending, setting);
-        judgement.is_some_and(|judgement| judgement.status == Status::Fail)
+        if body_kind(rule) == BodyKind::PodSecurity {
+            let fails = self.old_pod_fails(rule, setting);
+            return fails.then_some(Status::Fail);
+        }
+        match self.run_block(rule.body_block.get(), Stage::OldBody, setting) {
+            Ending::Assertions => Some(Status::Fail),
+            ending => {
+                let judgement = self.judge(rule, ending, setting);
+                judgement.map(|judgement| judgement.status)
+            }
+        }
+    }
+
+    /// Exceptions are looked at again, for the old object (sheet 01, section 10).
+    fn old_pod_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
+        let Ok(exceptions) = self.exceptions_that_hold(rule, setting) else {
+            return false;
+        };
+        if self.skip_by_exceptions(rule, exceptions).is_some() {
+            return false;
+        }
+        let ending = self.run_block(rule.body_block.get(), Stage::OldBody, setting);
+        let exempted = self.exempt_findings(exceptions, ending, setting);
+        exempted.is_none() && matches!(ending, Ending::Findings { .. })
     }
 
     /// The status and message of an ending; the block is run again to explain it where
     /// that takes more than the ending itself.
     fn judge(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Option<Judgement> {
         Some(match ending {
+            Ending::FailText(_)
+            | Ending::FailError
+            | Ending::FailValue(_)
+            | Ending::Failed { .. }
+            | Ending::OutOfFuel
+                if body_kind(rule) == BodyKind::Cel =>
+            {
+                self.judge_cel(ending)
+            }
+            Ending::Pass
+                if matches!(
+                    body_kind(rule),
+                    BodyKind::PodSecurity | BodyKind::Assert | BodyKind::Cel
+                ) =>
+            {
+                Judgement::plain(Status::Pass, Message::CapitalPassed)
+            }
             Ending::Pass => Judgement::plain(Status::Pass, Message::Passed),
             Ending::Alternative(index) => {
                 Judgement::plain(Status::Pass, Message::AlternativePassed(index))
@@ -848,15 +1079,17 @@ impl<'e> Evaluator<'e, '_> {
             Ending::ForeachPassed => self.fixed(Status::Pass, "rule passed"),
             Ending::Nothing => return None,
             Ending::Text { status, text } => {
-                let status = if status == 0 {
-                    Status::Pass
-                } else {
-                    Status::Error
+                let status = match status {
+                    0 => Status::Pass,
+                    3 => Status::Skip,
+                    _ => Status::Error,
                 };
                 self.fixed(status, self.text_entry(text))
             }
             Ending::Failed { depth } => self.failed(ending, &element_prefix(depth)),
             Ending::Deny { depth } => self.judge_deny(rule, depth, setting),
+            Ending::Assertions => self.judge_assertions(setting),
+            Ending::Findings { instruction } => self.judge_findings(rule, instruction, setting),
             Ending::Error { .. } | Ending::AlternativesFailed { .. } => {
                 self.judge_failure(rule, setting)
             }
@@ -865,8 +1098,35 @@ impl<'e> Evaluator<'e, '_> {
             | Ending::True
             | Ending::False
             | Ending::Value(_)
+            | Ending::FailText(_)
+            | Ending::FailError
+            | Ending::FailValue(_)
             | Ending::OutOfFuel => self.out_of_fuel(),
         })
+    }
+
+    /// A CEL expression that does not hold, failed, or took too many steps: in Kyverno
+    /// each of them is a failure of the rule (sheet 07, section 2.2).
+    fn judge_cel(&mut self, ending: Ending) -> Judgement {
+        let text = match ending {
+            Ending::FailText(text) => self.text_entry(text).to_owned(),
+            Ending::FailValue(value) => {
+                let view = self.world.buffer.view(self.texts, self.tables.symbols);
+                view.str(value).trim().to_owned()
+            }
+            Ending::OutOfFuel => COST_BUDGET.to_owned(),
+            _ => match self.machine.refused_expression() {
+                Some(expression) => format!(
+                    "expression '{}' resulted in error: {}",
+                    self.text_entry(expression),
+                    self.machine.failure_text
+                ),
+                None => self.machine.failure_text.clone(),
+            },
+        };
+        let mut judgement = self.fixed(Status::Fail, &text);
+        judgement.instruction = self.machine.ended_at;
+        judgement
     }
 
     fn fixed(&mut self, status: Status, text: &str) -> Judgement {
@@ -881,6 +1141,16 @@ impl<'e> Evaluator<'e, '_> {
             limits.rule_fuel, limits.request_fuel
         );
         self.fixed(Status::Error, &text)
+    }
+
+    /// Appends to the text buffer.
+    fn append(&mut self, text: &str) -> TextRange {
+        let start = self.text.len();
+        self.text.push_str(text);
+        TextRange {
+            start: start as u32,
+            end: self.text.len() as u32,
+        }
     }
 
     /// Appends to the text buffer, within the limit of a message.
@@ -942,7 +1212,7 @@ impl<'e> Evaluator<'e, '_> {
     /// The text that a message block gives. Where the message is one variable alone and
     /// its value no text, Kyverno says so.
     fn computed_text(&mut self, block: u32, alone: bool, setting: Setting<'_>) -> Option<String> {
-        let Ending::Value(value) = self.run_block(block, setting) else {
+        let Ending::Value(value) = self.run_block(block, Stage::Message, setting) else {
             return None;
         };
         let view = self.world.buffer.view(self.texts, self.tables.symbols);
@@ -960,7 +1230,10 @@ impl<'e> Evaluator<'e, '_> {
     /// Sheet 02, sections 2.1, 11 and 12.
     fn judge_failure(&mut self, rule: &Rule, setting: Setting<'_>) -> Judgement {
         let body = rule.body_block.get();
+        // What happened has been told already.
+        let observer = self.world.observer.take();
         let ending = self.limited(|machine, world| machine.explain(body, setting, world));
+        self.world.observer = observer;
         let explanation = std::mem::take(&mut self.machine.explanation);
         let name = setting.subject.rule_name;
         let judgement = match ending {
@@ -1007,6 +1280,67 @@ impl<'e> Evaluator<'e, '_> {
         // The buffers of the explanation are used again.
         self.machine.explanation = explanation;
         judgement
+    }
+
+    /// Sheet 05, section 8.
+    fn judge_findings(&mut self, rule: &Rule, instruction: u32, setting: Setting<'_>) -> Judgement {
+        let findings = std::mem::take(&mut self.machine.findings);
+        let shown = Shown {
+            tables: self.tables,
+            view: self.world.buffer.view(self.texts, self.tables.symbols),
+        };
+        let (name, level) = (setting.subject.rule_name, self.tables.text(rule.message));
+        let mut message =
+            format!("Validation rule '{name}' failed. It violates PodSecurity \"{level}\": ");
+        findings.message(shown, self.limits.message_bytes, &mut message);
+        let (path, value) = findings
+            .first(shown)
+            .unwrap_or((String::new(), NodeId::MISSING));
+        let mut judgement = self.fixed(Status::Fail, &message);
+        if self.mode == Mode::Report {
+            judgement.controls = Some(self.control_texts(&findings));
+        }
+        self.machine.findings = findings;
+        self.with_detail(judgement, &path, value, instruction, setting)
+    }
+
+    /// What reports show of failing controls (sheet 05, section 11).
+    fn control_texts(&mut self, findings: &Findings) -> ControlTexts {
+        let tables = self.tables;
+        let shown = Shown {
+            tables,
+            view: self.world.buffer.view(self.texts, tables.symbols),
+        };
+        let object = self.objects.main().unwrap_or(NodeId::MISSING);
+        let images = OnceCell::new();
+        let image_of = |name: &String| {
+            let images = images.get_or_init(|| image::images_by_container(&shown.view, object));
+            quote_json(images.get(name).unwrap_or(name))
+        };
+        let mut ids: Vec<&str> = Vec::new();
+        let mut json: Vec<String> = Vec::new();
+        for number in findings.controls() {
+            let Some(record) = tables.controls.get(number as usize) else {
+                continue;
+            };
+            let (id, name) = (tables.text(record.id), tables.text(record.name));
+            let names = findings.container_names(number, shown);
+            let quoted =
+                names.map(|names| names.iter().map(image_of).collect::<Vec<_>>().join(","));
+            let quoted = quoted.map_or("null".into(), |list| format!("[{list}]"));
+            json.push(format!(
+                "{{\"ID\":{},\"Name\":{},\"Images\":{quoted}}}",
+                quote_json(id),
+                quote_json(name),
+            ));
+            ids.push(id);
+        }
+        let json = format!("[{}]", json.join(","));
+        let fits = json.len() <= self.limits.string_bytes;
+        ControlTexts {
+            ids: self.append(&ids.join(",")),
+            json: self.append(if fits { &json } else { "[]" }),
+        }
     }
 
     /// `validation error: `, the rule's message if it has one, and what happened; where
@@ -1108,6 +1442,11 @@ impl<'e> Evaluator<'e, '_> {
     }
 }
 
+/// What a rule comes to whose CEL expressions took all the steps of the rule (sheet 07,
+/// section 2.7).
+const COST_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
 /// The user that Kyverno makes up to match the old object again (sheet 01, section 10).
 const NOBODY: UserInfo<'static> = UserInfo {
     username: "kyverno:kyverno-invalid-controller",
@@ -1116,6 +1455,10 @@ const NOBODY: UserInfo<'static> = UserInfo {
     cluster_roles: &["kyverno:invalidrole"],
 };
 
+/// The text of a rule that the old object violates too.
+const EXISTING_VIOLATIONS: &str =
+    "skipping the rule evaluation as pre-existing violations are allowed";
+
 fn message_kind(rule: &Rule) -> MessageKind {
     MessageKind::ALL
         .get(usize::from(rule.message_kind))
@@ -1123,21 +1466,17 @@ fn message_kind(rule: &Rule) -> MessageKind {
         .unwrap_or(MessageKind::Absent)
 }
 
+/// Makes every rule of the bundle a candidate; those that were.
+#[cold]
+fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
+    std::mem::replace(candidates, (0..rules as u32).collect())
+}
+
 /// Whether autogen replaces the rule for this kind.
 fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
     Tables::range(tables.index_kinds, rule.dropped_kinds)
         .iter()
         .any(|&dropped| tables.text(dropped) == kind)
-}
-
-/// Cuts a text at a character border.
-fn truncate(text: &mut String, mut length: usize) {
-    if text.len() > length {
-        while !text.is_char_boundary(length) {
-            length -= 1;
-        }
-        text.truncate(length);
-    }
 }
 
 fn body_kind(rule: &Rule) -> BodyKind {

@@ -15,7 +15,7 @@ use crate::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Standard base64 with padding.
-pub(super) fn encode_base64(bytes: &[u8]) -> String {
+pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let byte = |index: usize| chunk.get(index).copied().map_or(0, u32::from);
@@ -45,7 +45,7 @@ fn base64_digit(byte: u8) -> Option<u32> {
 
 /// Decodes standard base64 with padding as Go does: line ends are skipped, bits after
 /// the last byte ignored. The error is the offset of the problem.
-pub(super) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, usize> {
+pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut group, mut digits, mut start) = (0u32, 0usize, 0usize);
     let mut at = 0;

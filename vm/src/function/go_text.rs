@@ -37,24 +37,42 @@ const JSON: Spelling = Spelling {
     list: ["[", ",", "]"],
     map: ["{", ",", "}"],
     after_key: ":",
-    key: quote_json,
+    key: append_json,
     scalar: json_scalar,
 };
 
+/// As `%#v` prints a value.
+const GO_SYNTAX: Spelling = Spelling {
+    list: ["[]interface {}{", ", ", "}"],
+    map: ["map[string]interface {}{", ", ", "}"],
+    after_key: ":",
+    key: |key, out| out.push_str(&go_quote(key)),
+    scalar: go_syntax_scalar,
+};
+
+/// A value in Go's syntax, as `%#v` prints it (sheet 06, section 7). It stops once it is
+/// longer than a message may be.
+pub(crate) fn go_syntax(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
+    let limit = values.limits.message_bytes;
+    write(values, id, &GO_SYNTAX, limit)
+}
+
 /// A value as `%v` prints it (sheet 04, section 5, step 4).
 pub(super) fn go_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
-    write(values, id, &GO)
+    write(values, id, &GO, usize::MAX)
 }
 
 /// A value as JSON (sheet 04, section 6, "`to_string` text").
-pub(super) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
-    write(values, id, &JSON)
+pub(crate) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
+    write(values, id, &JSON, usize::MAX)
 }
 
+/// Writes a value, to its end or until the text is longer than `enough`.
 fn write(
     values: &mut Values<'_>,
     id: NodeId,
     spelling: &Spelling,
+    enough: usize,
 ) -> Result<String, FunctionError> {
     let mut out = String::new();
     let mut rest = vec![Rest::Value(id)];
@@ -86,6 +104,9 @@ fn write(
         }
         let written = (out.len() - before) as u64;
         spend(values.fuel, 1 + written / Values::BYTES_PER_STEP)?;
+        if out.len() > enough {
+            break;
+        }
         values.check_text(out.len())?;
     }
     Ok(out)
@@ -116,6 +137,15 @@ fn go_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), Functi
     Ok(())
 }
 
+fn go_syntax_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), FunctionError> {
+    match view.kind(id) {
+        Some(Kind::String) => out.push_str(&go_quote(view.str(id))),
+        Some(Kind::Null) | None => out.push_str("interface {}(nil)"),
+        _ => go_scalar(view, id, out)?,
+    }
+    Ok(())
+}
+
 fn json_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), FunctionError> {
     match view.kind(id) {
         Some(Kind::Float) => {
@@ -129,7 +159,7 @@ fn json_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), Func
             }
             format_json_float(number, out);
         }
-        Some(Kind::String) => quote_json(view.str(id), out),
+        Some(Kind::String) => append_json(view.str(id), out),
         Some(Kind::Null) | None => out.push_str("null"),
         _ => plain_scalar(view, id, out),
     }
@@ -146,7 +176,13 @@ fn plain_scalar(view: &View<'_>, id: NodeId, out: &mut String) {
 }
 
 /// A text in quotes, escaped as `encoding/json` does.
-fn quote_json(text: &str, out: &mut String) {
+pub(crate) fn quote_json(text: &str) -> String {
+    let mut out = String::new();
+    append_json(text, &mut out);
+    out
+}
+
+fn append_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

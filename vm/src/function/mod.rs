@@ -10,6 +10,7 @@
 
 mod arithmetic;
 mod collection;
+mod community;
 mod duration;
 mod encoding;
 mod error;
@@ -33,9 +34,28 @@ use kpvm_format::function::Function;
 use crate::document::{Kind, NodeId};
 use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
 
+pub(crate) use encoding::{decode_base64, encode_base64};
 pub use error::FunctionError;
+pub(crate) use go_text::{go_syntax, json_text, quote_json};
 pub use regex::RegexCache;
+pub(crate) use regex::{
+    Compiled as CompiledRegex, check as check_regex, compile_cached as compile_regex, scan_steps,
+};
+pub(crate) use semver::Version as Semver;
+pub(crate) use time::days_in_month;
 pub use values::Values;
+pub(crate) use values::{sorting_steps, spend};
+
+/// Reads a time of RFC 3339 as Go does.
+///
+/// # Errors
+/// Go's text for one that is none.
+pub(crate) fn check_rfc3339(text: &str) -> Result<(), String> {
+    if time::is_plain_rfc3339(text.as_bytes()) {
+        return Ok(());
+    }
+    layout::parse(layout::RFC3339, text).map(drop)
+}
 
 /// A function's result.
 type Outcome = Result<NodeId, FunctionError>;
@@ -77,7 +97,12 @@ pub(crate) fn check_arguments(
         Arguments::Exactly(accepted) if accepted.len() != arguments.len() => {
             Err(FunctionError::failed("incorrect number of args"))
         }
-        Arguments::Exactly(accepted) => accepted
+        Arguments::AtLeast { required, accepted }
+            if !(required..=accepted.len()).contains(&arguments.len()) =>
+        {
+            Err(FunctionError::failed("incorrect number of args"))
+        }
+        Arguments::Exactly(accepted) | Arguments::AtLeast { accepted, .. } => accepted
             .iter()
             .zip(arguments)
             .try_for_each(|(accepted, argument)| check_type(values, *argument, accepted)),
@@ -169,7 +194,7 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::Keys => standard::keys(values, a),
         F::Values => standard::values_of(values, a),
         F::Length => standard::length(values, a),
-        F::Map | F::MaxBy | F::MinBy | F::SortBy => Err(FunctionError::failed(
+        F::Map | F::MaxBy | F::MinBy | F::SortBy | F::GroupBy => Err(FunctionError::failed(
             "an expression reference can only be written where it is used",
         )),
         F::Max => standard::extreme(values, a, standard::Extreme::Max),
@@ -237,5 +262,16 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::TimeAfter => time::time_after(values, a, b),
         F::TimeBetween => time::time_between(values, a, b, c),
         F::TimeTruncate => time::time_truncate(values, a, b),
+        F::GroupByKeys => community::group_by_keys(values, a, b),
+        F::At => community::at(values, a, b),
+        F::Concat => community::concat(values, a, b),
+        F::FindFirst => community::find(values, arguments, community::End::First),
+        F::FindLast => community::find(values, arguments, community::End::Last),
+        F::FromItems => community::from_items(values, a),
+        F::PadLeft => community::pad(values, arguments, community::End::First),
+        F::PadRight => community::pad(values, arguments, community::End::Last),
+        F::TrimLeft => community::trim(values, arguments, community::End::First),
+        F::TrimRight => community::trim(values, arguments, community::End::Last),
+        F::Zip => community::zip(values, arguments),
     }
 }

@@ -11,7 +11,7 @@ use regex_automata::util::syntax;
 
 use super::error::FunctionError;
 use super::string::text_or_number;
-use super::values::Values;
+use super::values::{Values, spend};
 use super::{Outcome, go_regex};
 use crate::document::NodeId;
 use crate::limits::Limits;
@@ -20,8 +20,8 @@ use crate::limits::Limits;
 const CACHED: usize = 64;
 
 /// A compiled pattern.
-pub(super) struct Compiled {
-    pub(super) regex: Regex,
+pub(crate) struct Compiled {
+    pub(crate) regex: Regex,
     /// The names of the groups from 1 on.
     names: Vec<Option<Box<str>>>,
 }
@@ -44,29 +44,44 @@ pub(super) fn compile(
     values: &mut Values<'_>,
     pattern: &str,
 ) -> Result<Arc<Compiled>, FunctionError> {
-    if let Some(known) = values.regexes.compiled.get(pattern) {
+    compile_cached(values.regexes, values.fuel, &values.limits, pattern)
+}
+
+/// As [`compile`], for those who look at values meanwhile.
+pub(crate) fn compile_cached(
+    regexes: &mut RegexCache,
+    fuel: &mut u64,
+    limits: &Limits,
+    pattern: &str,
+) -> Result<Arc<Compiled>, FunctionError> {
+    if let Some(known) = regexes.compiled.get(pattern) {
         return Ok(Arc::clone(known));
     }
-    if pattern.len() > values.limits.regex_bytes {
+    if pattern.len() > limits.regex_bytes {
         return Err(FunctionError::refused(format!(
             "a regular expression of more than {} bytes (limit regex-bytes)",
-            values.limits.regex_bytes
+            limits.regex_bytes
         )));
     }
-    values.charge(100 + pattern.len() as u64)?;
+    spend(fuel, 100 + pattern.len() as u64)?;
     let translated = go_regex::translate(pattern).map_err(FunctionError::Failed)?;
-    let regex = build(&translated.pattern, &values.limits)?;
-    values.charge(regex.memory_usage() as u64 / 64)?;
+    let regex = build(&translated.pattern, limits)?;
+    spend(fuel, regex.memory_usage() as u64 / 64)?;
     let compiled = Arc::new(Compiled {
         regex,
         names: translated.names,
     });
-    let cache = &mut values.regexes.compiled;
+    let cache = &mut regexes.compiled;
     if cache.len() >= CACHED {
         cache.clear();
     }
     cache.insert(pattern.to_owned(), Arc::clone(&compiled));
     Ok(compiled)
+}
+
+/// Whether a text is a regular expression of Go at all.
+pub(crate) fn check(pattern: &str) -> Result<(), String> {
+    go_regex::translate(pattern).map(drop)
 }
 
 fn build(pattern: &str, limits: &Limits) -> Result<Regex, FunctionError> {
@@ -94,7 +109,7 @@ fn named(function: &'static str) -> impl Fn(FunctionError) -> FunctionError {
 }
 
 /// What one scan of a text costs: it may look at every state for every byte.
-fn scan_steps(compiled: &Compiled, bytes: usize) -> u64 {
+pub(crate) fn scan_steps(compiled: &Compiled, bytes: usize) -> u64 {
     let weight = 1 + compiled.regex.memory_usage() as u64 / 128;
     (bytes as u64 / Values::BYTES_PER_STEP).saturating_mul(weight)
 }

@@ -11,20 +11,33 @@ use crate::document::NodeId;
 
 /// A part of a pre-release; numbers are smaller than texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Part<'t> {
+pub(crate) enum Part<'t> {
     Number(u64),
     Text(&'t str),
 }
 
 /// A version; what stands behind `+` does not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Version<'t> {
+pub(crate) struct Version<'t> {
     numbers: [u64; 3],
     pre_release: Vec<Part<'t>>,
 }
 
-impl Version<'_> {
-    fn order(&self, other: &Version<'_>) -> Ordering {
+impl<'t> Version<'t> {
+    /// Reads a version.
+    ///
+    /// # Errors
+    /// The words of `blang/semver`.
+    pub(crate) fn parse(text: &'t str) -> Result<Self, String> {
+        parse(text)
+    }
+
+    /// Major, minor and patch.
+    pub(crate) fn numbers(&self) -> [u64; 3] {
+        self.numbers
+    }
+
+    pub(crate) fn order(&self, other: &Version<'_>) -> Ordering {
         // A version without pre-release is larger than any with one.
         let released = |version: &Version<'_>| version.pre_release.is_empty();
         let numbers = self.numbers.cmp(&other.numbers);

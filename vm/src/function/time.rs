@@ -41,13 +41,73 @@ pub(super) fn is_leap_year(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
+pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 if is_leap_year(year) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     }
+}
+
+/// Whether a text is a time of the usual form, `2006-01-02T15:04:05Z`; other forms are
+/// RFC 3339 too.
+pub(super) fn is_plain_rfc3339(text: &[u8]) -> bool {
+    let &[
+        y0,
+        y1,
+        y2,
+        y3,
+        b'-',
+        m0,
+        m1,
+        b'-',
+        d0,
+        d1,
+        b'T',
+        h0,
+        h1,
+        b':',
+        i0,
+        i1,
+        b':',
+        s0,
+        s1,
+        b'Z',
+    ] = text
+    else {
+        return false;
+    };
+    let number = |digits: &[u8]| {
+        digits.iter().try_fold(0, |number, digit| {
+            let digit = i64::from(digit.wrapping_sub(b'0'));
+            (digit < 10).then_some(number * 10 + digit)
+        })
+    };
+    let parts = [
+        number(&[y0, y1, y2, y3]),
+        number(&[m0, m1]),
+        number(&[d0, d1]),
+        number(&[h0, h1]),
+        number(&[i0, i1]),
+        number(&[s0, s1]),
+    ];
+    let [
+        Some(year),
+        Some(month),
+        Some(day),
+        Some(hour),
+        Some(minute),
+        Some(second),
+    ] = parts
+    else {
+        return false;
+    };
+    (1..=12).contains(&month)
+        && (1..=days_in_month(year, month)).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60
 }
 
 impl Time {

@@ -50,7 +50,7 @@ impl Values<'_> {
     }
 
     /// Pays for reading or writing so much text.
-    pub(super) fn charge_bytes(&mut self, bytes: usize) -> Result<(), FunctionError> {
+    pub(crate) fn charge_bytes(&mut self, bytes: usize) -> Result<(), FunctionError> {
         self.charge(bytes as u64 / Self::BYTES_PER_STEP)
     }
 
@@ -94,7 +94,7 @@ impl Values<'_> {
     }
 
     /// Refuses a text that would be too long; for functions to ask before they build it.
-    pub(super) fn check_text(&self, bytes: usize) -> Result<(), FunctionError> {
+    pub(crate) fn check_text(&self, bytes: usize) -> Result<(), FunctionError> {
         if bytes > self.limits.string_bytes {
             return Err(FunctionError::refused(format!(
                 "a text of more than {} bytes (limit string-bytes)",
@@ -159,8 +159,9 @@ impl Values<'_> {
     /// Whether two values are equal (sheet 04, section 4, "Deep equality").
     pub(crate) fn equal(&mut self, left: NodeId, right: NodeId) -> Result<bool, FunctionError> {
         let view = self.buffer.view(self.texts, self.symbols);
-        let mut pairs = vec![(left, right)];
-        while let Some((left, right)) = pairs.pop() {
+        let mut pairs = Vec::new();
+        let mut next = Some((left, right));
+        while let Some((left, right)) = next.take().or_else(|| pairs.pop()) {
             let bytes = view.text(left).len() as u64;
             spend(self.fuel, 1 + bytes / Self::BYTES_PER_STEP)?;
             let kind = view.kind(left);
@@ -203,7 +204,7 @@ impl Values<'_> {
 }
 
 /// Takes steps from the fuel.
-pub(super) fn spend(fuel: &mut u64, steps: u64) -> Result<(), FunctionError> {
+pub(crate) fn spend(fuel: &mut u64, steps: u64) -> Result<(), FunctionError> {
     match fuel.checked_sub(steps) {
         Some(left) => {
             *fuel = left;
@@ -219,7 +220,7 @@ pub(super) fn spend(fuel: &mut u64, steps: u64) -> Result<(), FunctionError> {
 }
 
 /// What sorting so many members costs.
-pub(super) fn sorting_steps(members: usize) -> u64 {
+pub(crate) fn sorting_steps(members: usize) -> u64 {
     let members = members as u64;
     members * u64::from(members.max(1).ilog2().max(1))
 }

@@ -94,6 +94,71 @@ pub enum Node {
     /// A prefix `[0` or `[1:` without its end, which Kyverno's parser accepts by
     /// mistake. Evaluating it fails with `Unknown AST node: ASTEmpty`.
     Empty,
+    /// What only [`Dialect::Assertion`](super::Dialect::Assertion) has.
+    Assertion(Box<AssertionNode>),
+}
+
+/// The forms of assertion trees that Kyverno's dialect lacks (sheet 06, section 8).
+#[derive(Debug, Clone, PartialEq)]
+pub enum AssertionNode {
+    /// `$`: the value that the whole expression is about.
+    Root,
+    /// `$name`: what a binding holds.
+    Variable(Box<str>),
+    /// `left + right` and the four others; null unless both are numbers.
+    Arithmetic {
+        /// Which operation.
+        operator: Arithmetic,
+        /// Left operand.
+        left: Box<Expression>,
+        /// Right operand.
+        right: Box<Expression>,
+    },
+    /// `-operand` or `+operand`; null unless it is a number.
+    Sign {
+        /// Whether it is a minus.
+        negative: bool,
+        /// The operand.
+        operand: Box<Expression>,
+    },
+    /// `let $a = x, $b = y in body`; a binding does not see those beside it.
+    Let {
+        /// Names and values, in order.
+        bindings: Vec<(Box<str>, Expression)>,
+        /// What sees them.
+        body: Box<Expression>,
+    },
+}
+
+/// An arithmetic operation on floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`, `−`
+    Subtract,
+    /// `*`, `×`
+    Multiply,
+    /// `/`, `÷`
+    Divide,
+    /// `//`: rounded down.
+    DivideWhole,
+    /// `%`: with the sign of the left operand.
+    Modulo,
+}
+
+impl Arithmetic {
+    /// The operator in ASCII.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Arithmetic::Add => "+",
+            Arithmetic::Subtract => "-",
+            Arithmetic::Multiply => "*",
+            Arithmetic::Divide => "/",
+            Arithmetic::DivideWhole => "//",
+            Arithmetic::Modulo => "%",
+        }
+    }
 }
 
 /// A list of results, one per element of the left side (sheet 04, section 4).
@@ -223,6 +288,15 @@ impl Node {
             Node::MultiSelectList(items) => items.iter().collect(),
             Node::MultiSelectHash(entries) => entries.iter().map(|entry| &entry.value).collect(),
             Node::FunctionCall(call) => call.arguments.iter().collect(),
+            Node::Assertion(node) => match &**node {
+                AssertionNode::Root | AssertionNode::Variable(_) => Vec::new(),
+                AssertionNode::Arithmetic { left, right, .. } => vec![left, right],
+                AssertionNode::Sign { operand, .. } => vec![operand],
+                AssertionNode::Let { bindings, body } => {
+                    let values = bindings.iter().map(|(_, value)| value);
+                    values.chain(std::iter::once(&**body)).collect()
+                }
+            },
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::tree::{Span, TreeValue};
 
+use super::Dialect;
 use super::ast::{Expression, FunctionCall, Node, ProjectionKind};
 use super::functions::{self, Accepted, ArgumentType, Arguments, Function};
 
@@ -45,23 +46,28 @@ pub enum ProblemKind {
 
 /// All problems of an expression, in the order of its text.
 pub fn check(expression: &Expression) -> Vec<ExpressionProblem> {
+    check_in(expression, Dialect::Kyverno)
+}
+
+/// All problems of an expression of a dialect.
+pub fn check_in(expression: &Expression, dialect: Dialect) -> Vec<ExpressionProblem> {
     let mut problems = Vec::new();
-    visit(expression, &mut problems);
+    visit(expression, dialect, &mut problems);
     problems.sort_by_key(|problem| problem.offset);
     problems
 }
 
 /// Depth: that of the tree, which the parser bounds.
-fn visit(expression: &Expression, problems: &mut Vec<ExpressionProblem>) {
-    problems.extend(problem_of(expression));
+fn visit(expression: &Expression, dialect: Dialect, problems: &mut Vec<ExpressionProblem>) {
+    problems.extend(problem_of(expression, dialect));
     for child in expression.node.children() {
-        visit(child, problems);
+        visit(child, dialect, problems);
     }
 }
 
-fn problem_of(expression: &Expression) -> Option<ExpressionProblem> {
+fn problem_of(expression: &Expression, dialect: Dialect) -> Option<ExpressionProblem> {
     match &expression.node {
-        Node::FunctionCall(call) => check_call(call, expression.span),
+        Node::FunctionCall(call) => check_call(call, expression.span, dialect),
         Node::Empty => Some(problem(
             ProblemKind::UnfinishedIndex,
             "this index has no end".into(),
@@ -100,7 +106,7 @@ fn problem(
     }
 }
 
-fn check_call(call: &FunctionCall, span: Span) -> Option<ExpressionProblem> {
+fn check_call(call: &FunctionCall, span: Span, dialect: Dialect) -> Option<ExpressionProblem> {
     let Some(name) = &call.name else {
         return Some(problem(
             ProblemKind::NotCallable,
@@ -110,7 +116,7 @@ fn check_call(call: &FunctionCall, span: Span) -> Option<ExpressionProblem> {
             Some("invalid node value type".into()),
         ));
     };
-    let Some(function) = functions::lookup(name) else {
+    let Some(function) = functions::lookup_in(name, dialect) else {
         return Some(problem(
             ProblemKind::UnknownFunction,
             format!("there is no function `{name}`"),
@@ -140,7 +146,24 @@ fn check_call(call: &FunctionCall, span: Span) -> Option<ExpressionProblem> {
             Some(usage(function)),
             Some("incorrect number of args".into()),
         )),
-        Arguments::Exactly(accepted) => check_types(function, accepted, &call.arguments),
+        Arguments::AtLeast { required, accepted }
+            if !(required..=accepted.len()).contains(&call.arguments.len()) =>
+        {
+            Some(problem(
+                ProblemKind::WrongArity,
+                format!(
+                    "`{name}` takes {required} to {}, not {}",
+                    counted(accepted.len()),
+                    call.arguments.len()
+                ),
+                span,
+                Some(usage(function)),
+                Some("incorrect number of args".into()),
+            ))
+        }
+        Arguments::Exactly(accepted) | Arguments::AtLeast { accepted, .. } => {
+            check_types(function, accepted, &call.arguments)
+        }
     }
 }
 
@@ -158,7 +181,9 @@ fn usage(function: &Function) -> String {
         names.join("|")
     };
     let arguments = match function.arguments {
-        Arguments::Exactly(accepted) => accepted.iter().map(one).collect::<Vec<_>>().join(", "),
+        Arguments::Exactly(accepted) | Arguments::AtLeast { accepted, .. } => {
+            accepted.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
         Arguments::OneOrMore(accepted) => format!("{}, …", one(&accepted)),
         Arguments::Ignored => String::new(),
     };

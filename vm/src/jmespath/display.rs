@@ -9,7 +9,9 @@ use std::fmt::{self, Display, Formatter, Write};
 
 use crate::tree::TreeValue;
 
-use super::ast::{Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice};
+use super::ast::{
+    AssertionNode, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,
+};
 use super::lexer::{begins_identifier, continues_identifier};
 use super::parser::{
     POWER_AND, POWER_BRACKET, POWER_COMPARATOR, POWER_DOT, POWER_FILTER, POWER_FLATTEN, POWER_NOT,
@@ -66,6 +68,31 @@ impl Display for Node {
                 }
             }
             Node::Empty => f.write_str("([0)"),
+            Node::Assertion(node) => write_assertion(f, node),
+        }
+    }
+}
+
+/// In parentheses, whatever stands around it.
+fn write_assertion(f: &mut Formatter<'_>, node: &AssertionNode) -> fmt::Result {
+    match node {
+        AssertionNode::Root => f.write_str("$"),
+        AssertionNode::Variable(name) => write!(f, "${name}"),
+        AssertionNode::Arithmetic {
+            operator,
+            left,
+            right,
+        } => write!(f, "(({left}) {} ({right}))", operator.as_str()),
+        AssertionNode::Sign { negative, operand } => {
+            write!(f, "({} ({operand}))", if *negative { '-' } else { '+' })
+        }
+        AssertionNode::Let { bindings, body } => {
+            f.write_str("(let ")?;
+            for (index, (name, value)) in bindings.iter().enumerate() {
+                f.write_str(if index == 0 { "" } else { ", " })?;
+                write!(f, "${name} = {value}")?;
+            }
+            write!(f, " in {body})")
         }
     }
 }
@@ -120,7 +147,8 @@ fn left_edge(node: &Node) -> u8 {
         | Node::MultiSelectHash(_)
         | Node::Not(_)
         | Node::ExpressionReference(_)
-        | Node::Empty => return CLOSED,
+        | Node::Empty
+        | Node::Assertion(_) => return CLOSED,
     };
     if left.node == Node::Identity {
         return CLOSED;
@@ -152,7 +180,8 @@ fn right_edge(node: &Node) -> u8 {
         | Node::MultiSelectList(_)
         | Node::MultiSelectHash(_)
         | Node::FunctionCall(_)
-        | Node::Empty => return CLOSED,
+        | Node::Empty
+        | Node::Assertion(_) => return CLOSED,
     };
     if left_edge(&right.node) <= power {
         return power;

@@ -129,6 +129,10 @@ impl Evaluator<'_, '_> {
                 Ok(self.values.buffer.take()?)
             }
             Node::Empty => Err(EvaluateError::Failed("Unknown AST node: ASTEmpty".into())),
+            // INVARIANT: expressions of assertions are compiled, never read at run time.
+            Node::Assertion(_) => Err(EvaluateError::Failed(
+                "this form belongs to assertion trees".into(),
+            )),
         }
     }
 

@@ -1,9 +1,12 @@
 //! Every function of the dialect in one table (sheet 04, sections 5 to 13).
 //!
 //! In: a name. Out: what the function takes and what a compiler may assume about
-//! it. No function is run here, and nothing here knows how one works.
+//! it. No function is run here, and nothing here knows how one works. What assertion
+//! trees have besides stands in a table of its own (sheet 06, section 8).
 
 use kpvm_format::function::Function as Id;
+
+use super::Dialect;
 
 /// A type that an argument may be required to have (sheet 04, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,6 +53,13 @@ pub type Accepted = &'static [ArgumentType];
 pub enum Arguments {
     /// Exactly these, each checked before the call.
     Exactly(&'static [Accepted]),
+    /// The first `required` of these, and as many of the others as there are.
+    AtLeast {
+        /// How many there have to be.
+        required: usize,
+        /// What each has to be.
+        accepted: &'static [Accepted],
+    },
     /// One or more of this, which is not checked.
     OneOrMore(Accepted),
     /// Any number of anything, all ignored.
@@ -124,9 +134,22 @@ pub fn lookup(name: &str) -> Option<&'static Function> {
     FUNCTIONS.get(index)
 }
 
+/// The function of that name in a dialect.
+pub fn lookup_in(name: &str, dialect: Dialect) -> Option<&'static Function> {
+    let additions = match dialect {
+        Dialect::Kyverno => &[][..],
+        Dialect::Assertion => ASSERTION_FUNCTIONS,
+    };
+    // Where both have a function of that name, Kyverno's is the one that counts.
+    lookup(name).or_else(|| additions.iter().find(|function| function.name == name))
+}
+
 /// The function with that number; `None` for a helper that expressions cannot name.
 pub fn of(id: Id) -> Option<&'static Function> {
-    FUNCTIONS.get(usize::from(id.number()))
+    let is_it = |function: &&Function| function.id == id && id.is_of_assertions();
+    FUNCTIONS
+        .get(usize::from(id.number()))
+        .or_else(|| ASSERTION_FUNCTIONS.iter().find(is_it))
 }
 
 /// The function that someone who wrote this unknown name may have meant.
@@ -251,6 +274,30 @@ const fn open(
     }
 }
 
+/// A row for a function with arguments that need not be there.
+const fn optional(
+    id: Id,
+    required: usize,
+    accepted: &'static [Accepted],
+    description: &'static str,
+) -> Function {
+    let arguments = Arguments::AtLeast { required, accepted };
+    open(id, arguments, Purity::Pure, description, "")
+}
+
+/// A row for another name of a function.
+const fn renamed(name: &'static str, id: Id, arguments: &'static [Accepted]) -> Function {
+    let function = row(
+        id,
+        arguments,
+        Purity::Pure,
+        Cost::Linear,
+        "another name",
+        "",
+    );
+    Function { name, ..function }
+}
+
 use Cost::{Compiling, Constant, Linear, PerElement, Sorting};
 use Purity::{Clock, ClockIfThirdEmpty, Configuration, KeyOrder, Network, Pure, Random};
 
@@ -340,6 +387,26 @@ static FUNCTIONS: &[Function] = &[
     row(Id::X509Decode, &[S], Pure, Compiling, "the fields of a PEM certificate or request", "RSA keys only"),
 ];
 
+/// The functions that only assertion trees have; some are other names for Kyverno's own.
+#[rustfmt::skip]
+static ASSERTION_FUNCTIONS: &[Function] = &[
+    row(Id::At, &[A, N], Pure, Constant, "the item of a list at an index, which has to be there", ""),
+    row(Id::Concat, &[S, S], Pure, Linear, "two texts, one behind the other", ""),
+    optional(Id::FindFirst, 2, &[S, S, N, N], "where a part of a text first begins, in bytes"),
+    optional(Id::FindLast, 2, &[S, S, N, N], "where a part of a text last begins, in bytes"),
+    row(Id::FromItems, &[A], Pure, Linear, "a map from a list of pairs", ""),
+    row(Id::GroupBy, &[A, REF], Pure, PerElement, "a map of the lists of items with the same key", ""),
+    renamed("json_parse", Id::ParseJson, &[S]),
+    renamed("lower", Id::ToLower, &[S]),
+    optional(Id::PadLeft, 2, &[S, N, S], "a text filled up in front"),
+    optional(Id::PadRight, 2, &[S, N, S], "a text filled up behind"),
+    optional(Id::TrimLeft, 1, &[S, S], "a text without certain characters in front"),
+    optional(Id::TrimRight, 1, &[S, S], "a text without certain characters behind"),
+    renamed("upper", Id::ToUpper, &[S]),
+    renamed("wildcard", Id::PatternMatch, &[S, S]),
+    open(Id::Zip, Arguments::OneOrMore(A), Pure, "the lists of the first items of all lists, of the second, and so on", ""),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,18 +435,34 @@ mod tests {
 
     #[test]
     fn the_table_and_the_numbered_functions_agree() {
-        let mut numbered: Vec<_> = Id::ALL.iter().filter(|id| !id.is_helper()).collect();
+        let named = |id: &&Id| !id.is_helper() && !id.is_of_assertions();
+        let mut numbered: Vec<_> = Id::ALL.iter().filter(named).collect();
         numbered.sort_by_key(|id| id.name());
         assert!(numbered.into_iter().eq(iter().map(|function| &function.id)));
-        for function in iter() {
+        let of_assertions = Id::ALL.iter().filter(|id| id.is_of_assertions());
+        let additions = of_assertions.filter_map(|id| lookup_in(id.name(), Dialect::Assertion));
+        assert_eq!(additions.clone().count(), 11);
+        for function in iter().chain(additions) {
             let counts = match function.arguments {
                 Arguments::Exactly(accepted) => (accepted.len(), Some(accepted.len())),
+                Arguments::AtLeast { required, accepted } => (required, Some(accepted.len())),
                 Arguments::OneOrMore(_) => (1, None),
                 Arguments::Ignored => (0, None),
             };
             assert_eq!(of(function.id), Some(function));
             assert_eq!(function.id.argument_counts(), counts, "{}", function.name);
         }
+    }
+
+    /// Sheet 06, section 8.
+    #[test]
+    fn assertions_have_more_functions() {
+        for name in ["at", "zip", "wildcard", "json_parse", "upper", "pad_left"] {
+            assert_eq!(lookup_in(name, Dialect::Kyverno), None, "{name}");
+            assert_eq!(lookup_in(name, Dialect::Assertion).unwrap().name, name);
+        }
+        let split = lookup_in("split", Dialect::Assertion);
+        assert_eq!(split, lookup("split"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::tree::{Span, TreeValue};
 
-use super::{MAX_DEPTH, SyntaxError, literal};
+use super::{Dialect, MAX_DEPTH, SyntaxError, literal};
 
 /// The kinds of token, named as Kyverno's messages name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,16 @@ pub(super) enum TokenKind {
     Expref,
     And,
     Not,
+    // Of assertions only.
+    Root,
+    Variable,
+    Assign,
+    Plus,
+    Minus,
+    Multiply,
+    Divide,
+    DivideWhole,
+    Modulo,
     End,
 }
 
@@ -50,8 +60,8 @@ pub(super) struct Token {
     pub(super) kind: TokenKind,
     /// Where it stood.
     pub(super) span: Span,
-    /// Digits of a number, decoded text of an identifier or raw string, undecoded
-    /// text of a JSON literal; empty otherwise.
+    /// Digits of a number, decoded text of an identifier or raw string, name of a
+    /// variable, undecoded text of a JSON literal; empty otherwise.
     pub(super) text: Box<str>,
 }
 
@@ -89,6 +99,15 @@ impl TokenKind {
             TokenKind::Expref => "tExpref",
             TokenKind::And => "tAnd",
             TokenKind::Not => "tNot",
+            TokenKind::Root => "tRoot",
+            TokenKind::Variable => "tVarref",
+            TokenKind::Assign => "tAssign",
+            TokenKind::Plus => "tPlus",
+            TokenKind::Minus => "tMinus",
+            TokenKind::Multiply => "tMultiply",
+            TokenKind::Divide => "tDivide",
+            TokenKind::DivideWhole => "tDiv",
+            TokenKind::Modulo => "tModulo",
             TokenKind::End => "tEOF",
         }
     }
@@ -106,9 +125,10 @@ pub(super) fn continues_identifier(c: char) -> bool {
 }
 
 /// Cuts a text into tokens, [`TokenKind::End`] last.
-pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, SyntaxError> {
+pub(super) fn tokenize(text: &str, dialect: Dialect) -> Result<Vec<Token>, SyntaxError> {
     let mut lexer = Lexer {
         text,
+        dialect,
         position: 0,
         tokens: Vec::new(),
     };
@@ -121,6 +141,7 @@ pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, SyntaxError> {
 
 struct Lexer<'t> {
     text: &'t str,
+    dialect: Dialect,
     position: usize,
     tokens: Vec<Token>,
 }
@@ -168,6 +189,9 @@ impl<'t> Lexer<'t> {
     /// Reads the token that begins with `c`, which has been taken.
     fn token(&mut self, c: char) -> Result<(), SyntaxError> {
         let start = self.position - c.len_utf8();
+        if self.dialect == Dialect::Assertion && self.assertion_token(c, start) {
+            return Ok(());
+        }
         let kind = match c {
             ' ' | '\t' | '\n' | '\r' => return Ok(()),
             '.' => TokenKind::Dot,
@@ -210,6 +234,32 @@ impl<'t> Lexer<'t> {
         };
         self.push(kind, start, "");
         Ok(())
+    }
+
+    /// Reads a token that only assertions know; whether it was one.
+    fn assertion_token(&mut self, c: char, start: usize) -> bool {
+        let digit = self.peek().is_some_and(|next| next.is_ascii_digit());
+        let kind = match c {
+            '$' if self.peek().is_some_and(begins_identifier) => {
+                let name = self.position;
+                self.skip_while(|c| c.is_ascii_alphanumeric() || c == '_');
+                let name = self.slice(name, self.position);
+                self.push(TokenKind::Variable, start, name);
+                return true;
+            }
+            '$' => TokenKind::Root,
+            '=' if self.peek() != Some('=') => TokenKind::Assign,
+            '+' => TokenKind::Plus,
+            '-' if !digit => TokenKind::Minus,
+            '\u{2212}' => TokenKind::Minus,
+            '\u{d7}' => TokenKind::Multiply,
+            '\u{f7}' => TokenKind::Divide,
+            '/' => self.one_or_two('/', TokenKind::Divide, TokenKind::DivideWhole),
+            '%' => TokenKind::Modulo,
+            _ => return false,
+        };
+        self.push(kind, start, "");
+        true
     }
 
     fn one_or_two(&mut self, second: char, one: TokenKind, two: TokenKind) -> TokenKind {
@@ -263,7 +313,8 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// `'…'`: `\'` is a quote and no other escape exists, not even `\\` (quirk Q2).
+    /// `'…'`: `\'` is a quote and no other escape exists, not even `\\` (quirk Q2),
+    /// which assertions do have.
     fn raw_string(&mut self, start: usize) -> Result<(), SyntaxError> {
         let mut content = String::new();
         while let Some(c) = self.next() {
@@ -273,6 +324,9 @@ impl<'t> Lexer<'t> {
                     return Ok(());
                 }
                 '\\' if self.take('\'') => content.push('\''),
+                '\\' if self.dialect == Dialect::Assertion && self.take('\\') => {
+                    content.push('\\');
+                }
                 c => content.push(c),
             }
         }
@@ -302,6 +356,10 @@ fn quote_character(c: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn tokenize(text: &str) -> Result<Vec<Token>, SyntaxError> {
+        super::tokenize(text, Dialect::Kyverno)
+    }
 
     fn kinds(text: &str) -> Vec<&'static str> {
         let tokens = tokenize(text).unwrap();

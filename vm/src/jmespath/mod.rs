@@ -6,7 +6,9 @@
 //! resource is looked at.
 //!
 //! The dialect is the fork `kyverno/go-jmespath` (sheet 04): the original
-//! specification, with quirks. There is no `let`, no `$`, no arithmetic syntax.
+//! specification, with quirks. There is no `let`, no `$`, no arithmetic syntax. Assertion
+//! trees (`validate.assert`) have these: their expressions are of another
+//! [`Dialect`], which is only ever compiled.
 //!
 //! The lexer is written by hand. Its quirks (where a raw string ends, what a
 //! backslash swallows, a lone `=` that is a token and fails only in the parser)
@@ -32,13 +34,14 @@ mod parser;
 mod tests;
 
 pub use ast::{
-    Comparator, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,
+    Arithmetic, AssertionNode, Comparator, Expression, FunctionCall, HashEntry, Node, Projection,
+    ProjectionKind, Slice,
 };
-pub use check::{ExpressionProblem, ProblemKind, check};
+pub use check::{ExpressionProblem, ProblemKind, check, check_in};
 pub(crate) use evaluate::slice_places;
 pub use evaluate::{EvaluateError, evaluate};
 pub use mention::mentions;
-pub use parser::parse;
+pub use parser::{parse, parse_in};
 
 /// Greatest nesting of one expression: of parentheses, brackets and operands in
 /// the text, of nodes in the tree, and of a literal's lists and maps on top of
@@ -55,6 +58,16 @@ pub(crate) fn parse_json_text(text: &str) -> Result<Tree, String> {
     let span = Span::default();
     let value = literal::parse_json(text, span, MAX_DEPTH)?;
     Ok(Tree::new(value, span))
+}
+
+/// Which JMESPath an expression is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// Kyverno's own, in `{{ }}` (sheet 04).
+    #[default]
+    Kyverno,
+    /// The community's, in assertion trees (sheet 06, section 8).
+    Assertion,
 }
 
 /// Why a text is no expression.

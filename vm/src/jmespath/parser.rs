@@ -7,10 +7,11 @@
 use crate::tree::{Span, TreeValue};
 
 use super::ast::{
-    Comparator, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,
+    Arithmetic, AssertionNode, Comparator, Expression, FunctionCall, HashEntry, Node, Projection,
+    ProjectionKind, Slice,
 };
 use super::lexer::{Token, TokenKind, tokenize};
-use super::{MAX_CODE_POINTS, MAX_DEPTH, SyntaxError, literal};
+use super::{Dialect, MAX_CODE_POINTS, MAX_DEPTH, SyntaxError, literal};
 
 /// Reads one expression. White space around it is allowed.
 ///
@@ -18,12 +19,22 @@ use super::{MAX_CODE_POINTS, MAX_DEPTH, SyntaxError, literal};
 /// The error that Kyverno's parser reports for that text (sheet 04, sections 2
 /// and 3), or one about [`MAX_DEPTH`] or [`MAX_CODE_POINTS`].
 pub fn parse(text: &str) -> Result<Expression, SyntaxError> {
+    parse_in(text, Dialect::Kyverno)
+}
+
+/// Reads one expression of a dialect. The errors of assertions have the words of
+/// Kyverno's dialect too.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_in(text: &str, dialect: Dialect) -> Result<Expression, SyntaxError> {
     if let Some((offset, _)) = text.char_indices().nth(MAX_CODE_POINTS) {
         let message = format!("expression is longer than {MAX_CODE_POINTS} code points");
         return Err(SyntaxError::plain(message, offset));
     }
     let mut parser = Parser {
-        tokens: tokenize(text)?,
+        tokens: tokenize(text, dialect)?,
+        dialect,
         index: 0,
         depth: 0,
     };
@@ -49,6 +60,8 @@ pub(super) const POWER_PIPE: u8 = 1;
 pub(super) const POWER_OR: u8 = 2;
 pub(super) const POWER_AND: u8 = 3;
 pub(super) const POWER_COMPARATOR: u8 = 5;
+const POWER_SUM: u8 = 6;
+const POWER_PRODUCT: u8 = 7;
 pub(super) const POWER_FLATTEN: u8 = 9;
 pub(super) const POWER_STAR: u8 = 20;
 pub(super) const POWER_FILTER: u8 = 21;
@@ -76,7 +89,14 @@ fn power(kind: TokenKind) -> u8 {
         | TokenKind::Number
         | TokenKind::Current
         | TokenKind::Expref
-        | TokenKind::Colon => 0,
+        | TokenKind::Colon
+        | TokenKind::Root
+        | TokenKind::Variable
+        | TokenKind::Assign => 0,
+        TokenKind::Plus | TokenKind::Minus => POWER_SUM,
+        TokenKind::Multiply | TokenKind::Divide | TokenKind::DivideWhole | TokenKind::Modulo => {
+            POWER_PRODUCT
+        }
         TokenKind::Pipe => POWER_PIPE,
         TokenKind::Or => POWER_OR,
         TokenKind::And => POWER_AND,
@@ -105,6 +125,7 @@ enum Subscript {
 
 struct Parser {
     tokens: Vec<Token>,
+    dialect: Dialect,
     index: usize,
     depth: usize,
 }
@@ -200,9 +221,17 @@ impl Parser {
         match self.current() {
             TokenKind::JsonLiteral => self.json_literal(start),
             TokenKind::StringLiteral => self.string_literal(start),
+            TokenKind::UnquotedIdentifier if self.begins_let() => self.let_expression(start),
             TokenKind::UnquotedIdentifier => self.field(start),
             TokenKind::QuotedIdentifier => self.quoted_field(start),
             TokenKind::Current => self.leaf(Node::Current, start),
+            TokenKind::Root => self.assertion_leaf(AssertionNode::Root, start),
+            TokenKind::Variable => {
+                let name = self.take_text();
+                self.assertion_leaf(AssertionNode::Variable(name), start)
+            }
+            TokenKind::Plus => self.sign(false, start),
+            TokenKind::Minus => self.sign(true, start),
             TokenKind::Star => self.prefix_star(start),
             TokenKind::Filter => {
                 let left = self.identity();
@@ -234,7 +263,12 @@ impl Parser {
             | TokenKind::GreaterOrEqual
             | TokenKind::Equal
             | TokenKind::NotEqual
-            | TokenKind::And => Err(self.invalid_token()),
+            | TokenKind::And
+            | TokenKind::Assign
+            | TokenKind::Multiply
+            | TokenKind::Divide
+            | TokenKind::DivideWhole
+            | TokenKind::Modulo => Err(self.invalid_token()),
         }
     }
 
@@ -313,6 +347,7 @@ impl Parser {
         match self.current() {
             TokenKind::Number | TokenKind::Colon => match self.subscript() {
                 Ok(subscript) => self.subscripted(left, subscript, start),
+                Err(error) if self.dialect == Dialect::Assertion => Err(error),
                 // The original drops the error here and goes on (sheet 04, section 3,
                 // last table).
                 Err(_) => self.finish(Node::Empty, start),
@@ -344,6 +379,20 @@ impl Parser {
             TokenKind::Filter => self.filter(left, start),
             TokenKind::Flatten => self.flatten(left, start),
             TokenKind::Lbracket => self.bracket(left, start),
+            TokenKind::Plus => self.arithmetic(left, Arithmetic::Add, POWER_SUM, start),
+            TokenKind::Minus => self.arithmetic(left, Arithmetic::Subtract, POWER_SUM, start),
+            TokenKind::Multiply => {
+                self.arithmetic(left, Arithmetic::Multiply, POWER_PRODUCT, start)
+            }
+            TokenKind::Divide => self.arithmetic(left, Arithmetic::Divide, POWER_PRODUCT, start),
+            TokenKind::DivideWhole => {
+                self.arithmetic(left, Arithmetic::DivideWhole, POWER_PRODUCT, start)
+            }
+            TokenKind::Modulo => self.arithmetic(left, Arithmetic::Modulo, POWER_PRODUCT, start),
+            // A star between operands binds stronger than the sign that means the same.
+            TokenKind::Star if self.dialect == Dialect::Assertion => {
+                self.arithmetic(left, Arithmetic::Multiply, POWER_STAR, start)
+            }
             // Of the rest only `*`, `!` and `{` have a power.
             _ => Err(self.unexpected_token()),
         }
@@ -385,6 +434,68 @@ impl Parser {
         self.finish(node, start)
     }
 
+    fn arithmetic(
+        &mut self,
+        left: Box<Expression>,
+        operator: Arithmetic,
+        power: u8,
+        start: u32,
+    ) -> Parsed {
+        let (left, right) = self.operands(left, power)?;
+        let node = AssertionNode::Arithmetic {
+            operator,
+            left,
+            right,
+        };
+        self.finish(Node::Assertion(Box::new(node)), start)
+    }
+
+    fn sign(&mut self, negative: bool, start: u32) -> Parsed {
+        self.advance();
+        let operand = self.expression(POWER_SUM)?;
+        let node = AssertionNode::Sign { negative, operand };
+        self.finish(Node::Assertion(Box::new(node)), start)
+    }
+
+    fn assertion_leaf(&mut self, node: AssertionNode, start: u32) -> Parsed {
+        self.leaf(Node::Assertion(Box::new(node)), start)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        let token = self.tokens.get(self.index);
+        token.is_some_and(|token| {
+            token.kind == TokenKind::UnquotedIdentifier && &*token.text == word
+        })
+    }
+
+    /// `let` is a name unless a variable follows.
+    fn begins_let(&self) -> bool {
+        self.kind(1) == TokenKind::Variable && self.is_word("let")
+    }
+
+    /// `let`, bindings between commas, `in`, body.
+    fn let_expression(&mut self, start: u32) -> Parsed {
+        self.advance();
+        let mut bindings = Vec::new();
+        loop {
+            let name = self.take_text();
+            self.expect(TokenKind::Variable)?;
+            self.expect(TokenKind::Assign)?;
+            bindings.push((name, *self.expression(0)?));
+            if self.current() != TokenKind::Comma {
+                break;
+            }
+            self.advance();
+        }
+        if !self.is_word("in") {
+            return Err(self.error("Expected keyword in"));
+        }
+        self.advance();
+        let body = self.expression(0)?;
+        let node = AssertionNode::Let { bindings, body };
+        self.finish(Node::Assertion(Box::new(node)), start)
+    }
+
     /// Takes the operator and parses its right operand.
     fn operands(
         &mut self,
@@ -402,6 +513,9 @@ impl Parser {
     )]
     fn call(&mut self, left: Box<Expression>, start: u32) -> Parsed {
         let name_span = self.span_from(start);
+        if self.dialect == Dialect::Assertion && !matches!(left.node, Node::Field(_)) {
+            return Err(self.error("Invalid node as function name."));
+        }
         self.advance();
         let mut arguments = Vec::new();
         while self.current() != TokenKind::Rparen {

@@ -395,3 +395,54 @@ fn golden_expressions_print_and_read_the_same() {
         }
     }
 }
+
+/// Sheet 06, section 8: what binds how, shown with all parentheses.
+#[test]
+fn the_dialect_of_assertions() {
+    for (text, meaning) in [
+        ("a + b * c", "((a) + (((b) * (c))))"),
+        ("a - b - c", "((((a) - (b))) - (c))"),
+        (
+            "a * b / c // d % e",
+            "((((((((a) * (b))) / (c))) // (d))) % (e))",
+        ),
+        ("a × b ÷ c − d", "((((((a) * (b))) / (c))) - (d))"),
+        ("a + b == c", "((a) + (b)) == c"),
+        ("a + b < c && d", "((a) + (b)) < c && d"),
+        ("-a.b", "(- (a.b))"),
+        ("+a", "(+ (a))"),
+        ("-(a + b)", "(- (((a) + (b))))"),
+        ("a.* | @", "a.* | @"),
+        ("$.a", "$.a"),
+        ("$x.a[0]", "$x.a[0]"),
+        (
+            "let $x = a, $y = b in $x + $y",
+            "(let $x = a, $y = b in (($x) + ($y)))",
+        ),
+        ("let.a", "let.a"),
+        ("in", "in"),
+        (r"'a\\b'", r#"`"a\\b"`"#),
+    ] {
+        let expression =
+            parse_in(text, Dialect::Assertion).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(expression.to_string(), meaning, "{text}");
+        let again =
+            parse_in(meaning, Dialect::Assertion).unwrap_or_else(|e| panic!("{meaning}: {e}"));
+        assert_eq!(again, expression, "{text}");
+        let is_of_both = ["a.* | @", "let.a", "in", r"'a\\b'"].contains(&text);
+        assert_eq!(parse(text).is_ok(), is_of_both, "{text}");
+    }
+    for text in [
+        "a +",
+        "let $x = a",
+        "let $x a in b",
+        "let $x = a in",
+        "$1",
+        "a = b",
+        "[0",
+        "@(a)",
+        "a ++",
+    ] {
+        assert!(parse_in(text, Dialect::Assertion).is_err(), "{text}");
+    }
+}

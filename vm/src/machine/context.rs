@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::value::Flow;
 use super::{Ending, Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
+use crate::engine::merge;
 use crate::function::FunctionError;
 use crate::host::{ExternalKind, ExternalQuery};
 use kpvm_format::instruction::Instruction;
@@ -224,6 +225,15 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
     let extra_request = extra
         .and_then(|extra| extra.get("request"))
         .and_then(Value::as_object);
+    // What is given for an object is added to the object, in the context alone.
+    let with_additions = |object: Option<NodeId>, key: &str, world: &World<'_>| {
+        let additions = extra_request.and_then(|request| request.get(key))?;
+        let mut whole = setting.view(world).to_value(object?);
+        merge(&mut whole, additions);
+        Some(whole)
+    };
+    let objects = [("object", facts.object), ("oldObject", facts.old_object)];
+    let added = objects.map(|(key, object)| with_additions(object, key, world));
     let mut builder = Builder { setting, world };
     // Values are pushed whole before the map is begun: pushing takes from the same stack.
     let mut request: Members<'_> = SmallVec::new();
@@ -233,7 +243,11 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
     }
     let has =
         |request: &[(&str, NodeId)], key: &str| request.iter().any(|(known, _)| *known == key);
-    for (key, object) in [("object", facts.object), ("oldObject", facts.old_object)] {
+    for ((key, object), added) in objects.into_iter().zip(&added) {
+        let object = match added {
+            Some(whole) => Some(builder.value(whole)?),
+            None => object,
+        };
         if let Some(object) = object {
             request.retain(|(known, _)| *known != key);
             request.push((key, object));

@@ -3,12 +3,14 @@
 
 use std::fmt::Write;
 
+use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{Anchor, NONE};
+use kpvm_format::table::{Anchor, NONE, Site};
 
 use super::{ErrorKind, Machine, Scene};
 use crate::document::{Kind, NodeId, View};
+use crate::engine::observer::Path;
 use crate::scalar::number::format_v_float;
 
 /// Bytes of one rendered value; more is cut.
@@ -204,7 +206,7 @@ impl Machine {
     }
 
     /// Matches a value with a pattern known only now.
-    pub(super) fn test_value<E: super::Explain>(
+    pub(super) fn test_value<M: super::Mode>(
         &mut self,
         floats: bool,
         value: NodeId,
@@ -212,7 +214,7 @@ impl Machine {
         instruction: u32,
         scene: Scene<'_>,
     ) -> Option<ErrorKind> {
-        let path = if E::ON {
+        let path = if M::EXPLAIN {
             self.render_path(instruction, scene)
         } else {
             String::new()
@@ -223,7 +225,7 @@ impl Machine {
             is_secret: scene.subject.is_secret,
         };
         let mismatch = matcher.matches(value, pattern, &path, 0).err()?;
-        if E::ON {
+        if M::EXPLAIN {
             self.explanation.instruction = instruction;
             self.explanation.value = NodeIdOrMissing(value);
             self.explanation.text = mismatch.text;
@@ -281,26 +283,28 @@ impl Machine {
         explanation.path = if at_parent { parent } else { path };
     }
 
-    /// The path of an instruction's error, with the indices that its loops have now.
-    fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
-        let mut path = String::new();
-        let Some(site) = scene.tables.site(instruction) else {
-            return path;
-        };
-        for segment in kpvm_format::Tables::range(scene.tables.path_segments, site.path) {
-            match segment.loop_slot.get() {
-                NONE => path.push_str(scene.tables.text(segment.text)),
-                slot => {
-                    let index = self
-                        .frame
-                        .loops
-                        .get(slot as usize)
-                        .map_or(0, |state| state.index);
-                    let _ = write!(path, "{index}");
-                }
-            }
+    /// The path of an instruction's error, with the indices that its loops have now, or
+    /// the keys where they go over maps.
+    pub(super) fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
+        let site = scene.tables.site(instruction);
+        site.map_or_else(String::new, |site| {
+            self.path_of(site, scene.view, scene.tables).to_string()
+        })
+    }
+
+    /// The path of a site, likewise.
+    pub(super) fn path_of<'p>(
+        &'p self,
+        site: &Site,
+        view: View<'p>,
+        tables: &'p Tables<'p>,
+    ) -> Path<'p> {
+        Path {
+            tables,
+            view,
+            segments: site.path,
+            loops: &self.frame.loops,
         }
-        path
     }
 }
 

@@ -34,7 +34,15 @@ pub(crate) struct Subject<'s> {
     pub(crate) rule_name: &'s str,
 }
 
-impl Subject<'_> {
+impl<'s> Subject<'s> {
+    /// What namespace patterns look at: of a Namespace its name.
+    pub(crate) fn matched_namespace(&self) -> &'s str {
+        match self.kind {
+            "Namespace" => self.name,
+            _ => self.namespace,
+        }
+    }
+
     /// A value that is no object of Kubernetes.
     pub(crate) fn of_value(root: NodeId) -> Self {
         Self {
@@ -70,6 +78,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) object: Option<NodeId>,
     /// The old object.
     pub(crate) old_object: Option<NodeId>,
+    /// Whether the object is the old one, which is looked at again.
+    pub(crate) is_old: bool,
     /// `request.namespace`.
     pub(crate) namespace: &'s str,
     /// The user as the context shows it.
@@ -89,14 +99,7 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchKinds => kinds_match(entry, tables, request),
         Op::MatchOperations => flag & request.operation != 0,
         Op::MatchNames => wildcard_list_matches(entry, subject.matched_name, tables),
-        Op::MatchNamespaces => {
-            let namespace = if subject.kind == "Namespace" {
-                subject.name
-            } else {
-                subject.namespace
-            };
-            wildcard_list_matches(entry, namespace, tables)
-        }
+        Op::MatchNamespaces => wildcard_list_matches(entry, subject.matched_namespace(), tables),
         Op::MatchAnnotations => annotations_match(entry, scene),
         Op::MatchSelector => selector_matches(
             entry,
@@ -105,8 +108,8 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         ),
         Op::MatchNamespaceSelector => {
             if subject.kind == "Namespace" {
-                false
-            } else if subject.kind.is_empty() && flag == 0 {
+                flag == 2
+            } else if subject.kind.is_empty() && flag != 1 {
                 true
             } else {
                 selector_matches(
@@ -122,7 +125,7 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchClusterRoles => request
             .user
             .is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
-        // Without a user the name is empty, which `exclude` can describe.
+        // Without a user the name is empty, which `exclude` can describe, as does `*`.
         Op::MatchSubjects => subjects_match(entry, &request.user.unwrap_or_default(), tables),
         Op::JumpIfNoUser => request.user.is_some(),
         // `execute` hands over the operations above only.

@@ -1,16 +1,23 @@
 //! The interpreter: runs one block of a verified bundle over one subject.
 //!
-//! The same code runs in two ways. *Checking* finds out whether the block passes and
+//! The same code runs in three ways. *Checking* finds out whether the block passes and
 //! allocates nothing. *Explaining* runs it again after it did not pass and keeps the
-//! text, path and place of the error along the way; it is compiled separately
-//! ([`Explain`]), so that checking pays nothing for it.
+//! text, path and place of the error along the way. *Tracing* checks, and tells an
+//! observer of every test. Each is compiled separately ([`Mode`]), so that checking
+//! pays nothing for the others.
 
+mod assertion;
+mod cel;
+mod cel_request;
 mod context;
 mod dynamic;
 mod explain;
+mod finding;
 mod leaf;
 mod matching;
+mod shape;
 mod tags;
+mod trace;
 mod value;
 
 use kpvm_format::Tables;
@@ -21,11 +28,14 @@ use kpvm_format::table::NONE;
 use std::collections::HashMap;
 
 use crate::document::{DocumentBuffer, NodeId, Texts, View};
+use crate::engine::observer::Observer;
 use crate::function::RegexCache;
 use crate::host::Host;
 use crate::limits::Limits;
 
+pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
+pub(crate) use finding::{Findings, Shown};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
 };
@@ -64,6 +74,9 @@ impl ErrorKind {
     }
 }
 
+/// Blocks that may wait for one another.
+const MAX_NESTED_BLOCKS: usize = 64;
+
 /// How a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -90,8 +103,18 @@ pub(crate) enum Ending {
     ForeachPassed,
     /// There is no answer.
     Nothing,
+    /// The findings decide, at the instruction of that number.
+    Findings { instruction: u32 },
+    /// Assertions failed; the machine has them.
+    Assertions,
     /// Status (0 pass, 1 error) and number of a text known at compile time.
     Text { status: u8, text: u32 },
+    /// A CEL expression does not hold; the message is a text known at compile time.
+    FailText(u32),
+    /// A CEL expression failed; the machine has the message.
+    FailError,
+    /// A CEL expression does not hold; the message is a value.
+    FailValue(NodeId),
     /// The rule applies to the resource.
     Matched,
     /// It does not.
@@ -102,10 +125,22 @@ pub(crate) enum Ending {
 
 /// State of a loop.
 #[derive(Debug, Clone, Copy, Default)]
-struct LoopState {
+pub(crate) struct LoopState {
     next: u32,
     end: u32,
     index: u32,
+}
+
+impl LoopState {
+    /// Number of the item that the loop is at.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The item that the loop is at.
+    pub(crate) fn item(&self) -> NodeId {
+        NodeId(self.next.wrapping_sub(1))
+    }
 }
 
 /// State of a fold (sheet 02, sections 3.2 and 3.4).
@@ -175,6 +210,8 @@ pub(crate) struct Machine {
     error: ErrorKind,
     any_alternative_failed: bool,
     tags: tags::ExpandedTags,
+    /// What the last test of labels or annotations looked at, in a tracing run.
+    seen_tags: Vec<trace::SeenTag>,
     /// Number of the evaluation; what carries another number is of an earlier one.
     evaluation: u64,
     /// Number of the rule's run, likewise.
@@ -185,6 +222,7 @@ pub(crate) struct Machine {
     base: Option<NodeId>,
     images: Option<Result<Option<NodeId>, String>>,
     fetched: HashMap<String, Result<Option<NodeId>, String>>,
+    cel: cel::CelState,
     regexes: RegexCache,
     foreach: value::ForeachState,
     outer_foreach: Vec<value::ForeachState>,
@@ -193,8 +231,14 @@ pub(crate) struct Machine {
     pub(crate) failure_text: String,
     /// Messages of conditions that came out as wanted.
     pub(crate) messages: Vec<NotedMessage>,
+    /// What checks found.
+    pub(crate) findings: Findings,
+    /// The assertions that failed.
+    pub(crate) failures: Vec<FailedAssertion>,
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
+    /// The instruction that a value's computation ended the block with.
+    pub(crate) ended_at: u32,
     /// What the last explaining run found.
     pub(crate) explanation: Explanation,
 }
@@ -205,6 +249,8 @@ pub(crate) struct World<'w> {
     pub(crate) buffer: &'w mut DocumentBuffer,
     /// Who answers what cannot be computed.
     pub(crate) host: &'w mut dyn Host,
+    /// Who hears of what is done.
+    pub(crate) observer: Option<&'w mut dyn Observer>,
 }
 
 /// What a run is about.
@@ -266,20 +312,31 @@ pub(crate) struct Scene<'s> {
     pub(crate) request: &'s RequestFacts<'s>,
 }
 
-/// Whether a run keeps texts and paths.
-trait Explain {
-    const ON: bool;
+/// What a run does beside finding out how the block ends.
+trait Mode {
+    /// It keeps texts and paths.
+    const EXPLAIN: bool;
+    /// It tells the observer.
+    const TRACE: bool;
 }
 
 struct Checking;
 struct Explaining;
+struct Tracing;
 
-impl Explain for Checking {
-    const ON: bool = false;
+impl Mode for Checking {
+    const EXPLAIN: bool = false;
+    const TRACE: bool = false;
 }
 
-impl Explain for Explaining {
-    const ON: bool = true;
+impl Mode for Explaining {
+    const EXPLAIN: bool = true;
+    const TRACE: bool = false;
+}
+
+impl Mode for Tracing {
+    const EXPLAIN: bool = false;
+    const TRACE: bool = true;
 }
 
 impl Machine {
@@ -300,6 +357,7 @@ impl Machine {
             error: ErrorKind::Plain,
             any_alternative_failed: false,
             tags: tags::ExpandedTags::default(),
+            seen_tags: Vec::new(),
             evaluation: 0,
             rule: 0,
             constants: vec![(0, NodeId::MISSING); tables.constants.len()],
@@ -308,13 +366,17 @@ impl Machine {
             base: None,
             images: None,
             fetched: HashMap::new(),
+            cel: cel::CelState::default(),
             regexes: RegexCache::default(),
             foreach: value::ForeachState::default(),
             outer_foreach: Vec::new(),
             failure: value::Failure::default(),
             failure_text: String::new(),
             messages: Vec::new(),
+            findings: Findings::default(),
+            failures: Vec::new(),
             fuel: 0,
+            ended_at: NONE,
             explanation: Explanation::default(),
         }
     }
@@ -325,6 +387,7 @@ impl Machine {
         self.base = None;
         self.images = None;
         self.fetched.clear();
+        self.begin_cel();
     }
 
     /// Forgets what was found at static paths: another subject is looked at.
@@ -343,6 +406,7 @@ impl Machine {
     pub(crate) fn change_context(&mut self) {
         self.base = None;
         self.images = None;
+        self.begin_cel();
     }
 
     /// Makes a value the context of an evaluation that is about no request.
@@ -368,6 +432,16 @@ impl Machine {
         self.run::<Checking>(block, setting, world)
     }
 
+    /// Runs a block for its outcome and tells the observer of everything on the way.
+    pub(crate) fn trace(
+        &mut self,
+        block: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Ending {
+        self.run::<Tracing>(block, setting, world)
+    }
+
     /// Runs a block that did not pass again, for [`Machine::explanation`].
     pub(crate) fn explain(
         &mut self,
@@ -379,26 +453,45 @@ impl Machine {
         self.run::<Explaining>(block, setting, world)
     }
 
-    fn run<E: Explain>(
-        &mut self,
-        block: u32,
-        setting: Setting<'_>,
-        world: &mut World<'_>,
-    ) -> Ending {
+    fn run<M: Mode>(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
         self.any_alternative_failed = false;
         self.foreach = value::ForeachState::default();
         self.outer_foreach.clear();
-        self.run_block::<E>(block, setting, world)
+        self.failures.clear();
+        let ending = self.run_block::<M>(block, setting.subject.root, setting, world);
+        self.end_expressions(ending)
     }
 
-    /// Runs a block whose caller waits.
-    fn run_nested(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
-        self.run_block::<Checking>(block, setting, world)
-    }
-
-    fn run_block<E: Explain>(
+    /// Runs a block over a value while the one that asks for it waits; `None` where too
+    /// many wait already.
+    fn run_inside(
         &mut self,
         block: u32,
+        subject: NodeId,
+        loading: Option<u32>,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Option<Ending> {
+        if self.suspended.len() >= MAX_NESTED_BLOCKS {
+            return None;
+        }
+        let inner = self.spare_frames.pop().unwrap_or_default();
+        self.suspended
+            .push(std::mem::replace(&mut self.frame, inner));
+        self.frame.loading = loading;
+        let ending = self.run_block::<Checking>(block, subject, setting, world);
+        self.frame.loading = None;
+        if let Some(outer) = self.suspended.pop() {
+            self.spare_frames
+                .push(std::mem::replace(&mut self.frame, outer));
+        }
+        Some(ending)
+    }
+
+    fn run_block<M: Mode>(
+        &mut self,
+        block: u32,
+        subject: NodeId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Ending {
@@ -409,13 +502,13 @@ impl Machine {
         let first = block.start.get();
         let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
         self.frame.registers[..registers].fill(NodeId::MISSING);
-        self.frame.registers[0] = setting.subject.root;
+        self.frame.registers[0] = subject;
         self.frame.has_loaded = false;
         self.frame.lifted = false;
-        self.execute::<E>(code, first, setting, world)
+        self.execute::<M>(code, first, setting, world)
     }
 
-    fn execute<E: Explain>(
+    fn execute<M: Mode>(
         &mut self,
         code: &[Instruction],
         first: u32,
@@ -424,6 +517,16 @@ impl Machine {
     ) -> Ending {
         let mut scene = setting.scene(world);
         let mut position = 0usize;
+        // Tells what came of the instruction at hand; the last that it does.
+        macro_rules! report {
+            ($op:ident, $instruction:ident, $held:expr) => {
+                if M::TRACE {
+                    let number = first + position as u32 - 1;
+                    self.report($op, $instruction, number, $held, setting, world);
+                    scene = setting.scene(world);
+                }
+            };
+        }
         // INVARIANT: the verifier checked every operand; what is out of range anyway
         // ends the run as if it had run out of fuel.
         while let Some(instruction) = code.get(position) {
@@ -460,6 +563,7 @@ impl Machine {
                     continue;
                 }
                 Op::JumpIfMissing => {
+                    report!(op, instruction, !value.is_missing());
                     if value.is_missing() {
                         position = target;
                     }
@@ -479,22 +583,24 @@ impl Machine {
                 Op::FailConditional => Some(ErrorKind::Conditional),
                 Op::WrapConditional => {
                     self.error = ErrorKind::Conditional;
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.wrap("conditional anchor mismatch: ");
                     }
+                    report!(op, instruction, false);
                     position = target;
                     continue;
                 }
                 Op::WrapGlobal => {
                     self.error = ErrorKind::Global;
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.wrap("global anchor mismatch: ");
                     }
+                    report!(op, instruction, false);
                     position = target;
                     continue;
                 }
                 Op::RecordAnchor => {
-                    if E::ON {
+                    if M::EXPLAIN {
                         let present = !view.get(value, SymbolId(c)).is_missing();
                         let text = scene
                             .tables
@@ -510,9 +616,10 @@ impl Machine {
                     continue;
                 }
                 Op::TestTags => {
-                    if let Some(kind) =
-                        self.test_tags::<E>(c, value, first + position as u32 - 1, scene)
-                    {
+                    let number = first + position as u32 - 1;
+                    let failure = self.test_tags::<M>(c, value, number, scene);
+                    report!(op, instruction, failure.is_none());
+                    if let Some(kind) = failure {
                         self.error = kind;
                         position = target;
                     }
@@ -520,7 +627,7 @@ impl Machine {
                 }
                 Op::FoldBegin => {
                     self.frame.folds[usize::from(a)] = FoldState::default();
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.begin_fold(a);
                     }
                     continue;
@@ -530,7 +637,7 @@ impl Machine {
                     continue;
                 }
                 Op::FoldKeyError | Op::FoldItemError => {
-                    if !self.fold_error::<E>(a, op == Op::FoldKeyError) {
+                    if !self.fold_error::<M>(a, op == Op::FoldKeyError) {
                         position = target;
                     }
                     continue;
@@ -540,7 +647,7 @@ impl Machine {
                     let direct = op == Op::FoldKeysEnd && fold.direct;
                     if fold.skipped && (!fold.applied || direct) {
                         self.error = ErrorKind::MultiSkip;
-                        if E::ON {
+                        if M::EXPLAIN {
                             self.explanation.end_fold(a);
                         }
                         position = target;
@@ -558,10 +665,12 @@ impl Machine {
                         end: item.0.wrapping_add(list.len() as u32),
                         index: 0,
                     };
+                    if !item.is_missing() {
+                        self.frame.registers[usize::from(instruction.e)] = item;
+                    }
+                    report!(op, instruction, !item.is_missing());
                     if item.is_missing() {
                         position = target;
-                    } else {
-                        self.frame.registers[usize::from(instruction.e)] = item;
                     }
                     continue;
                 }
@@ -569,17 +678,21 @@ impl Machine {
                     let Some(state) = self.frame.loops.get_mut(usize::from(a)) else {
                         break;
                     };
-                    if state.next < state.end {
+                    let has_next = state.next < state.end;
+                    if has_next {
                         self.frame.registers[usize::from(instruction.e)] = NodeId(state.next);
                         state.next += 1;
                         state.index += 1;
+                    }
+                    report!(op, instruction, !has_next);
+                    if has_next {
                         position = target;
                     }
                     continue;
                 }
                 Op::AlternativeFailed | Op::AlternativeFailedAt => {
                     self.any_alternative_failed |= !self.error.is_skip();
-                    if E::ON {
+                    if M::EXPLAIN {
                         let index = if op == Op::AlternativeFailed {
                             c
                         } else {
@@ -591,6 +704,7 @@ impl Machine {
                             scene.subject.rule_name,
                         );
                     }
+                    report!(op, instruction, false);
                     continue;
                 }
                 Op::ReturnAlternativeAt => return Ending::Alternative(self.loop_index(a)),
@@ -609,6 +723,27 @@ impl Machine {
                     };
                 }
                 Op::ReturnDeny => return Ending::Deny { depth: b },
+                Op::ReturnFindings if self.findings.is_empty() => return Ending::Pass,
+                Op::ReturnFindings => {
+                    return Ending::Findings {
+                        instruction: first + position as u32 - 1,
+                    };
+                }
+                Op::AssertValue
+                | Op::NoteFailure
+                | Op::ReturnUnassertable
+                | Op::ReturnAssertion => {
+                    let noted = self.failures.len();
+                    let index = first + position as u32 - 1;
+                    let flow = self.assert(op, instruction, index, setting, world);
+                    scene = setting.scene(world);
+                    let goes_on = matches!(flow, value::Flow::Next);
+                    report!(op, instruction, goes_on && noted == self.failures.len());
+                    if let value::Flow::End(ending) = flow {
+                        return ending;
+                    }
+                    continue;
+                }
                 Op::ReturnText => return Ending::Text { status: b, text: c },
                 Op::ReturnMatched => return Ending::Matched,
                 Op::ReturnUnmatched => return Ending::Unmatched,
@@ -623,20 +758,19 @@ impl Machine {
                 | Op::MatchClusterRoles
                 | Op::MatchSubjects
                 | Op::JumpIfNoUser => {
-                    if !matching::holds(op, b, c, &scene) {
+                    let holds = matching::holds(op, b, c, &scene);
+                    report!(op, instruction, holds);
+                    if !holds {
                         position = target;
                     }
                     continue;
                 }
                 Op::TestValue => {
                     let pattern = self.frame.registers[usize::from(b)];
-                    if let Some(kind) = self.test_value::<E>(
-                        c != 0,
-                        value,
-                        pattern,
-                        first + position as u32 - 1,
-                        scene,
-                    ) {
+                    let number = first + position as u32 - 1;
+                    let failure = self.test_value::<M>(c != 0, value, pattern, number, scene);
+                    report!(op, instruction, failure.is_none());
+                    if let Some(kind) = failure {
                         self.error = kind;
                         position = target;
                     }
@@ -645,7 +779,7 @@ impl Machine {
                 Op::BeginPattern => {
                     self.tags.clear();
                     self.any_alternative_failed = false;
-                    if E::ON {
+                    if M::EXPLAIN {
                         self.explanation.begin_pattern();
                     }
                     continue;
@@ -671,22 +805,32 @@ impl Machine {
                         }
                         continue;
                     }
-                    match self.compute(op, instruction, setting, world) {
-                        value::Flow::Next => {}
-                        value::Flow::Jump => position = target,
-                        value::Flow::End(ending) => return ending,
-                    }
+                    let flow = self.compute(op, instruction, setting, world);
                     // Values may have been added.
                     scene = setting.scene(world);
+                    match flow {
+                        value::Flow::Next => report!(op, instruction, true),
+                        value::Flow::Jump => {
+                            report!(op, instruction, false);
+                            position = target;
+                        }
+                        value::Flow::End(ending) => {
+                            self.ended_at = first + position as u32 - 1;
+                            return ending;
+                        }
+                    }
                     continue;
                 }
             };
             if let Some(kind) = failure {
                 self.error = kind;
-                if E::ON {
+                if M::EXPLAIN {
                     let index = first + position as u32 - 1;
                     self.explain_failure(op, instruction, value, index, scene);
                 }
+            }
+            report!(op, instruction, failure.is_none());
+            if failure.is_some() {
                 position = target;
             }
         }
@@ -698,6 +842,12 @@ impl Machine {
             .loops
             .get(usize::from(slot))
             .map_or(0, |state| state.index)
+    }
+
+    /// The item that a loop is at.
+    fn loop_item(&self, slot: u8) -> NodeId {
+        let state = self.frame.loops.get(usize::from(slot));
+        state.map_or(NodeId::MISSING, LoopState::item)
     }
 
     /// The value at a static path, found once for each subject.
@@ -729,12 +879,12 @@ impl Machine {
     }
 
     /// Takes an error into a fold; whether the fold goes on.
-    fn fold_error<E: Explain>(&mut self, slot: u8, of_keys: bool) -> bool {
+    fn fold_error<M: Mode>(&mut self, slot: u8, of_keys: bool) -> bool {
         let fold = &mut self.frame.folds[usize::from(slot)];
         if self.error.is_skip() {
             fold.skipped = true;
             fold.direct |= self.error != ErrorKind::MultiSkip;
-            if E::ON {
+            if M::EXPLAIN {
                 self.explanation.collect(slot);
             }
             return true;

@@ -11,7 +11,8 @@ use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Anchor, NONE, TagEntry};
 
 use super::explain::TagText;
-use super::{ErrorKind, Explain, FoldState, Machine, Scene, leaf};
+use super::trace::SeenTag;
+use super::{ErrorKind, FoldState, Machine, Mode, Scene, leaf};
 use crate::document::{Kind, NodeId, View};
 use crate::scalar::wildcard;
 
@@ -65,6 +66,7 @@ impl ExpandedTags {
 /// One entry with the key it has now. Validation has no `+( )`: with it the whole text
 /// is a key (section 4.1).
 struct Entry<'e> {
+    number: u32,
     record: &'e TagEntry,
     anchor: Anchor,
     key: Cow<'e, str>,
@@ -99,7 +101,7 @@ enum Outcome {
 
 impl Machine {
     /// Checks a label or annotation map against an expanded pattern.
-    pub(super) fn test_tags<E: Explain>(
+    pub(super) fn test_tags<M: Mode>(
         &mut self,
         pattern: u32,
         map: NodeId,
@@ -127,7 +129,7 @@ impl Machine {
         let mut skips = String::new();
         for entry in &entries {
             let value = scene.view.get_text(map, entry.key.as_bytes());
-            if E::ON {
+            if M::EXPLAIN {
                 self.record_tag(entry, value);
             }
             let grouped = !matches!(
@@ -141,11 +143,21 @@ impl Machine {
                 }
                 fold.skipped = false;
             }
-            let Outcome::Fails(kind) = test_entry(entry, value, &scene) else {
+            let outcome = test_entry(entry, value, &scene);
+            if M::TRACE {
+                self.seen_tags.push(SeenTag {
+                    entry: entry.number,
+                    expanded: self.tags.get(entry.number),
+                    found: value,
+                    pattern: entry.computed,
+                    held: matches!(outcome, Outcome::Holds),
+                });
+            }
+            let Outcome::Fails(kind) = outcome else {
                 fold.applied |= grouped;
                 continue;
             };
-            if E::ON {
+            if M::EXPLAIN {
                 self.explain_tag(
                     entry.anchor,
                     &entry.key,
@@ -165,7 +177,7 @@ impl Machine {
             if kind.is_skip() {
                 fold.skipped = true;
                 fold.direct = true;
-                if E::ON {
+                if M::EXPLAIN {
                     super::explain::join_skip(&mut skips, &self.explanation.text);
                 }
             } else if !fold.direct {
@@ -173,7 +185,7 @@ impl Machine {
             }
         }
         if fold.skipped && (!fold.applied || fold.direct) {
-            if E::ON {
+            if M::EXPLAIN {
                 self.explanation.text = skips;
             }
             return Some(ErrorKind::MultiSkip);
@@ -197,6 +209,7 @@ impl Machine {
         let slot = record.slot.get();
         let computed = (slot != NONE).then(|| self.variable(slot)).flatten();
         Entry {
+            number,
             record,
             anchor,
             key,

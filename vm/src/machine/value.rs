@@ -9,18 +9,19 @@ use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, NONE};
+use smallvec::SmallVec;
 
-use super::{Ending, FALSE, Machine, NULL, Scene, Setting, TRUE, World};
+use super::shape::{Decoder, Fit, Renaming};
+use super::{Ending, FALSE, Machine, NULL, Scene, Setting, Shown, TRUE, World};
 use crate::condition;
-use crate::document::{Kind, Label, NodeId, Numbers, View};
+use crate::document::{Extended, Kind, Label, NodeId, Numbers, View};
+use crate::engine::observer::Event;
 use crate::function::{self, FunctionError, Values};
 use crate::host::ExternalKind;
 use crate::jmespath;
+use crate::scalar::wildcard;
 use crate::text;
 use serde_json::Value;
-
-/// Loaders that may run inside one another.
-const MAX_LOADER_DEPTH: usize = 64;
 
 /// Where to go on.
 pub(super) enum Flow {
@@ -71,6 +72,7 @@ impl Machine {
         let (c, view) = (instruction.c.get(), &scene.view);
         Some(match op {
             Op::LoadConstant => self.set(a, self.known_constant(c)?),
+            Op::LoadPayload if b == 1 => self.set(a, scene.request.object?),
             Op::Move => self.set(a, self.get(b)),
             Op::GetKey => {
                 let source = self.get(b);
@@ -136,7 +138,30 @@ impl Machine {
                 self.messages.clear();
                 Flow::Next
             }
-            _ => return None,
+            Op::JumpIfText => {
+                let value = self.get(a);
+                let text = if e == 0 {
+                    view.text(value)
+                } else {
+                    view.key_bytes(value)
+                };
+                let matches = |pattern: &str| wildcard::matches(pattern, text);
+                self.jump_if(scene.tables.text_list(c).any(matches))
+            }
+            Op::Note => {
+                if self.fuel < STEPS_PER_NOTE {
+                    return Some(Flow::End(Ending::OutOfFuel));
+                }
+                self.fuel -= STEPS_PER_NOTE;
+                self.note(instruction);
+                Flow::Next
+            }
+            Op::LoadChecked => self.set(a, self.findings.subject()),
+            Op::JumpUnlessFound => {
+                let exclusion = scene.tables.exclusions.get(c as usize)?;
+                self.jump_if(!self.findings.concern(exclusion.name, scene.tables))
+            }
+            _ => return self.cel_look(op, instruction, scene),
         })
     }
 
@@ -224,10 +249,43 @@ impl Machine {
             Op::MapEndPairs => self.map_end(a, b, None, setting, world),
             Op::Call => self.call(instruction, setting, world),
             Op::LoopIndex => {
-                let index = self.loop_index(b);
-                let outcome =
-                    self.with_values(setting, world, |values| values.new_int(i64::from(index)));
+                let (index, item) = (self.loop_index(b), self.loop_item(b));
+                let outcome = self.with_values(setting, world, |values| {
+                    match values.view().key_of(item).map(str::to_owned) {
+                        Some(key) => values.new_text(&key),
+                        None => values.new_int(i64::from(index)),
+                    }
+                });
                 self.set_or_end(a, outcome)
+            }
+            Op::LoadPayload => {
+                let outcome = self.payload(b, setting, world);
+                self.set_or_end(a, outcome)
+            }
+            Op::Arithmetic => {
+                let (left, right) = (self.get(b), self.get(e));
+                let outcome =
+                    self.with_values(setting, world, |values| arithmetic(c, left, right, values));
+                self.set_or_end(a, outcome)
+            }
+            Op::ToIterable => {
+                let value = self.get(b);
+                let view = setting.view(world);
+                if is_object(&view, value) {
+                    let outcome = self.with_values(setting, world, |values| {
+                        let members = values.sorted_members(value)?;
+                        let labelled: Vec<(Label, NodeId)> = members
+                            .into_iter()
+                            .map(|member| (values.buffer.label_of(member), member))
+                            .collect();
+                        values.new_map(&labelled)
+                    });
+                    return self.set_or_end(a, outcome);
+                }
+                if view.kind(value) != Some(Kind::List) {
+                    return Flow::Jump;
+                }
+                self.set(a, value)
             }
             Op::FailText => {
                 self.fail_with(text_of(tables, c));
@@ -381,6 +439,9 @@ impl Machine {
             Op::ToFloats => self.make_stored(a, b, setting, world),
             Op::MergeStored => self.merge_stored(instruction, setting, world),
             Op::Fetch => self.fetch(instruction, setting, world),
+            Op::Conform => self.conform(instruction, setting, world),
+            Op::RunChecks => self.run_checks(instruction, setting, world),
+            Op::Exempt => self.exempt(instruction, setting, world),
             Op::ReturnTrue => Flow::End(Ending::True),
             Op::ReturnFalse => Flow::End(Ending::False),
             Op::ReturnValue => Flow::End(Ending::Value(self.get(a))),
@@ -390,15 +451,15 @@ impl Machine {
             }
             Op::ReturnNothing => Flow::End(Ending::Nothing),
             // The operations of patterns and of matching are not handed over.
-            _ => Flow::End(Ending::OutOfFuel),
+            _ => self.cel_compute(op, instruction, setting, world),
         }
     }
 
-    fn get(&self, register: u8) -> NodeId {
+    pub(super) fn get(&self, register: u8) -> NodeId {
         self.frame.registers[usize::from(register)]
     }
 
-    fn set(&mut self, register: u8, value: NodeId) -> Flow {
+    pub(super) fn set(&mut self, register: u8, value: NodeId) -> Flow {
         self.frame.registers[usize::from(register)] = value;
         Flow::Next
     }
@@ -428,7 +489,7 @@ impl Machine {
     }
 
     /// A crossed limit: no place turns it into a value, the rule is an error.
-    fn refuse(&mut self, error: FunctionError) -> Flow {
+    pub(super) fn refuse(&mut self, error: FunctionError) -> Flow {
         self.fail_with(&error.to_string());
         Flow::End(Ending::Failed { depth: 0 })
     }
@@ -458,7 +519,7 @@ impl Machine {
         }
     }
 
-    fn list(&mut self, slot: u8) -> &mut Vec<NodeId> {
+    pub(super) fn list(&mut self, slot: u8) -> &mut Vec<NodeId> {
         let slot = usize::from(slot);
         if self.frame.lists.len() <= slot {
             self.frame.lists.resize_with(slot + 1, Vec::new);
@@ -475,7 +536,7 @@ impl Machine {
     }
 
     /// Runs something that needs the values and their surroundings.
-    fn with_values<T>(
+    pub(super) fn with_values<T>(
         &mut self,
         setting: Setting<'_>,
         world: &mut World<'_>,
@@ -504,8 +565,11 @@ impl Machine {
         let tables = setting.tables;
         if let Some(constant) = tables.constants.get(number as usize) {
             match ConstantKind::ALL.get(usize::from(constant.kind)) {
-                Some(ConstantKind::Null) => return Ok(NULL),
-                Some(ConstantKind::Bool) => return Ok(boolean(constant.value.get() != 0)),
+                Some(ConstantKind::Null) => return Ok(self.keep_constant(number, NULL)),
+                Some(ConstantKind::Bool) => {
+                    let value = boolean(constant.value.get() != 0);
+                    return Ok(self.keep_constant(number, value));
+                }
                 _ => {}
             }
         }
@@ -513,10 +577,14 @@ impl Machine {
             push_constant(number, Label::ITEM, tables, values)?;
             Ok::<_, FunctionError>(values.buffer.take()?)
         })?;
+        Ok(self.keep_constant(number, node))
+    }
+
+    fn keep_constant(&mut self, number: u32, node: NodeId) -> NodeId {
         if let Some(slot) = self.constants.get_mut(number as usize) {
             *slot = (self.evaluation, node);
         }
-        Ok(node)
+        node
     }
 
     pub(super) fn variable(&self, slot: u32) -> Option<NodeId> {
@@ -524,7 +592,7 @@ impl Machine {
         (stamp == self.rule && !value.is_missing()).then_some(value)
     }
 
-    fn set_variable(&mut self, slot: u32, value: NodeId) {
+    pub(super) fn set_variable(&mut self, slot: u32, value: NodeId) {
         if let Some(entry) = self.variables.get_mut(slot as usize) {
             *entry = (self.rule, value);
         }
@@ -554,14 +622,17 @@ impl Machine {
         world: &mut World<'_>,
     ) -> Flow {
         // What the request has is what its context has (see `build_base`), which need not
-        // be made for it.
+        // be made for it, unless variables add to it.
         let objects = setting.request;
-        let object = if setting.is_delete {
-            objects.old_object
+        let (key, object) = if setting.is_delete {
+            ("oldObject", objects.old_object)
         } else {
-            objects.object
+            ("object", objects.object)
         };
-        if let Some(object) = object {
+        let additions = objects
+            .variables
+            .and_then(|variables| variables.get("request")?.get(key));
+        if let (Some(object), None) = (object, additions) {
             return self.set(register, object);
         }
         let base = match self.base_context(setting, world) {
@@ -569,11 +640,6 @@ impl Machine {
             Err(error) => return self.refuse(error),
         };
         let view = setting.view(world);
-        let key = if setting.is_delete {
-            "oldObject"
-        } else {
-            "object"
-        };
         let request = view.get_text(base, b"request");
         match view.get_text(request, key.as_bytes()) {
             NodeId::MISSING => self.missing_key(register, key),
@@ -714,7 +780,7 @@ impl Machine {
         Flow::Next
     }
 
-    fn run_loader(
+    pub(super) fn run_loader(
         &mut self,
         entry: u32,
         record: &table::Entry,
@@ -722,19 +788,19 @@ impl Machine {
         world: &mut World<'_>,
     ) -> Ending {
         self.set_entry(entry, EntryState::Done);
-        if self.suspended.len() >= MAX_LOADER_DEPTH {
-            self.fail_with("context entries depend on one another more than 64 deep");
-            return Ending::Failed { depth: 0 };
+        let is_observed = world.observer.is_some();
+        if is_observed {
+            world.tell(&Event::EntryBegins { entry });
         }
-        let inner = self.spare_frames.pop().unwrap_or_default();
-        self.suspended
-            .push(std::mem::replace(&mut self.frame, inner));
-        self.frame.loading = Some(entry);
-        let ending = self.run_nested(record.block.get(), setting, world);
-        self.frame.loading = None;
-        if let Some(outer) = self.suspended.pop() {
-            self.spare_frames
-                .push(std::mem::replace(&mut self.frame, outer));
+        let root = setting.subject.root;
+        let ending = self
+            .run_inside(record.block.get(), root, Some(entry), setting, world)
+            .unwrap_or_else(|| {
+                self.fail_with("context entries depend on one another more than 64 deep");
+                Ending::Failed { depth: 0 }
+            });
+        if is_observed {
+            self.report_entry(entry, ending, setting, world);
         }
         ending
     }
@@ -750,7 +816,8 @@ impl Machine {
         };
         let list = self.get(instruction.b);
         let view = setting.view(world);
-        if view.kind(list) != Some(Kind::List) {
+        let is_text = instruction.e != 0 && view.kind(list) == Some(Kind::String);
+        if view.kind(list) != Some(Kind::List) && !is_text {
             return self.set(instruction.a, NULL);
         }
         let part = |bit: u8, value: i64| (slice.parts & bit != 0).then_some(value);
@@ -759,6 +826,11 @@ impl Machine {
             stop: part(2, slice.stop.get()),
             step: part(4, slice.step.get()),
         };
+        if is_text {
+            let outcome =
+                self.with_values(setting, world, |values| slice_text(slice, list, values));
+            return self.set_or_end(instruction.a, outcome);
+        }
         let items = view.children(list);
         let outcome = match jmespath::slice_places(slice, items.len()) {
             Err(error) => Err(FunctionError::Failed(error.to_string())),
@@ -825,6 +897,107 @@ impl Machine {
         });
         *self.list(list) = items;
         self.set_or_end(register, outcome)
+    }
+
+    /// Decodes a value; only one whose keys are written otherwise is made anew.
+    fn conform(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let (value, shape) = (self.get(instruction.b), instruction.c.get());
+        let tables = setting.tables;
+        let decoder = Decoder {
+            tables,
+            view: setting.view(world),
+        };
+        let mut steps = 0;
+        let fit = decoder.fit(value, shape, &mut steps);
+        // Wording an error and renaming look at the values again, in order.
+        let cost = match fit {
+            Fit::Exact => steps / 8,
+            Fit::Renamed | Fit::Misfit => steps.saturating_mul(8),
+        };
+        if self.fuel < cost {
+            return Flow::End(Ending::OutOfFuel);
+        }
+        self.fuel -= cost;
+        match fit {
+            Fit::Exact => self.set(instruction.a, value),
+            Fit::Renamed => {
+                let outcome = self.with_values(setting, world, |values| {
+                    Renaming { tables, values }.rename(value, shape)
+                });
+                self.set_or_end(instruction.a, outcome)
+            }
+            Fit::Misfit => {
+                let text = decoder.error(value, shape);
+                self.fail_with(&text);
+                Flow::Jump
+            }
+        }
+    }
+
+    fn run_checks(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let subject = self.get(instruction.a);
+        let (block, places) = (instruction.c.get(), instruction.d.get());
+        self.findings.begin(block, subject, places);
+        if let Some(end) = self.check_over(subject, setting, world) {
+            return end;
+        }
+        self.findings.keep(Shown {
+            tables: setting.tables,
+            view: setting.view(world),
+        });
+        Flow::Next
+    }
+
+    fn exempt(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let number = instruction.c.get() as usize;
+        let Some(exclusion) = setting.tables.exclusions.get(number) else {
+            return Flow::End(Ending::OutOfFuel);
+        };
+        self.findings.begin_probe();
+        if let Some(end) = self.check_over(self.get(instruction.a), setting, world) {
+            return end;
+        }
+        let cost = self.findings.steps();
+        if self.fuel < cost {
+            return Flow::End(Ending::OutOfFuel);
+        }
+        self.fuel -= cost;
+        let shown = Shown {
+            tables: setting.tables,
+            view: setting.view(world),
+        };
+        self.findings.exempt(exclusion, shown);
+        Flow::Next
+    }
+
+    /// Runs the block of checks over a value; what ends the caller if it does not come
+    /// to its end.
+    fn check_over(
+        &mut self,
+        subject: NodeId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Option<Flow> {
+        let block = self.findings.block();
+        match self.run_inside(block, subject, None, setting, world) {
+            Some(Ending::True) => None,
+            _ => Some(Flow::End(Ending::OutOfFuel)),
+        }
     }
 
     fn call(
@@ -1203,7 +1376,7 @@ fn is_inside_of_one_variable(text: &str) -> bool {
     !open
 }
 
-fn boolean(value: bool) -> NodeId {
+pub(super) fn boolean(value: bool) -> NodeId {
     if value { TRUE } else { FALSE }
 }
 
@@ -1255,6 +1428,33 @@ fn compare(comparator: u32, left: NodeId, right: NodeId, values: &mut Values<'_>
     }))
 }
 
+/// The characters of a text at the places of a slice; null where it has step zero.
+fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> Outcome {
+    let characters: Vec<char> = values.view().str(text).chars().collect();
+    values.charge(characters.len() as u64 / 8)?;
+    let Ok(places) = jmespath::slice_places(slice, characters.len()) else {
+        return Ok(NULL);
+    };
+    let part: String = places.filter_map(|place| characters.get(place)).collect();
+    values.new_text(&part)
+}
+
+/// Sheet 06, section 8: on floats alone.
+fn arithmetic(operator: u32, left: NodeId, right: NodeId, values: &mut Values<'_>) -> Outcome {
+    let view = values.view();
+    let (Some(left), Some(right)) = (view.float(left), view.float(right)) else {
+        return Ok(NULL);
+    };
+    values.new_float(match operator {
+        0 => left + right,
+        1 => left - right,
+        2 => left * right,
+        3 => left / right,
+        4 => (left / right).floor(),
+        _ => left % right,
+    })
+}
+
 /// Refuses anything but a list in the words of Kyverno's type check.
 fn require_list(value: NodeId, values: &mut Values<'_>) -> Result<(), FunctionError> {
     let view = values.view();
@@ -1292,6 +1492,22 @@ fn push_constant(
             values.buffer.push_text(label, text);
         }
         Some(ConstantKind::Reference) => values.buffer.push_reference(label),
+        Some(ConstantKind::Uint) => values.buffer.push_extended(label, Extended::Uint(bits))?,
+        Some(ConstantKind::Bytes) => {
+            let bytes: Vec<u8> = tables
+                .text(constant.text)
+                .chars()
+                .map(|character| u32::from(character) as u8)
+                .collect();
+            let piece = values.buffer.copy_text(&bytes)?;
+            values.buffer.push_extended(label, Extended::Bytes(piece))?;
+        }
+        Some(ConstantKind::Type) => {
+            let name = values
+                .buffer
+                .copy_text(tables.text(constant.text).as_bytes())?;
+            values.buffer.push_extended(label, Extended::Type(name))?;
+        }
         Some(kind @ (ConstantKind::List | ConstantKind::Map)) => {
             values.buffer.begin(label);
             for child in children.start.get()..children.start.get() + children.length.get() {
@@ -1314,6 +1530,9 @@ fn push_constant(
     Ok(())
 }
 
+/// Steps that a finding takes, so that fuel bounds the memory of all of them.
+const STEPS_PER_NOTE: u64 = 8;
+
 /// Steps that copying one value takes.
 const STEPS_PER_COPY: u64 = 8;
 
@@ -1330,7 +1549,8 @@ enum Stored {
 /// that a small one can be large when written out.
 fn stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<Stored> {
     let mut stored = Stored::AsItIs;
-    let mut open = vec![value];
+    let mut open: SmallVec<[NodeId; 32]> = SmallVec::new();
+    open.push(value);
     while let Some(value) = open.pop() {
         *fuel = fuel.checked_sub(STEPS_PER_COPY)?;
         match view.kind(value) {

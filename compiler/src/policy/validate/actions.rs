@@ -12,7 +12,7 @@ pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     let Some(validate) = rule.validate.as_ref().filter(|_| Bodies::of(rule).validate) else {
         return;
     };
-    check_form_count(validate, report);
+    check_form_count(rule, validate, report);
     if let Some(pattern) = &validate.pattern {
         check_anchors(pattern, report);
     }
@@ -54,7 +54,8 @@ pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     }
 }
 
-fn check_form_count(validate: &Validate, report: &mut Report<'_>) {
+/// Of the forms there has to be one (sheet 06, sections 1 and 2, for assertions).
+fn check_form_count(rule: &Rule, validate: &Validate, report: &mut Report<'_>) {
     let attestors = validate
         .manifests
         .as_ref()
@@ -71,14 +72,35 @@ fn check_form_count(validate: &Validate, report: &mut Report<'_>) {
     .into_iter()
     .filter_map(|(name, there)| there.then_some(name))
     .collect();
-    match forms[..] {
-        [_] => {}
-        [] if validate.assert.is_some() => report.error(
+    let written = rule.tree.get("validate");
+    let written = written.and_then(|validate| field(validate, "assert"));
+    match (&forms[..], written) {
+        ([], Some(assert)) if validate.assert.is_some() => {
+            report.warning(
+                "assert-is-deprecated",
+                assert.span,
+                "`assert` is what Kyverno 1.13 to 1.18 make of it: since 1.19 it has no effect",
+                "use pattern, deny or cel",
+            );
+            check_binding_names(rule, report);
+        }
+        ([], Some(assert)) => report.error(
             "assert-has-no-effect",
-            validate.span,
+            assert.span,
             "`assert` has no effect, and there is no other check",
             "use pattern, deny or cel",
         ),
+        ([form], Some(assert)) => report.warning(
+            "assert-has-no-effect",
+            assert.span,
+            format!("`assert` has no effect beside `{form}`"),
+            "make a rule of its own of it",
+        ),
+        _ => {}
+    }
+    match forms[..] {
+        [_] => {}
+        [] if written.is_some() => {}
         [] => report.error(
             "no-check",
             validate.span,
@@ -94,6 +116,25 @@ fn check_form_count(validate: &Validate, report: &mut Report<'_>) {
             ),
             "make one rule of each check",
         ),
+    }
+}
+
+/// An assertion has the context entries as `$name`.
+fn check_binding_names(rule: &Rule, report: &mut Report<'_>) {
+    for name in rule.context.iter().filter_map(|entry| field(entry, "name")) {
+        let text = name.as_str().unwrap_or_default();
+        let mut characters = text.chars();
+        let begins = characters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+        if !begins || characters.any(|c| !c.is_ascii_alphanumeric() && c != '_') {
+            report.error(
+                "context-name",
+                name.span,
+                format!("an assertion cannot say `${text}`"),
+                "use letters, digits and _ alone",
+            );
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl Problem {
             .and_then(|(written, place)| locate(report.text, whole, written, place));
         let part = part.unwrap_or(whole);
         let severity = match self.fails_later {
-            true => report.failing_calls,
+            true => report.unworkable,
             false => Severity::Error,
         };
         let message = self.message.clone();

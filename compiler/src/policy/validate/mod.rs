@@ -37,12 +37,12 @@ pub use exception::validate_exception;
 /// Checks a policy as Kyverno does before it accepts one. `text` is the whole text of
 /// its file, to find places inside of texts; empty where there is none.
 ///
-/// Kyverno accepts expressions with calls that can only fail; `failing_calls` says
-/// what they count as.
+/// Kyverno's offline check accepts calls that can only fail, and names in `podSecurity`
+/// that mean nothing; `unworkable` says what these count as.
 pub fn validate_policy(
     policy: &Policy,
     text: &str,
-    failing_calls: Severity,
+    unworkable: Severity,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let computed: Vec<CheckedRule> = compute_rules(policy, None)
@@ -51,7 +51,7 @@ pub fn validate_policy(
         .collect();
     let mut report = Report::new(policy.source, &policy.name.value, diagnostics);
     report.text = text;
-    report.failing_calls = failing_calls;
+    report.unworkable = unworkable;
     structure::check(policy, &mut report);
     variables::check(policy, &computed, &mut report);
     overrides::check(policy, &mut report);
@@ -130,7 +130,7 @@ fn validate_has_content(rule: &Rule) -> bool {
 struct Report<'a> {
     source: SourceId,
     text: &'a str,
-    failing_calls: Severity,
+    unworkable: Severity,
     policy: String,
     subject: String,
     first: HashMap<(&'static str, Span), String>,
@@ -143,7 +143,7 @@ impl<'a> Report<'a> {
         Self {
             source,
             text: "",
-            failing_calls: Severity::Warning,
+            unworkable: Severity::Warning,
             policy: policy.to_owned(),
             subject: policy.to_owned(),
             first: HashMap::new(),
@@ -402,6 +402,12 @@ mod tests {
                 "2.8",
                 "validate",
                 json!({"assert": {"a": 1}}),
+                &["assert-is-deprecated"],
+            ),
+            (
+                "2.8",
+                "validate",
+                json!({"assert": {"a": 1}, "pattern": {"a": 1}}),
                 &["assert-has-no-effect"],
             ),
             (

@@ -192,8 +192,7 @@ fn check_rule(policy: &Policy, rule: &Rule, report: &mut Report<'_>) {
         .as_ref()
         .and_then(|one| one.pod_security.as_ref())
     {
-        let level = field(pod_security, "level").and_then(Tree::as_str);
-        pod_security::check_excludes(items(pod_security, "exclude"), level, report);
+        pod_security::check(pod_security, report);
     }
 }
 

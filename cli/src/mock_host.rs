@@ -1,9 +1,8 @@
 //! What a suite says that the world outside answers: the mocks of `kyverno test`.
 //!
-//! A test document enters, a [`Host`] leaves that answers from its `apiCallResponses`,
-//! `clusterResources` and `globalContextEntries` (sheet 08, sections 7.5 to 7.7). What
-//! no mock covers is never asked of a network, and the only thing taken from the
-//! process is the time.
+//! The `apiCallResponses`, `clusterResources` and `globalContextEntries` of a Test enter
+//! (sheet 08, sections 7.5 to 7.7), a [`Host`] leaves that answers from them. What no
+//! mock covers is never asked of a network; time and randomness come from the process.
 //!
 //! A mocked call is answered when a rule first uses it. Kyverno answers it while the
 //! context loads, so that a failing mock fails rules that never use it, and rules whose
@@ -15,88 +14,92 @@ use std::path::{Component, Path};
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, ExpressionSession};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
-use kpvm::tree::Tree;
-use kpvm::yaml::DuplicateKeys;
+use kpvm::limits::Limits;
+use kpvm::tree::{Span, Tree};
+use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::expression::compile_expression;
+use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
-use crate::case::value_of;
-use crate::suites::{Step, Stop, list, read_documents, text, texts};
+use crate::host::ProcessHost;
+use crate::input::read_regular_file;
+use crate::line_index::LineIndex;
+use crate::strict::{Decoder, Text};
+use crate::values::Labels;
 
-/// Answers from the mocks of one suite.
-#[derive(Default)]
-pub(crate) struct MockHost {
+/// Answers from mocks.
+#[derive(Debug, Clone, Default)]
+pub struct MockHost {
     /// By `METHOD:url`, or `url` alone where a mock names no method.
     calls: BTreeMap<String, Response>,
-    /// Only with `clusterResources`.
     cluster: Option<Cluster>,
+    /// Whether the cluster is asked for ConfigMaps.
+    has_config_maps: bool,
     global_entries: BTreeMap<String, Value>,
+    process: ProcessHost,
 }
 
+#[derive(Debug, Clone)]
 struct Response {
     status: i64,
     body: Value,
 }
 
-/// The objects that the API server has.
-#[derive(Default)]
-struct Cluster {
+/// The objects that an API server has.
+#[derive(Debug, Clone, Default)]
+pub struct Cluster {
     objects: Vec<Value>,
     /// Plural name by group and kind, from definitions of custom resources.
     plurals: BTreeMap<(String, String), String>,
 }
 
 impl MockHost {
-    /// The mocks of a test. A cluster also has the suite's resources (sheet 08,
-    /// section 3, step 4).
-    pub(crate) fn read<'r>(
-        test: &Tree,
+    /// Reads `apiCallResponses` (sheet 08, section 7.6).
+    pub fn read_calls(&mut self, tree: Option<&Tree>, decoder: &mut Decoder) {
+        for item in decoder.items(tree) {
+            if let Some((key, response)) = read_response(item, decoder)
+                && self.calls.insert(key.clone(), response).is_some()
+            {
+                decoder.refuse(item.span, format!("a second response for {key}"), None);
+            }
+        }
+    }
+
+    /// Reads `globalContextEntries`, files from below the directory of the suite (sheet
+    /// 08, section 7.7).
+    pub fn read_global_entries(
+        &mut self,
+        tree: Option<&Tree>,
         directory: &Path,
-        resources: impl Iterator<Item = &'r Tree>,
-    ) -> Step<Self> {
-        let mut host = Self::default();
-        for entry in list(test, "apiCallResponses") {
-            let (key, response) = read_response(entry).map_err(Stop::Broken)?;
-            if host.calls.insert(key.clone(), response).is_some() {
-                return broken(&format!("two apiCallResponses for {key}"));
+        decoder: &mut Decoder,
+    ) {
+        for item in decoder.items(tree) {
+            let Some((name, value)) = read_global_entry(item, directory, decoder) else {
+                continue;
+            };
+            if name.text.trim().is_empty() {
+                decoder.refuse(item.span, "expected the entry to have a name", None);
+            } else if self
+                .global_entries
+                .insert(name.text.clone(), value)
+                .is_some()
+            {
+                let message = format!("a second entry of the name `{}`", name.text);
+                decoder.refuse(name.span, message, None);
             }
         }
-        for entry in list(test, "globalContextEntries") {
-            let name = text(entry, "name");
-            let value = read_global_entry(entry, directory)?;
-            let is_new = host.global_entries.insert(name.clone(), value).is_none();
-            if name.trim().is_empty() || !is_new {
-                return broken(&format!(
-                    "globalContextEntries: bad or repeated name {name:?}"
-                ));
-            }
-        }
-        let files = texts(test, "clusterResources");
-        if !files.is_empty() {
-            let mut cluster = Cluster::read(&files, directory)?;
-            cluster.objects.extend(resources.map(value_of));
-            host.cluster = Some(cluster);
-        }
-        Ok(host)
     }
 
-    /// Whether there is a cluster to ask.
-    pub(crate) fn has_cluster(&self) -> bool {
-        self.cluster.is_some()
+    /// Gives the host an API server to ask. `kyverno test` reads ConfigMaps from it,
+    /// `kyverno apply` does not (section 7.5).
+    pub fn set_cluster(&mut self, cluster: Cluster, has_config_maps: bool) {
+        self.cluster = Some(cluster);
+        self.has_config_maps = has_config_maps;
     }
 
-    /// The labels of a namespace of the cluster (sheet 08, section 7.3). None where the
-    /// cluster has no such namespace: the suites with `clusterResources` leave theirs out.
-    pub(crate) fn namespace_labels(&self, name: &str) -> Vec<(String, String)> {
-        let namespace = self.cluster.as_ref().and_then(|cluster| {
-            let mut all = cluster.select("", "v1", "namespaces", None);
-            all.find(|object| metadata(object, "name") == name)
-        });
-        let labels = namespace.and_then(|namespace| namespace.pointer("/metadata/labels"));
-        let labels = labels.and_then(Value::as_object).into_iter().flatten();
-        labels
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-            .collect()
+    /// The API server, if there is one.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
     }
 
     /// The answer to a call; `None`: as if the entry were not written.
@@ -133,24 +136,17 @@ impl MockHost {
 
 impl Host for MockHost {
     fn now(&mut self) -> Option<Timestamp> {
-        let elapsed = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .ok()?;
-        Some(Timestamp {
-            seconds: elapsed.as_secs() as i64,
-            nanoseconds: elapsed.subsec_nanos(),
-            offset_seconds: 0,
-        })
+        self.process.now()
     }
 
     fn random(&mut self) -> Option<u64> {
-        None
+        self.process.random()
     }
 
     fn provides(&self, kind: ExternalKind) -> bool {
         match kind {
-            ExternalKind::ConfigMap => self.has_cluster(),
-            ExternalKind::ApiCall => self.has_cluster() || !self.calls.is_empty(),
+            ExternalKind::ConfigMap => self.cluster.is_some() && self.has_config_maps,
+            ExternalKind::ApiCall => self.cluster.is_some() || !self.calls.is_empty(),
             ExternalKind::GlobalReference => !self.global_entries.is_empty(),
             ExternalKind::ImageRegistry => false,
         }
@@ -159,7 +155,7 @@ impl Host for MockHost {
     fn fetch(&mut self, query: &ExternalQuery<'_>) -> Result<Option<Value>, String> {
         match *query {
             ExternalQuery::ConfigMap { namespace, name } => {
-                let Some(cluster) = &self.cluster else {
+                let Some(cluster) = self.cluster.as_ref().filter(|_| self.has_config_maps) else {
                     return Ok(None);
                 };
                 cluster
@@ -182,93 +178,174 @@ impl Host for MockHost {
     }
 }
 
-fn broken<T>(reason: &str) -> Step<T> {
-    Err(Stop::Broken(reason.to_owned()))
-}
-
 /// One of `apiCallResponses`, checked as section 7.6 says.
-fn read_response(entry: &Tree) -> Result<(String, Response), String> {
-    let (url, path) = (text(entry, "url"), text(entry, "urlPath"));
-    let wrong = |what: &str| Err(format!("apiCallResponses: {what} ({url}{path})"));
+fn read_response(tree: &Tree, decoder: &mut Decoder) -> Option<(String, Response)> {
+    let fields = decoder.fields(tree, &["url", "urlPath", "method", "response"]);
+    let (url, path) = (
+        decoder.text(fields.get("url")),
+        decoder.text(fields.get("urlPath")),
+    );
+    let mut wrong = |tree: &Tree, what: &str| {
+        decoder.refuse(tree.span, format!("apiCallResponses: {what}"), None);
+    };
     if url.is_empty() == path.is_empty() {
-        return wrong("expected one of url and urlPath");
+        wrong(tree, "expected one of url and urlPath");
+        return None;
     }
     let host = url.split_once("://").filter(|(scheme, host)| {
         ["http", "https"].contains(scheme) && !host.is_empty() && !host.starts_with('/')
     });
     if (path.is_empty() && host.is_none()) || (url.is_empty() && !path.starts_with('/')) {
-        return wrong("expected an http(s) URL or a path from the root");
+        let message = format!("expected an http(s) URL or a path from the root, found {url}{path}");
+        wrong(tree, &message);
+        return None;
     }
-    let method = text(entry, "method").trim().to_uppercase();
+    let method = decoder.text(fields.get("method")).trim().to_uppercase();
     let key = match method.as_str() {
         "" => format!("{url}{path}"),
         "GET" | "POST" => format!("{method}:{url}{path}"),
-        _ => return wrong("expected the method GET or POST"),
-    };
-    let response = entry.get("response").map(value_of).unwrap_or_default();
-    // Without a status the call succeeded.
-    let status = match response.get("statusCode").and_then(Value::as_i64) {
-        None | Some(0) => 200,
-        Some(status @ 100..=599) => status,
-        Some(_) => return wrong("expected a status code from 100 to 599"),
-    };
-    match response.get("body") {
-        Some(body @ Value::Object(_)) => {
-            let body = body.clone();
-            Ok((key, Response { status, body }))
+        _ => {
+            let message =
+                format!("apiCallResponses: expected the method GET or POST, found {method}");
+            decoder.refuse(tree.span, message, None);
+            return None;
         }
-        _ => wrong("expected a body that is a map"),
+    };
+    let Some(response) = fields.get("response") else {
+        decoder.refuse(tree.span, "apiCallResponses: expected a response", None);
+        return None;
+    };
+    let response = decoder.fields(response, &["statusCode", "body"]);
+    // Without a status the call succeeded.
+    let status = match decoder.integer(response.get("statusCode")) {
+        0 => 200,
+        status @ 100..=599 => status,
+        status => {
+            let message =
+                format!("apiCallResponses: expected a status code from 100 to 599, found {status}");
+            decoder.refuse(tree.span, message, None);
+            return None;
+        }
+    };
+    match response.get("body").map(Tree::to_json) {
+        Some(body @ Value::Object(_)) => Some((key, Response { status, body })),
+        _ => {
+            let message = "apiCallResponses: expected the response to have a body that is a map";
+            decoder.refuse(tree.span, message, None);
+            None
+        }
     }
 }
 
-/// The value of one of `globalContextEntries` (section 7.7).
-fn read_global_entry(entry: &Tree, directory: &Path) -> Step<Value> {
+/// Name and value of one of `globalContextEntries` (section 7.7).
+fn read_global_entry(
+    tree: &Tree,
+    directory: &Path,
+    decoder: &mut Decoder,
+) -> Option<(Text, Value)> {
     let sources = ["data", "resources", "resourceFiles"];
-    let given: Vec<&str> = sources
+    let known = &[
+        "name",
+        "data",
+        "resources",
+        "resourceFiles",
+        "fieldPath",
+        "projections",
+    ];
+    let fields = decoder.fields(tree, known);
+    let mut given = sources
         .into_iter()
-        .filter(|source| entry.get(source).is_some_and(|value| !value.is_null()))
-        .collect();
-    let root = match given.as_slice() {
-        ["resourceFiles"] => {
+        .filter_map(|source| Some((source, fields.get(source)?)));
+    let (Some((source, value)), None) = (given.next(), given.next()) else {
+        let message = "expected one of data, resources and resourceFiles";
+        decoder.refuse(tree.span, message, None);
+        return None;
+    };
+    let root = match source {
+        "resourceFiles" => {
             let mut objects = Vec::new();
-            for file in texts(entry, "resourceFiles") {
-                let is_inside = Path::new(&file)
+            for file in decoder.texts(Some(value)) {
+                let is_inside = Path::new(&file.text)
                     .components()
                     .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-                if !is_inside {
-                    return broken(&format!(
-                        "globalContextEntries: {file} is outside the suite"
-                    ));
+                if is_inside {
+                    let lax = DuplicateKeys::LastWins;
+                    let documents =
+                        read_documents(&directory.join(&file.text), lax, file.span, decoder);
+                    objects.extend(documents.iter().map(Tree::to_json));
+                } else {
+                    let message = format!("the file {} is outside of the suite", file.text);
+                    decoder.refuse(file.span, message, None);
                 }
-                let documents = read_documents(&directory.join(file), DuplicateKeys::LastWins)?;
-                objects.extend(documents.iter().map(value_of));
             }
             Value::Array(objects)
         }
-        [source] => entry.get(source).map(value_of).unwrap_or_default(),
-        _ => return broken("globalContextEntries: expected one source"),
+        _ => value.to_json(),
     };
-    project(entry, root).map_err(Stop::Broken)
+    let name = decoder.spanned(fields.get("name"));
+    let projections = decoder.items(fields.get("projections"));
+    let value = if projections.is_empty() {
+        match decoder.text(fields.get("fieldPath")) {
+            path if path.is_empty() => root,
+            path => project(&path, &root, tree, decoder),
+        }
+    } else {
+        let mut members = Map::new();
+        for projection in projections {
+            let fields = decoder.fields(projection, &["name", "path"]);
+            let path = decoder.text(fields.get("path"));
+            let value = project(&path, &root, projection, decoder);
+            members.insert(decoder.text(fields.get("name")), value);
+        }
+        Value::Object(members)
+    };
+    Some((name, value))
 }
 
-/// `fieldPath`, and `projections` on the root.
-fn project(entry: &Tree, root: Value) -> Result<Value, String> {
-    let projections = list(entry, "projections");
-    if !projections.is_empty() {
-        let member = |projection: &Tree| {
-            let value = query(&text(projection, "path"), &root)?;
-            Ok((text(projection, "name"), value))
-        };
-        let members: Result<Map<String, Value>, String> = projections.iter().map(member).collect();
-        return members.map(Value::Object);
-    }
-    match text(entry, "fieldPath") {
-        path if path.is_empty() => Ok(root),
-        path => query(&path, &root),
-    }
+/// What an expression finds in a value; what is wrong with it is refused at a place.
+fn project(path: &str, root: &Value, place: &Tree, decoder: &mut Decoder) -> Value {
+    query(path, root).unwrap_or_else(|error| {
+        decoder.refuse(place.span, error, None);
+        Value::Null
+    })
 }
 
-fn query(expression: &str, root: &Value) -> Result<Value, String> {
+/// The documents of a further file; what is wrong with it is refused where it is named.
+fn read_documents(
+    file: &Path,
+    duplicate_keys: DuplicateKeys,
+    named: Span,
+    decoder: &mut Decoder,
+) -> Vec<Tree> {
+    let options = yaml::Options {
+        duplicate_keys,
+        limits: &Limits::DEFAULT,
+    };
+    let shown = file.display();
+    let text = read_regular_file(file).unwrap_or_else(|reason| {
+        decoder.refuse(named, format!("cannot read {shown}: {reason}"), None);
+        String::new()
+    });
+    let mut documents = Vec::new();
+    for document in yaml::read_all(&text, options) {
+        match document {
+            Ok(tree) => documents.push(tree),
+            Err(error) => {
+                let place = LineIndex::new(&text).line_column(&text, error.span.start as usize);
+                let LineColumn { line, column } = place;
+                let message = format!("{shown}:{line}:{column}: {}", error.kind);
+                decoder.refuse(named, message, None);
+            }
+        }
+    }
+    documents
+}
+
+/// What an expression finds in a value.
+///
+/// # Errors
+/// What is wrong with the expression, or with running it.
+pub fn query(expression: &str, root: &Value) -> Result<Value, String> {
     let shown = |error: &dyn std::fmt::Display| format!("{expression}: {error}");
     let code = compile_expression(expression).map_err(|error| shown(&error))?;
     let bundle = Bundle::load(code).map_err(|error| shown(&error))?;
@@ -294,49 +371,95 @@ fn field<'v>(object: &'v Value, key: &str) -> &'v str {
 }
 
 impl Cluster {
-    /// Files of the kind ClusterResource (sheet 08, section 2).
-    fn read(files: &[String], directory: &Path) -> Step<Self> {
+    /// Reads files of the kind ClusterResource (sheet 08, section 2).
+    pub fn read(files: &[Text], directory: &Path, decoder: &mut Decoder) -> Self {
         let mut cluster = Self::default();
         for file in files {
-            let path = directory.join(file);
+            let path = directory.join(&file.text);
             let beside = path.parent().unwrap_or(directory);
-            for document in read_documents(&path, DuplicateKeys::Refuse)? {
-                let Some(spec) = document.get("spec") else {
-                    continue;
-                };
-                let objects = list(spec, "resources").iter().map(value_of);
-                cluster.objects.extend(objects);
-                for definition in texts(spec, "crds") {
-                    cluster.define(&beside.join(definition))?;
-                }
+            let strict = DuplicateKeys::Refuse;
+            for document in read_documents(&path, strict, file.span, decoder) {
+                cluster.read_document(&document, file, beside, decoder);
             }
         }
-        Ok(cluster)
+        cluster
     }
 
-    fn define(&mut self, file: &Path) -> Step<()> {
-        for definition in read_documents(file, DuplicateKeys::Refuse)? {
-            let definition = value_of(&definition);
-            let name = |pointer: &str| {
-                let name = definition.pointer(pointer).and_then(Value::as_str);
-                name.unwrap_or_default().to_owned()
-            };
-            let key = (name("/spec/group"), name("/spec/names/kind"));
-            self.plurals.insert(key, name("/spec/names/plural"));
+    fn read_document(
+        &mut self,
+        document: &Tree,
+        file: &Text,
+        directory: &Path,
+        decoder: &mut Decoder,
+    ) {
+        // Places in another text say nothing here: what is wrong is refused at its name.
+        let mut inner = Decoder::new("cluster-resource", SourceId::default());
+        let fields = inner.fields(document, &["apiVersion", "kind", "metadata", "spec"]);
+        let spec = fields
+            .get("spec")
+            .map(|spec| inner.fields(spec, &["crds", "resources"]));
+        let part = |name: &str| spec.as_ref().and_then(|spec| spec.get(name));
+        let definitions = inner.plain_texts(part("crds"));
+        let objects = inner.items(part("resources")).iter().map(Tree::to_json);
+        self.objects.extend(objects);
+        for problem in inner.diagnostics {
+            let message = format!("{}: {}", file.text, problem.message);
+            decoder.refuse(file.span, message, problem.hint);
         }
-        Ok(())
+        for definition in definitions {
+            let path = directory.join(definition);
+            let strict = DuplicateKeys::Refuse;
+            for definition in read_documents(&path, strict, file.span, decoder) {
+                self.define(&definition.to_json());
+            }
+        }
+    }
+
+    /// Adds an object.
+    pub fn add(&mut self, object: Value) {
+        self.objects.push(object);
+    }
+
+    /// Adds a CustomResourceDefinition, which says the plural of a kind.
+    pub fn define(&mut self, definition: &Value) {
+        let name = |pointer: &str| {
+            let name = definition.pointer(pointer).and_then(Value::as_str);
+            name.unwrap_or_default().to_owned()
+        };
+        let key = (name("/spec/group"), name("/spec/names/kind"));
+        self.plurals.insert(key, name("/spec/names/plural"));
+    }
+
+    /// The labels of the namespaces that it has (sheet 08, section 7.3).
+    pub fn namespace_labels(&self) -> BTreeMap<String, Labels> {
+        let namespaces = self.select("", "v1", "namespaces", None);
+        let labels = |object: &Value| -> Labels {
+            let labels = object
+                .pointer("/metadata/labels")
+                .and_then(Value::as_object);
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let pairs = labels.into_iter().flatten();
+            pairs
+                .filter_map(|(key, value)| Some((key.clone(), text(value)?)))
+                .collect()
+        };
+        namespaces
+            .map(|object| (metadata(object, "name").to_owned(), labels(object)))
+            .collect()
     }
 
     /// Whether an object is of a resource, which goes by the plural of its kind.
     fn is_of(&self, object: &Value, group: &str, version: &str, plural: &str) -> bool {
         let (api_version, kind) = (field(object, "apiVersion"), field(object, "kind"));
         let own = api_version.split_once('/').unwrap_or(("", api_version));
+        if own != (group, version) {
+            return false;
+        }
         let defined = self.plurals.get(&(group.to_owned(), kind.to_owned()));
-        let is_plural = match defined {
+        match defined {
             Some(defined) => defined == plural,
             None => plural_of(kind) == plural,
-        };
-        own == (group, version) && is_plural
+        }
     }
 
     /// The objects of a resource: of one namespace, or of all.
@@ -370,8 +493,23 @@ impl Cluster {
             .ok_or_else(|| format!("{plural}{separator}{group} \"{name}\" not found"))
     }
 
+    /// The objects of a resource: of one namespace, or of all.
+    pub fn list(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+        namespace: Option<&str>,
+    ) -> Vec<Value> {
+        let found = self.select(group, version, plural, namespace);
+        found.cloned().collect()
+    }
+
     /// The answer to a GET: an object, or a list of objects.
-    fn get(&self, path: &str) -> Result<Value, String> {
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn get(&self, path: &str) -> Result<Value, String> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
@@ -420,13 +558,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::case::tree_of;
 
     fn host(test: Value) -> Result<MockHost, String> {
-        let found = MockHost::read(&tree_of(&test), Path::new("."), std::iter::empty());
-        found.map_err(|stop| match stop {
-            Stop::Broken(reason) | Stop::Unsupported(reason) => reason,
-        })
+        let (mut host, test) = (MockHost::default(), Tree::from(&test));
+        let mut decoder = Decoder::new("test", SourceId(0));
+        host.read_calls(test.get("apiCallResponses"), &mut decoder);
+        let entries = test.get("globalContextEntries");
+        host.read_global_entries(entries, Path::new("."), &mut decoder);
+        match decoder.diagnostics.into_iter().next() {
+            Some(diagnostic) => Err(diagnostic.message),
+            None => Ok(host),
+        }
     }
 
     fn cluster(objects: Value) -> MockHost {
@@ -436,10 +578,9 @@ mod tests {
         };
         let definition = ("shop.io".to_owned(), "Goose".to_owned());
         cluster.plurals.insert(definition, "geese".to_owned());
-        MockHost {
-            cluster: Some(cluster),
-            ..MockHost::default()
-        }
+        let mut host = MockHost::default();
+        host.set_cluster(cluster, true);
+        host
     }
 
     fn objects() -> Value {
@@ -577,7 +718,8 @@ mod tests {
         let error = "configmaps \"one\" not found".to_owned();
         assert_eq!(config_map("c"), Err(error));
         let labels = vec![("team".to_owned(), "x".to_owned())];
-        assert_eq!(host.namespace_labels("a"), labels);
-        assert!(host.namespace_labels("b").is_empty());
+        let namespaces = host.cluster().unwrap().namespace_labels();
+        assert_eq!(namespaces.get("a"), Some(&labels));
+        assert_eq!(namespaces.get("b"), None);
     }
 }

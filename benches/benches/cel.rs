@@ -1,0 +1,100 @@
+//! Four CEL expressions over all containers of a 7 KB Pod, beside the crate `cel` on the
+//! same four.
+//!
+//! `cargo bench -p kpvm-bench --bench cel` prints medians of candidates that take turns
+//! (see [`kpvm_bench::interleave`]). Ours is the whole rule from the Pod's bytes, match
+//! block and response included, less the time of reading them. The peer compiles its
+//! expressions once, and evaluates them in a context that is built already.
+
+#![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use cel::{Context, Program, Value};
+use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
+use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm_bench::interleave::{medians, time};
+use kpvm_bench::workload::{CEL_EXPRESSIONS, bundle, cel_rule, limited_pod};
+
+/// Evaluations timed together.
+const PODS: usize = 250;
+
+/// The rule's outcome, from the bytes.
+fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
+    time(|| {
+        for pod in pods {
+            let request = Request::create(Input::Json(black_box(pod)));
+            let evaluation = session.evaluate(&request).expect("a Pod is a request");
+            black_box(evaluation.responses().len());
+        }
+    })
+}
+
+/// What the evaluation spends on reading.
+fn time_read(bundle: &Bundle<'_>, buffer: &mut DocumentBuffer, pods: &[Vec<u8>]) -> Duration {
+    let (symbols, options) = (bundle.tables().symbols, ReadOptions::default());
+    time(|| {
+        for pod in pods {
+            buffer.clear();
+            let root = buffer.read_json(black_box(pod), TextSource::Object, &symbols, &options);
+            black_box(root.expect("the Pod is JSON"));
+        }
+    })
+}
+
+/// The peer, its context built.
+fn time_execute(programs: &[Program], context: &Context<'_, '_>, times: usize) -> Duration {
+    time(|| {
+        for _ in 0..times {
+            for program in programs {
+                let value = program.execute(black_box(context));
+                black_box(value.expect("the expression has a value"));
+            }
+        }
+    })
+}
+
+fn main() {
+    let bytes = bundle(&cel_rule());
+    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let pod = limited_pod();
+    let value: serde_json::Value = serde_json::from_slice(&pod).expect("the Pod is JSON");
+    let mut context = Context::default();
+    context
+        .add_variable("object", value)
+        .expect("the Pod is a value");
+    let programs = CEL_EXPRESSIONS.map(|text| Program::compile(text).expect("it is CEL"));
+    for program in &programs {
+        let found = program
+            .execute(&context)
+            .expect("the expression has a value");
+        assert_eq!(found, Value::Bool(true));
+    }
+    let mut session = Session::new(&bundle);
+    let evaluation = session
+        .evaluate(&Request::create(Input::Json(&pod)))
+        .expect("a Pod is a request");
+    let statuses: Vec<Status> = evaluation
+        .responses()
+        .map(|response| response.status())
+        .collect();
+    assert_eq!(statuses, [Status::Pass]);
+
+    let pods = vec![pod; PODS];
+    let mut buffer = DocumentBuffer::new();
+    let [evaluate, read, execute] = medians(
+        pods.len(),
+        [
+            &mut |turn| time_evaluate(&mut session, &pods[turn]),
+            &mut |turn| time_read(&bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_execute(&programs, &context, turn.len()),
+        ],
+    );
+    let rule = evaluate - read;
+    println!(
+        "the crate cel {:.1} times as long as the rule: rule {rule:.2} us, cel {execute:.2} us; \
+         from the bytes {evaluate:.2} us, of which reading {read:.2} us",
+        execute / rule,
+    );
+}

@@ -1,0 +1,178 @@
+//! Options of `kyverno apply` that are not supported yet: taken, so that they are known
+//! by name, and answered with what to do instead (sheet 08, section 9.1). None is ever
+//! ignored in silence.
+
+use std::path::PathBuf;
+
+const HEADING: &str = "Options of kyverno apply that are not supported yet";
+
+const CLUSTER: &str = "clusters are not asked yet: pass what one holds, e.g. kubectl get deployments,pods -A -o yaml | kpvm apply POLICIES -r -";
+const GIT: &str = "repositories are not fetched: clone it and give the directory";
+const PAYLOAD: &str =
+    "payloads that are no Kubernetes objects need policies that are not supported yet";
+const CEL: &str = "it is for policies that are written in CEL, which are not supported yet";
+const MUTATION: &str = "it is for mutation of existing resources, which is not supported yet";
+
+/// Options that are not supported yet.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = HEADING)]
+pub struct LaterArguments {
+    /// Evaluate what a cluster holds
+    #[arg(short, long, hide_short_help = true)]
+    pub cluster: bool,
+    /// Evaluate the cluster's objects that are in no namespace
+    #[arg(long, hide_short_help = true)]
+    pub cluster_wide_resources: bool,
+    /// The namespace of the cluster
+    #[arg(short, long, hide_short_help = true)]
+    pub namespace: Option<String>,
+    /// How to reach the cluster
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub context: Option<String>,
+    /// Go on when the cluster cannot list a kind
+    #[arg(long, hide_short_help = true)]
+    pub continue_on_error: bool,
+    /// How many kinds of the cluster are listed at a time
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    pub concurrent: Option<u32>,
+    /// How many objects of the cluster are listed at a time
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    pub batch_size: Option<u32>,
+    /// Tell how long listing the cluster took
+    #[arg(long, hide_short_help = true)]
+    pub show_performance: bool,
+    /// The branch of a repository with policies
+    #[arg(short = 'b', long, value_name = "BRANCH", hide_short_help = true)]
+    pub git_branch: Option<String>,
+    /// The user at the repository
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub username: Option<String>,
+    /// The user's password
+    #[arg(long, value_name = "PASSWORD", hide_short_help = true)]
+    pub password: Option<String>,
+    /// Ask image registries
+    #[arg(long, hide_short_help = true)]
+    pub registry: bool,
+    /// Payloads that are no Kubernetes objects
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub json: Vec<PathBuf>,
+    /// Requests of HTTP
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub http_payload: Vec<PathBuf>,
+    /// Requests of Envoy
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub envoy_payload: Vec<PathBuf>,
+    /// What policies of existing resources mutate
+    #[arg(
+        long = "target-resource",
+        alias = "target-resources",
+        value_name = "FILE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub target_resources: Vec<PathBuf>,
+    /// Parameters of ValidatingAdmissionPolicies
+    #[arg(
+        long = "parameter-resource",
+        alias = "parameter-resources",
+        value_name = "FILE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub parameter_resources: Vec<PathBuf>,
+    /// Data for policies that are written in CEL
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub context_file: Option<PathBuf>,
+    /// Print an exception for each failure
+    #[arg(long, hide_short_help = true)]
+    pub generate_exceptions: bool,
+    /// How long these exceptions hold
+    #[arg(long, value_name = "DURATION", hide_short_help = true)]
+    pub generated_exception_ttl: Option<String>,
+}
+
+impl LaterArguments {
+    /// The options without which the run would be another one, each with what to do.
+    pub fn refused(&self) -> Vec<(&'static str, &'static str)> {
+        let registry = "registries are not asked: give the data under the name of the context entry in a values file";
+        let exceptions = "write them by hand: the report names policy, rule and resource";
+        let given = [
+            (self.cluster, "--cluster", CLUSTER),
+            (
+                self.cluster_wide_resources,
+                "--cluster-wide-resources",
+                CLUSTER,
+            ),
+            (self.namespace.is_some(), "--namespace", CLUSTER),
+            (self.kubeconfig.is_some(), "--kubeconfig", CLUSTER),
+            (self.context.is_some(), "--context", CLUSTER),
+            (self.git_branch.is_some(), "--git-branch", GIT),
+            (self.username.is_some(), "--username", GIT),
+            (self.password.is_some(), "--password", GIT),
+            (self.registry, "--registry", registry),
+            (!self.json.is_empty(), "--json", PAYLOAD),
+            (!self.http_payload.is_empty(), "--http-payload", PAYLOAD),
+            (!self.envoy_payload.is_empty(), "--envoy-payload", PAYLOAD),
+            (
+                !self.target_resources.is_empty(),
+                "--target-resource",
+                MUTATION,
+            ),
+            (
+                !self.parameter_resources.is_empty(),
+                "--parameter-resource",
+                CEL,
+            ),
+            (self.context_file.is_some(), "--context-file", CEL),
+            (
+                self.generate_exceptions,
+                "--generate-exceptions",
+                exceptions,
+            ),
+        ];
+        chosen(given)
+    }
+
+    /// The options that change nothing without one that is refused.
+    pub fn unused(&self) -> Vec<(&'static str, &'static str)> {
+        let cluster = "it only says how a cluster is read";
+        let exceptions = "it only says how long generated exceptions hold";
+        let given = [
+            (self.continue_on_error, "--continue-on-error", cluster),
+            (self.concurrent.is_some(), "--concurrent", cluster),
+            (self.batch_size.is_some(), "--batch-size", cluster),
+            (self.show_performance, "--show-performance", cluster),
+            (
+                self.generated_exception_ttl.is_some(),
+                "--generated-exception-ttl",
+                exceptions,
+            ),
+        ];
+        chosen(given)
+    }
+}
+
+fn chosen<const N: usize>(
+    given: [(bool, &'static str, &'static str); N],
+) -> Vec<(&'static str, &'static str)> {
+    let chosen = given.into_iter().filter(|(is_given, ..)| *is_given);
+    chosen.map(|(_, option, reason)| (option, reason)).collect()
+}

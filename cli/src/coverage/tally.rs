@@ -1,0 +1,212 @@
+//! Counting what evaluations of one bundle test.
+
+use std::collections::HashMap;
+
+use kpvm::engine::observer::{Event, NotTried, Observer, Tested, Verdict};
+use kpvm::engine::{Bundle, Status};
+use kpvm_format::Tables;
+use kpvm_format::table::{Rule, RuleFlags};
+
+/// How often something held, and how often it did not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// It held.
+    pub held: u64,
+    /// It did not.
+    pub not_held: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, other: Counts) {
+        self.held += other.held;
+        self.not_held += other.not_held;
+    }
+
+    fn count(&mut self, held: bool) {
+        *if held {
+            &mut self.held
+        } else {
+            &mut self.not_held
+        } += 1;
+    }
+}
+
+/// What became of a rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcomes {
+    /// Passed.
+    pub passed: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Said of itself that it does not apply.
+    pub skipped: u64,
+    /// Could not be evaluated.
+    pub errored: u64,
+    /// Gave no response.
+    pub not_applied: u64,
+}
+
+impl Outcomes {
+    pub(super) fn add(&mut self, other: Outcomes) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.errored += other.errored;
+        self.not_applied += other.not_applied;
+    }
+
+    /// How often the rule gave a response.
+    pub fn applied(&self) -> u64 {
+        self.passed + self.failed + self.skipped + self.errored
+    }
+}
+
+/// Counts what the evaluations of one bundle test; [`super::Coverage::add`] takes it.
+///
+/// Of a rule and those that autogen made of it, an evaluation counts for the one that is
+/// about the kind of the resource: that a rule about pods is not about a Deployment says
+/// nothing where a generated rule is.
+pub struct Tally<'b> {
+    tables: Tables<'b>,
+    /// By instruction of the code section.
+    pub(super) tests: Vec<Counts>,
+    /// By entry of the label and annotation patterns.
+    pub(super) tags: Vec<Counts>,
+    /// By context entry.
+    pub(super) entries: Vec<u64>,
+    /// By rule.
+    pub(super) rules: Vec<Outcomes>,
+    /// The rules that are written at the same place, for rules that are not alone there.
+    twins: Vec<Vec<u32>>,
+    /// The rule at hand, where it counts.
+    current: Option<u32>,
+}
+
+impl<'b> Tally<'b> {
+    /// Nothing counted yet.
+    pub fn new(bundle: &'b Bundle<'_>) -> Self {
+        let tables = bundle.tables();
+        let mut at_place: HashMap<(u32, [u32; 3]), Vec<u32>> = HashMap::new();
+        let places = (0u32..).zip(tables.rules).zip(tables.rule_places);
+        let key = |rule: &Rule, place: &kpvm_format::table::Place| {
+            let place = [place.source, place.line, place.column].map(|number| number.get());
+            (rule.policy.get(), place)
+        };
+        for ((number, rule), place) in places.clone() {
+            at_place.entry(key(rule, place)).or_default().push(number);
+        }
+        let twins = places.map(|((_, rule), place)| {
+            let rules = at_place.get(&key(rule, place)).cloned();
+            rules.filter(|rules| rules.len() > 1).unwrap_or_default()
+        });
+        Self {
+            tests: vec![Counts::default(); tables.code.len()],
+            tags: vec![Counts::default(); tables.tag_entries.len()],
+            entries: vec![0; tables.entries.len()],
+            rules: vec![Outcomes::default(); tables.rules.len()],
+            twins: twins.collect(),
+            current: None,
+            tables,
+        }
+    }
+
+    /// Whether the rule is the one of its twins that is about a kind, or the written one
+    /// where none is.
+    fn stands_for(&self, rule: u32, kind: &str) -> bool {
+        let is_about = |rule: u32| {
+            let record = self.tables.rules.get(rule as usize);
+            let kinds = record.map_or(&[][..], |rule| {
+                Tables::range(self.tables.index_kinds, rule.kinds)
+            });
+            kinds.iter().any(|&text| self.tables.text(text) == kind)
+        };
+        match self.twins.get(rule as usize).map(Vec::as_slice) {
+            None | Some([]) => true,
+            Some(twins) => {
+                is_about(rule)
+                    || !is_generated(&self.tables, rule)
+                        && !twins.iter().any(|&twin| is_about(twin))
+            }
+        }
+    }
+
+    fn outcomes(&mut self, rule: u32) -> Option<&mut Outcomes> {
+        self.rules.get_mut(rule as usize)
+    }
+
+    fn count_test(&mut self, instruction: u32, held: bool) {
+        if let Some(counts) = self.tests.get_mut(instruction as usize) {
+            counts.count(held);
+        }
+    }
+}
+
+pub(super) fn is_generated(tables: &Tables<'_>, rule: u32) -> bool {
+    let record = tables.rules.get(rule as usize);
+    record.is_some_and(|rule| rule.flags & RuleFlags::GENERATED != 0)
+}
+
+impl Observer for Tally<'_> {
+    fn observe(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Tried { rule, kind } => {
+                self.current = self.stands_for(rule, kind).then_some(rule);
+                return;
+            }
+            Event::NotTried { rule, reason } => {
+                self.current = None;
+                let counts = reason != NotTried::Generated && !is_generated(&self.tables, rule);
+                if let Some(outcomes) = self.outcomes(rule).filter(|_| counts) {
+                    outcomes.not_applied += 1;
+                }
+                return;
+            }
+            _ => {}
+        }
+        let Some(rule) = self.current else {
+            return;
+        };
+        match *event {
+            Event::Test(test) => match test.subject {
+                Tested::Tag { entry, .. } => {
+                    if let Some(counts) = self.tags.get_mut(entry as usize) {
+                        counts.count(test.held);
+                    }
+                }
+                _ => self.count_test(test.instruction, test.held),
+            },
+            Event::AnchorSkips { site, .. }
+            | Event::AlternativeFailed { site, .. }
+            | Event::Element { site, .. } => self.count_test(site.instruction.get(), true),
+            Event::EntryBegins { entry } => {
+                if let Some(count) = self.entries.get_mut(entry as usize) {
+                    *count += 1;
+                }
+            }
+            Event::Decided(verdict) => {
+                if let Some(outcomes) = self.outcomes(rule) {
+                    *match verdict {
+                        Verdict::NotMatched | Verdict::Deletion | Verdict::NoElement => {
+                            &mut outcomes.not_applied
+                        }
+                        Verdict::Response(response) => match response.status() {
+                            Status::Pass => &mut outcomes.passed,
+                            Status::Fail => &mut outcomes.failed,
+                            Status::Skip => &mut outcomes.skipped,
+                            Status::Error => &mut outcomes.errored,
+                        },
+                    } += 1;
+                }
+            }
+            Event::Tried { .. }
+            | Event::NotTried { .. }
+            | Event::Stage(_)
+            | Event::Finding { .. }
+            | Event::Excluded { .. }
+            | Event::ElementPassed
+            | Event::ElementsEnd { .. }
+            | Event::EntryEnds { .. }
+            | Event::Failure(_) => {}
+        }
+    }
+}

@@ -1,0 +1,500 @@
+//! One resource against one bundle, under everything else that decides what rules see:
+//! values, user, namespaces, operation, and the host that answers.
+//!
+//! Resources enter, the engine's responses leave, in the order of the rules. Most runs
+//! need the engine once for a resource; where the values differ from policy to policy or
+//! from rule to rule, it is asked once for each difference and only the responses of the
+//! rules concerned are kept.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use kpvm::document::Numbers;
+use kpvm::engine::observer::{Event, Observer};
+use kpvm::engine::{
+    Bundle, EvaluateError, GroupVersionKind, Input, Operation, Request, RuleResponse, Session,
+    UserInfo, merge,
+};
+use kpvm::host::Host;
+use serde_json::{Map, Value};
+
+use crate::resources::Resource;
+use crate::user_info::{BorrowedUser, User};
+use crate::values::{Labels, Subresource, Values, Variables};
+
+/// What decides beside policies and resources.
+#[derive(Debug, Clone, Default)]
+pub struct Circumstances {
+    /// What is done to resources for which the values say nothing else.
+    pub operation: Operation,
+    /// Variables by policy, resource and rule.
+    pub values: Values,
+    /// The labels of namespaces.
+    pub namespaces: BTreeMap<String, Labels>,
+    /// The kinds that stand for subresources.
+    pub subresources: Vec<Subresource>,
+    /// The user, if one is given.
+    pub user: Option<User>,
+}
+
+/// Why a resource cannot be evaluated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EvaluationError {
+    /// The engine cannot take it for an object.
+    #[error(transparent)]
+    Request(#[from] EvaluateError),
+    /// The values put something else in its place (sheet 08, section 7.2).
+    #[error(
+        "the object retrieved from the json context is not valid: expected the values to have a map under request.{0}"
+    )]
+    NotAnObject(String),
+}
+
+/// Whether a computed rule is a written rule or was generated from it (sheet 08,
+/// section 4.3).
+pub fn is_computed_from(computed: &str, written: &str) -> bool {
+    let generated = computed.strip_prefix("autogen-");
+    computed == written
+        || generated.is_some_and(|rule| rule == written)
+        || generated.and_then(|rule| rule.strip_prefix("cronjob-")) == Some(written)
+}
+
+/// The message that reports show: the rule's `reportProperties` may replace it, by status
+/// or for all (sheet 08, section 10.2).
+pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {
+    let own = format!("{}Message", response.status().as_str());
+    let of = |name: &str| {
+        let mut all = response.properties();
+        let found = all.find(|(key, _)| *key == name);
+        found
+            .map(|(_, value)| value)
+            .filter(|text| !text.is_empty())
+    };
+    match of("message").or_else(|| of(&own)) {
+        Some(message) => message.into(),
+        None => response.message(),
+    }
+}
+
+/// Evaluates resources one after another.
+pub struct Evaluator<'b> {
+    bundle: &'b Bundle<'b>,
+    circumstances: &'b Circumstances,
+    user: Option<BorrowedUser<'b>>,
+    /// Names of the policies.
+    policies: Vec<&'b str>,
+    rules: Vec<RuleScope<'b>>,
+    /// Variables where the values have none for the resource.
+    general: Variables,
+    /// One for each run that one resource needs, made when first needed.
+    sessions: Vec<Session<'b>>,
+}
+
+/// What the values have for a rule.
+#[derive(Debug, Clone, Copy)]
+struct RuleScope<'b> {
+    policy: usize,
+    addition: Option<&'b Value>,
+}
+
+/// What sets one run of the engine apart from the others for the same resource.
+#[derive(Debug, Clone, Copy)]
+struct RunKey<'b> {
+    /// The policy that has variables of its own for the resource.
+    policy: Option<usize>,
+    /// What the variables of the rule add to its context.
+    addition: Option<&'b Value>,
+}
+
+impl PartialEq for RunKey<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let additions = match (self.addition, other.addition) {
+            (Some(left), Some(right)) => std::ptr::eq(left, right),
+            (left, right) => left.is_none() && right.is_none(),
+        };
+        self.policy == other.policy && additions
+    }
+}
+
+impl<'b> Evaluator<'b> {
+    /// An evaluator of a bundle.
+    pub fn new(bundle: &'b Bundle<'b>, circumstances: &'b Circumstances) -> Self {
+        let tables = bundle.tables();
+        let names = tables.policies.iter();
+        let policies: Vec<&str> = names.map(|policy| tables.text(policy.name)).collect();
+        let values = &circumstances.values;
+        let scope = |rule: &kpvm_format::table::Rule| {
+            let policy = rule.policy.get() as usize;
+            let name = policies.get(policy).copied().unwrap_or_default();
+            RuleScope {
+                policy,
+                addition: values.of_rule(name, tables.text(rule.name)),
+            }
+        };
+        Self {
+            bundle,
+            circumstances,
+            user: circumstances.user.as_ref().map(User::borrow),
+            rules: tables.rules.iter().map(scope).collect(),
+            policies,
+            general: values.general_variables(),
+            sessions: Vec::new(),
+        }
+    }
+
+    /// All responses to one resource, in the order of the rules. An operation that is
+    /// given here goes before that of the values (sheet 08, section 3.2).
+    ///
+    /// # Errors
+    /// Why the resource cannot be evaluated. What goes wrong inside a rule is that
+    /// rule's status.
+    pub fn evaluate(
+        &mut self,
+        resource: &Resource,
+        operation: Option<Operation>,
+        host: &mut dyn Host,
+    ) -> Result<Vec<RuleResponse<'_>>, EvaluationError> {
+        self.evaluate_observed(resource, operation, host, None)
+    }
+
+    /// As [`Evaluator::evaluate`]; the observer hears of each rule from the run that its
+    /// response is taken from.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn evaluate_observed(
+        &mut self,
+        resource: &Resource,
+        operation: Option<Operation>,
+        host: &mut dyn Host,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> Result<Vec<RuleResponse<'_>>, EvaluationError> {
+        let keys = self.keys(resource);
+        let mut runs: Vec<RunKey<'_>> = Vec::new();
+        for key in &keys {
+            if !runs.contains(key) {
+                runs.push(*key);
+            }
+        }
+        while self.sessions.len() < runs.len() {
+            self.sessions.push(Session::new(self.bundle));
+        }
+        let user = self.user.as_ref().map(BorrowedUser::info);
+        let mut responses = Vec::new();
+        for (key, session) in runs.iter().zip(&mut self.sessions) {
+            let policy = key.policy.and_then(|policy| self.policies.get(policy));
+            let own = policy.map(|policy| {
+                let values = &self.circumstances.values;
+                values.variables(policy, resource.metadata("name"))
+            });
+            let variables = own.as_ref().unwrap_or(&self.general);
+            let run = Run::new(
+                resource,
+                self.circumstances,
+                operation,
+                variables,
+                key.addition,
+            )?;
+            let is_own = |rule: usize| keys.get(rule) == Some(key);
+            let request = run.request(user);
+            let evaluation = match &mut observer {
+                None => session.evaluate_with(&request, host)?,
+                Some(observer) => {
+                    let mut own = OwnRules {
+                        observer: *observer,
+                        is_own,
+                        hears: false,
+                    };
+                    session.evaluate_observed(&request, host, &mut own)?
+                }
+            };
+            let own = |response: &RuleResponse<'_>| is_own(response.rule_index());
+            responses.extend(evaluation.responses().filter(own));
+        }
+        responses.sort_by_key(RuleResponse::rule_index);
+        Ok(responses)
+    }
+
+    /// The run that each rule needs.
+    fn keys(&self, resource: &Resource) -> Vec<RunKey<'b>> {
+        let name = resource.metadata("name");
+        let has_own = |policy: &&str| self.circumstances.values.has_resource(policy, name);
+        let own: Vec<bool> = self.policies.iter().map(has_own).collect();
+        let key = |scope: &RuleScope<'b>| RunKey {
+            policy: own
+                .get(scope.policy)
+                .is_some_and(|own| *own)
+                .then_some(scope.policy),
+            addition: scope.addition,
+        };
+        self.rules.iter().map(key).collect()
+    }
+}
+
+/// Passes on what happens to the rules of one run.
+struct OwnRules<'o, F> {
+    observer: &'o mut dyn Observer,
+    is_own: F,
+    /// Whether the rule at hand is one of them.
+    hears: bool,
+}
+
+impl<F: Fn(usize) -> bool> Observer for OwnRules<'_, F> {
+    fn observe(&mut self, event: &Event<'_>) {
+        if let Event::Tried { rule, .. } | Event::NotTried { rule, .. } = *event {
+            self.hears = (self.is_own)(rule as usize);
+        }
+        if self.hears {
+            self.observer.observe(event);
+        }
+    }
+}
+
+/// One run of the engine.
+struct Run<'r> {
+    resource: &'r Resource,
+    circumstances: &'r Circumstances,
+    operation: Operation,
+    /// The objects where variables rewrite them.
+    object: Option<Value>,
+    old_object: Option<Value>,
+    /// What goes into the context alone.
+    variables: Option<Cow<'r, Value>>,
+    labels: Vec<(&'r str, &'r str)>,
+}
+
+impl<'r> Run<'r> {
+    fn new(
+        resource: &'r Resource,
+        circumstances: &'r Circumstances,
+        operation: Option<Operation>,
+        variables: &'r Variables,
+        addition: Option<&'r Value>,
+    ) -> Result<Self, EvaluationError> {
+        let named = |name: &String| match name.as_str() {
+            "UPDATE" => Operation::Update,
+            "DELETE" => Operation::Delete,
+            _ => Operation::Create,
+        };
+        let of_values = variables.operation.as_ref().map(named);
+        let is_empty = variables.values.as_object().is_none_or(Map::is_empty);
+        let mut run = Self {
+            resource,
+            circumstances,
+            operation: operation.or(of_values).unwrap_or(circumstances.operation),
+            object: None,
+            old_object: None,
+            variables: (!is_empty).then_some(Cow::Borrowed(&variables.values)),
+            labels: labels(circumstances, resource),
+        };
+        if variables.values.get("request").is_some() {
+            let mut context = variables.values.clone();
+            if let Some(Value::Object(request)) = context.get_mut("request") {
+                run.take_request(request, operation.is_some())?;
+            }
+            run.variables = Some(Cow::Owned(context));
+        }
+        if let Some(addition) = addition {
+            let mut context = run.variables.map_or_else(Value::default, Cow::into_owned);
+            merge(&mut context, addition);
+            run.variables = Some(Cow::Owned(context));
+        }
+        Ok(run)
+    }
+
+    /// Takes from the variables of `request` what rewrites the request itself.
+    fn take_request(
+        &mut self,
+        request: &mut Map<String, Value>,
+        is_given: bool,
+    ) -> Result<(), EvaluationError> {
+        // Any other text is seen by rules although something else is done (section 3.2).
+        let name = self.operation.name();
+        if is_given || request.get("operation").and_then(Value::as_str) == Some(name) {
+            request.remove("operation");
+        }
+        if self.operation != Operation::Delete {
+            self.object = self.rewritten(request, "object")?;
+        }
+        if self.operation != Operation::Create {
+            self.old_object = self.rewritten(request, "oldObject")?;
+        }
+        Ok(())
+    }
+
+    /// The object with what the variables put into it (section 7.2); `None` if nothing.
+    fn rewritten(
+        &self,
+        request: &mut Map<String, Value>,
+        side: &str,
+    ) -> Result<Option<Value>, EvaluationError> {
+        match request.remove(side) {
+            None => Ok(None),
+            Some(additions @ Value::Object(_)) => {
+                let mut object = self.resource.tree.to_json();
+                merge(&mut object, &additions);
+                Ok(Some(object))
+            }
+            Some(_) => Err(EvaluationError::NotAnObject(side.to_owned())),
+        }
+    }
+
+    fn request<'q>(&'q self, user: Option<UserInfo<'q>>) -> Request<'q> {
+        let side = |rewritten: &'q Option<Value>| match rewritten {
+            Some(value) => Input::Value(value),
+            None => Input::Tree(&self.resource.tree),
+        };
+        let own = self.resource.group_version_kind();
+        let listed = self.circumstances.subresources.iter();
+        // Where several fit, the last one holds.
+        let subresource = listed.rev().find(|entry| entry.child == own);
+        let [group, version, kind] = match subresource {
+            Some(entry) => entry.parent.each_ref().map(String::as_str),
+            None => own,
+        };
+        Request {
+            object: (self.operation != Operation::Delete).then(|| side(&self.object)),
+            old_object: (self.operation != Operation::Create).then(|| side(&self.old_object)),
+            operation: self.operation,
+            // A rewritten object is still of the kind that it was.
+            kind: (subresource.is_some() || self.object.is_some()).then_some(GroupVersionKind {
+                group,
+                version,
+                kind,
+            }),
+            subresource: subresource.map_or("", |entry| &entry.name),
+            user,
+            namespace_labels: &self.labels,
+            variables: self.variables.as_deref(),
+            numbers: Numbers::Float,
+        }
+    }
+}
+
+/// The labels of the namespace that a resource is in; none for a Namespace itself.
+fn labels<'r>(circumstances: &'r Circumstances, resource: &'r Resource) -> Vec<(&'r str, &'r str)> {
+    let namespace = match resource.text("kind") {
+        "Namespace" => "",
+        _ => resource.metadata("namespace"),
+    };
+    let labels = circumstances.namespaces.get(namespace);
+    let labels = labels.map_or(&[][..], Vec::as_slice);
+    labels
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::ProcessHost;
+    use crate::resources::Resources;
+    use crate::strict::Decoder;
+    use kpvm_compiler::compile::{Options, compile};
+    use kpvm_compiler::source::{SourceId, Sources};
+
+    /// Three ways to look at the label `a`: as text of the context, as a pattern, and
+    /// by a selector.
+    const POLICY: &str = r#"
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: context
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    context: [{name: extra, apiCall: {urlPath: /api/v1/namespaces}}]
+    validate:
+      message: "{{ request.operation }} {{ request.object.metadata.labels.a || 'none' }} {{ request.oldObject.metadata.labels.a || 'none' }} {{ extra.k || 'none' }}"
+      deny: {conditions: {all: [{key: a, operator: Equals, value: a}]}}
+  - name: pattern
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: x, pattern: {metadata: {labels: {a: rewritten}}}}
+  - name: selector
+    match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {a: rewritten}}}}]}
+    validate: {message: x, pattern: {kind: Pod}}
+"#;
+
+    fn responses(
+        values: &str,
+        operation: Option<Operation>,
+    ) -> Result<Vec<String>, EvaluationError> {
+        let mut sources = Sources::new();
+        sources.add("p.yaml", POLICY);
+        let compilation = compile(&sources, &Options::default());
+        assert_eq!(compilation.diagnostics, []);
+        let bundle = Bundle::load(compilation.bundle.unwrap()).unwrap();
+        let mut decoder = Decoder::new("values", SourceId(0));
+        let tree = decoder.documents(values);
+        let values = Values::read_inline(&tree[0], SourceId(0), &mut decoder);
+        assert_eq!(decoder.diagnostics, []);
+        let circumstances = Circumstances {
+            values,
+            ..Circumstances::default()
+        };
+        let text = "{apiVersion: v1, kind: Pod, metadata: {name: r, labels: {a: own}}}";
+        let resources = Resources::from_text("r.yaml", text);
+        let mut evaluator = Evaluator::new(&bundle, &circumstances);
+        let found = evaluator.evaluate(&resources.list[0], operation, &mut ProcessHost)?;
+        let shown = |response: &RuleResponse<'_>| match response.rule() {
+            "context" => format!("context: {}", response.message()),
+            rule => format!("{rule}: {}", response.status()),
+        };
+        Ok(found.iter().map(shown).collect())
+    }
+
+    /// Sheet 08, sections 3.2, 7.2 and 7.4, and cases 35, 36 and 38.
+    #[test]
+    fn values_reach_what_they_should() {
+        let of_resource = |values: &str| {
+            format!("{{policies: [{{name: p, resources: [{{name: r, values: {values}}}]}}]}}")
+        };
+        let of_rule = |rule: &str, values: &str| {
+            format!("{{policies: [{{name: p, rules: [{{name: {rule}, values: {values}}}]}}]}}")
+        };
+        let rewrite = "{request.object.metadata.labels.a: rewritten, extra.k: 1}";
+        for (values, expected) in [
+            ("{}".to_owned(), vec!["context: CREATE own none none", "pattern: fail"]),
+            // Values of a resource rewrite it, for patterns and match blocks as well.
+            (
+                of_resource(rewrite),
+                vec!["context: CREATE rewritten none 1", "pattern: pass", "selector: pass"],
+            ),
+            (
+                format!("{{globalValues: {rewrite}}}"),
+                vec!["context: CREATE rewritten none 1", "pattern: pass", "selector: pass"],
+            ),
+            // Those of a rule reach the context of that rule alone.
+            (of_rule("context", rewrite), vec!["context: CREATE rewritten none 1", "pattern: fail"]),
+            (of_rule("pattern", rewrite), vec!["context: CREATE own none none", "pattern: fail"]),
+            // An update has both objects, which are rewritten apart.
+            (
+                "{globalValues: {request.operation: UPDATE}}".to_owned(),
+                vec!["context: UPDATE own own none", "pattern: fail"],
+            ),
+            (
+                "{globalValues: {request.operation: UPDATE, request.oldObject.metadata.labels.a: old}}".to_owned(),
+                vec!["context: UPDATE own old none", "pattern: fail"],
+            ),
+            // Anything but the four operations is a creation with another name.
+            (
+                of_resource("{request.operation: update}"),
+                vec!["context: update own none none", "pattern: fail"],
+            ),
+            (
+                "{globalValues: {request.operation: CONNECT}}".to_owned(),
+                vec!["context: CONNECT own none none", "pattern: fail"],
+            ),
+        ] {
+            assert_eq!(responses(&values, None).unwrap(), expected, "{values}");
+        }
+        let given = responses(
+            "{globalValues: {request.operation: DELETE}}",
+            Some(Operation::Update),
+        );
+        assert_eq!(given.unwrap()[0], "context: UPDATE own own none");
+        let bad = responses("{globalValues: {request.object: 5}}", None);
+        assert_eq!(bad, Err(EvaluationError::NotAnObject("object".into())));
+    }
+}

@@ -1,0 +1,81 @@
+//! The lines that a failure is about: that of the object, and that of the policy which
+//! demands it.
+//!
+//! Nothing of a Secret is shown, and of a line that holds several objects only the one
+//! that failed.
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use crate::diagnostics::Excerpt;
+use crate::report::Run;
+use crate::scan::{Check, Finding, Object, Outcome, Place};
+use crate::text::clean;
+
+/// The excerpt, with colours and without a line end; `None` when there is no line that
+/// may be shown. `label` says what is wrong there.
+pub fn render(run: &Run<'_>, finding: &Finding, label: &str) -> Option<String> {
+    let (check, object) = (finding.check.as_ref()?, run.scan.object(finding)?);
+    let level = match finding.outcome {
+        Outcome::Fail | Outcome::Error => Level::ERROR,
+        Outcome::Warn => Level::WARNING,
+        Outcome::Pass | Outcome::Skip => Level::NOTE,
+    };
+    let found = of_object(run, check, object)?;
+    let group = Group::with_level(level).element(snippet(
+        &found,
+        &check.resource,
+        AnnotationKind::Primary,
+        label,
+    ));
+    let demanded = of_policy(run, &check.policy);
+    let group = match &demanded {
+        Some(excerpt) => group.element(snippet(
+            excerpt,
+            &check.policy,
+            AnnotationKind::Context,
+            "demanded here",
+        )),
+        None if check.policy.line > 0 => group.element(
+            Origin::path(clean(&check.policy.file))
+                .line(check.policy.line as usize)
+                .char_column(check.policy.column as usize),
+        ),
+        None => group,
+    };
+    Some(Renderer::styled().render(&[group]))
+}
+
+fn snippet<'e>(
+    excerpt: &'e Excerpt<'e>,
+    place: &'e Place,
+    kind: AnnotationKind,
+    label: &str,
+) -> Snippet<'e, Annotation<'e>> {
+    let annotation = kind.span(excerpt.start..excerpt.end);
+    Snippet::source(&*excerpt.text)
+        .line_start(place.line as usize)
+        .path(clean(&place.file))
+        .annotation(annotation.label(clean(label).into_owned()))
+}
+
+fn of_object<'r>(run: &Run<'r>, check: &Check, object: &Object) -> Option<Excerpt<'r>> {
+    if object.kind == "Secret" {
+        return None;
+    }
+    let text = &run.resources.sources.file(check.location.source).text;
+    let excerpt = Excerpt::within(text, check.location.span, object.location.span)?;
+    (!excerpt.text.trim().is_empty()).then_some(excerpt)
+}
+
+/// From the place to the end of its line: bundles know only where the demand begins.
+fn of_policy<'r>(run: &Run<'r>, place: &Place) -> Option<Excerpt<'r>> {
+    let mut files = run.policies?.sources.iter();
+    let (_, file) = files.find(|(_, file)| file.name == place.file)?;
+    let line = file
+        .text
+        .lines()
+        .nth((place.line as usize).checked_sub(1)?)?;
+    let mut characters = line.char_indices();
+    let (column, _) = characters.nth((place.column as usize).checked_sub(1)?)?;
+    Excerpt::around(line, column, line.trim_end().len())
+}

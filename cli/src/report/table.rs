@@ -1,0 +1,284 @@
+//! The table that `kyverno apply --table` and `kyverno test` print (sheet 08, sections
+//! 6 and 9.8): same columns, same borders, same words.
+//!
+//! Rows go in, lines leave. Texts are shown with what would steer a terminal escaped.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
+
+use crate::report::Run;
+use crate::scan::{Outcome, Scan};
+use crate::text::clean_text;
+
+/// A cell that is longer is broken between words.
+const CELL_BYTES: usize = 300;
+/// With more rows than this the first header says how many there are.
+const ROWS_NOT_COUNTED: usize = 10;
+
+/// One row; its number is its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    /// `name` or `namespace/name`.
+    pub policy: String,
+    /// Name of the rule.
+    pub rule: String,
+    /// `namespace/Kind/name`, or in tests `v1/Kind/namespace/name`.
+    pub resource: String,
+    /// `Pass`, `Fail`, `Warn`, `Error` or `Skip`; in tests also `Unsupported`.
+    pub result: &'static str,
+    /// Why; only tests say so.
+    pub reason: String,
+    /// The message, for the table with details.
+    pub message: String,
+}
+
+impl Row {
+    /// The texts of its cells, its number first.
+    pub fn texts(&self, number: usize, detailed: bool) -> Vec<String> {
+        let texts = [
+            &number.to_string(),
+            &self.policy,
+            &self.rule,
+            &self.resource,
+            self.result,
+            &self.reason,
+            &self.message,
+        ];
+        let columns = if detailed { 7 } else { 6 };
+        texts.into_iter().take(columns).map(str::to_owned).collect()
+    }
+}
+
+/// The texts of the header; with many rows it counts them.
+pub fn header(rows: usize, detailed: bool) -> Vec<String> {
+    let id = match rows {
+        0..=ROWS_NOT_COUNTED => "ID".to_owned(),
+        many => format!("ID ({many})"),
+    };
+    let names = ["POLICY", "RULE", "RESOURCE", "RESULT", "REASON"];
+    let details = detailed.then_some("MESSAGE");
+    let names = names.into_iter().chain(details).map(str::to_owned);
+    std::iter::once(id).chain(names).collect()
+}
+
+/// Kyverno's word for an outcome.
+pub fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "Pass",
+        Outcome::Fail => "Fail",
+        Outcome::Warn => "Warn",
+        Outcome::Error => "Error",
+        Outcome::Skip => "Skip",
+    }
+}
+
+/// One row for each result of a run.
+pub fn rows(run: &Run<'_>) -> Vec<Row> {
+    let scan: &Scan = run.scan;
+    let row = |finding| -> Option<Row> {
+        let (policy, object) = (scan.policy(finding)?, scan.object(finding)?);
+        let parts = [object.namespace.as_str(), &object.kind, &object.name];
+        let parts = parts.into_iter().skip_while(|part| part.is_empty());
+        Some(Row {
+            policy: policy.full_name(),
+            rule: finding.rule.clone(),
+            resource: parts.collect::<Vec<_>>().join("/"),
+            result: word(finding.outcome),
+            reason: String::new(),
+            message: finding.message.clone(),
+        })
+    };
+    scan.findings.iter().filter_map(row).collect()
+}
+
+/// Writes the table; without rows nothing. `detailed` adds the column of messages.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(rows: &[Row], detailed: bool, out: &mut dyn Write) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let header: Vec<Cell> = header(rows.len(), detailed)
+        .iter()
+        .map(|text| Cell::new(text))
+        .collect();
+    let numbered = rows.iter().enumerate();
+    let body: Vec<Vec<Cell>> = numbered
+        .map(|(index, row)| {
+            row.texts(index + 1, detailed)
+                .iter()
+                .map(|text| Cell::new(text))
+                .collect()
+        })
+        .collect();
+    let lines = || std::iter::once(&header).chain(&body);
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| {
+            let cells = lines().filter_map(|line| line.get(column));
+            cells.map(Cell::width).max().unwrap_or(0)
+        })
+        .collect();
+    let bars: Vec<String> = widths.iter().map(|width| "─".repeat(width + 2)).collect();
+    let rule = format!("│{}│", bars.join("│"));
+    writeln!(out, "{rule}")?;
+    for (index, cells) in lines().enumerate() {
+        write_cells(cells, &widths, index == 0, out)?;
+        if index == 0 {
+            writeln!(out, "{rule}")?;
+        }
+    }
+    writeln!(out, "{rule}")
+}
+
+/// The lines of a cell.
+struct Cell(Vec<String>);
+
+impl Cell {
+    fn new(text: &str) -> Self {
+        let text = clean_text(text);
+        if text.len() > CELL_BYTES && !text.contains('\n') {
+            Self(broken(&text))
+        } else {
+            Self(text.split('\n').map(str::to_owned).collect())
+        }
+    }
+
+    fn width(&self) -> usize {
+        let widths = self.0.iter().map(|line| line.width());
+        widths.max().unwrap_or(0)
+    }
+}
+
+/// The words of a text in lines of bounded length; a longer word stays whole.
+fn broken(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= CELL_BYTES => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Sheet 08, section 6: colours of the columns.
+fn style(column: usize, text: &str, is_header: bool) -> Style {
+    let bold = |color: AnsiColor| color.on_default().bold();
+    match (column, text) {
+        _ if is_header => AnsiColor::Green.on_default(),
+        (1..=3, _) => bold(AnsiColor::Cyan),
+        (4, "Pass") => bold(AnsiColor::Green),
+        (4, "Warn" | "Unsupported") => bold(AnsiColor::Yellow),
+        (4, "Skip") => bold(AnsiColor::Cyan),
+        (4, _) => bold(AnsiColor::Red),
+        _ => Style::new(),
+    }
+}
+
+fn write_cells(
+    cells: &[Cell],
+    widths: &[usize],
+    is_header: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let cells = || cells.iter().zip(widths).enumerate();
+    let height = cells()
+        .map(|(_, (cell, _))| cell.0.len())
+        .max()
+        .unwrap_or(0);
+    for line in 0..height {
+        write!(out, "│")?;
+        for (column, (cell, width)) in cells() {
+            let text = cell.0.get(line).map_or("", String::as_str);
+            let style = style(column, text, is_header);
+            let padding = " ".repeat(width.saturating_sub(text.width()));
+            write!(out, " {style}{text}{style:#}{padding} │")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(rows: &[Row], detailed: bool) -> String {
+        let mut out = anstream::StripStream::new(Vec::new());
+        write(rows, detailed, &mut out).unwrap();
+        String::from_utf8(out.into_inner()).unwrap()
+    }
+
+    fn row(policy: &str, result: &'static str, message: &str) -> Row {
+        Row {
+            policy: policy.into(),
+            rule: "r".into(),
+            resource: "default/Pod/web".into(),
+            result,
+            message: message.into(),
+            ..Row::default()
+        }
+    }
+
+    /// Sheet 08, section 6.
+    #[test]
+    fn borders_and_columns() {
+        let rows = [
+            row("need-team", "Fail", "say the team"),
+            row("日本", "Pass", ""),
+        ];
+        insta::assert_snapshot!(shown(&rows, false), @r"
+        │────│───────────│──────│─────────────────│────────│────────│
+        │ ID │ POLICY    │ RULE │ RESOURCE        │ RESULT │ REASON │
+        │────│───────────│──────│─────────────────│────────│────────│
+        │ 1  │ need-team │ r    │ default/Pod/web │ Fail   │        │
+        │ 2  │ 日本      │ r    │ default/Pod/web │ Pass   │        │
+        │────│───────────│──────│─────────────────│────────│────────│
+        ");
+        insta::assert_snapshot!(shown(&rows, true), @r"
+        │────│───────────│──────│─────────────────│────────│────────│──────────────│
+        │ ID │ POLICY    │ RULE │ RESOURCE        │ RESULT │ REASON │ MESSAGE      │
+        │────│───────────│──────│─────────────────│────────│────────│──────────────│
+        │ 1  │ need-team │ r    │ default/Pod/web │ Fail   │        │ say the team │
+        │ 2  │ 日本      │ r    │ default/Pod/web │ Pass   │        │              │
+        │────│───────────│──────│─────────────────│────────│────────│──────────────│
+        ");
+    }
+
+    /// Sheet 08, section 6: from eleven rows on they are counted.
+    #[test]
+    fn many_rows_are_counted() {
+        let rows = vec![row("p", "Pass", ""); 11];
+        let text = shown(&rows, false);
+        assert!(text.contains("│ ID (11) │ POLICY │"), "{text}");
+        assert!(text.contains("│ 11      │ p      │"), "{text}");
+        assert!(shown(&rows[..10], false).contains("│ ID │"));
+    }
+
+    #[test]
+    fn nothing_without_rows() {
+        assert_eq!(shown(&[], true), "");
+    }
+
+    #[test]
+    fn long_and_hostile_cells_keep_the_columns() {
+        let long = "word ".repeat(100);
+        let rows = [
+            row("p", "Fail", &long),
+            row("p\u{1b}[2J", "Fail", "a\nb│c\td"),
+        ];
+        let text = shown(&rows, true);
+        let widths: Vec<usize> = text.lines().map(UnicodeWidthStr::width).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+        assert_eq!(text.lines().count(), 3 + 2 + 2 + 1, "{text}");
+        assert!(!text.contains('\u{1b}'));
+        let huge = row("p", "Fail", &"x".repeat(1 << 20));
+        assert!(shown(&[huge], true).len() > 1 << 20);
+    }
+}

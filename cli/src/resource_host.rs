@@ -1,0 +1,184 @@
+//! What rules may learn in `kpvm apply` and `kpvm eval`: the time, randomness, and what
+//! an API server would say that has the given resources and nothing else.
+//!
+//! Resources enter, a [`Host`] leaves (sheet 08, section 7.5): API calls are answered
+//! from the resources, global references from the GlobalContextEntry objects among
+//! them. ConfigMaps and image registries are not provided, as in `kyverno apply`, and
+//! services are never asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
+use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_format::Tables;
+use kpvm_format::instruction::Op;
+use serde_json::Value;
+
+use crate::host::ProcessHost;
+use crate::mock_host::{Cluster, query};
+use crate::resources::{Resource, Resources};
+
+/// Answers from given resources.
+#[derive(Debug, Default)]
+pub struct ResourceHost {
+    cluster: Cluster,
+    entries: BTreeMap<String, GlobalEntry>,
+    /// What people should know about the entries.
+    pub warnings: Vec<Diagnostic>,
+    /// The services that rules wanted to ask.
+    pub services: BTreeSet<String>,
+    process: ProcessHost,
+}
+
+/// The data of a GlobalContextEntry.
+#[derive(Debug)]
+struct GlobalEntry {
+    /// A list of objects.
+    objects: Value,
+    projections: BTreeMap<String, Result<Value, String>>,
+}
+
+impl ResourceHost {
+    /// A host with the resources, of which the GlobalContextEntry objects are taken away.
+    /// `definitions` are further CustomResourceDefinitions, which say plurals of kinds.
+    pub fn new(resources: &mut Resources, definitions: &[Resource], tables: &Tables<'_>) -> Self {
+        let mut host = Self::default();
+        let (entries, others) = std::mem::take(&mut resources.list)
+            .into_iter()
+            .partition(is_global_entry);
+        resources.list = others;
+        let entries: Vec<Resource> = entries;
+        if !entries.is_empty() || asks_for_calls(tables) {
+            host.fill_cluster(resources, definitions);
+        }
+        for entry in &entries {
+            host.add_entry(entry);
+        }
+        host
+    }
+
+    fn fill_cluster(&mut self, resources: &Resources, definitions: &[Resource]) {
+        for resource in resources.list.iter().chain(definitions) {
+            let object = resource.tree.to_json();
+            if resource.text("kind") == "CustomResourceDefinition" {
+                self.cluster.define(&object);
+            }
+            self.cluster.add(object);
+        }
+    }
+
+    fn add_entry(&mut self, entry: &Resource) {
+        let object = entry.tree.to_json();
+        let name = entry.metadata("name");
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let of_kind = |field: &str| text(&format!("/spec/kubernetesResource/{field}"));
+        let Some(plural) = of_kind("resource") else {
+            let message =
+                format!("the GlobalContextEntry {name} is not of the type kubernetesResource");
+            let hint = "rules that refer to it cannot be evaluated here; give its data under the name of the context entry in a values file";
+            let warning = Diagnostic::warning("global-context-entry", message, entry.location());
+            self.warnings.push(warning.hint(hint));
+            return;
+        };
+        let objects = self.cluster.list(
+            of_kind("group").unwrap_or_default(),
+            of_kind("version").unwrap_or_default(),
+            plural,
+            of_kind("namespace").filter(|namespace| !namespace.is_empty()),
+        );
+        let objects = Value::Array(objects);
+        let projections = object
+            .pointer("/spec/projections")
+            .and_then(Value::as_array);
+        let field = |projection: &Value, name: &str| {
+            let text = projection.get(name).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let projections = projections.into_iter().flatten().map(|projection| {
+            let value = query(&field(projection, "jmesPath"), &objects);
+            (field(projection, "name"), value)
+        });
+        let projections = projections.collect();
+        let entry = GlobalEntry {
+            objects,
+            projections,
+        };
+        self.entries.insert(name.to_owned(), entry);
+    }
+
+    /// Sheet 03, section 9.4.
+    fn global_reference(&self, name: &str) -> Result<Value, String> {
+        let (entry, projection) = match name.split_once('.') {
+            Some((entry, projection)) => (entry, Some(projection)),
+            None => (name, None),
+        };
+        let found = self.entries.get(entry);
+        let found = found.ok_or_else(|| format!("failed to fetch entry key={entry}"))?;
+        let Some(projection) = projection else {
+            return Ok(found.objects.clone());
+        };
+        match found.projections.get(projection) {
+            Some(value) => value.clone(),
+            None => Err(format!("projection \"{projection}\" not found")),
+        }
+    }
+}
+
+/// Whether an object says what a global reference stands for.
+fn is_global_entry(resource: &Resource) -> bool {
+    let [group, _, kind] = resource.group_version_kind();
+    group == "kyverno.io" && kind == "GlobalContextEntry"
+}
+
+/// Whether any rule has a context entry of the kind apiCall.
+fn asks_for_calls(tables: &Tables<'_>) -> bool {
+    let is_call = |instruction: &kpvm_format::instruction::Instruction| {
+        instruction.op == Op::JumpUnlessProvided as u8
+            && instruction.e == ExternalKind::ApiCall as u8
+    };
+    tables.code.iter().any(is_call)
+}
+
+impl Host for ResourceHost {
+    fn now(&mut self) -> Option<Timestamp> {
+        self.process.now()
+    }
+
+    fn random(&mut self) -> Option<u64> {
+        self.process.random()
+    }
+
+    fn provides(&self, kind: ExternalKind) -> bool {
+        match kind {
+            ExternalKind::ApiCall => true,
+            ExternalKind::GlobalReference => !self.entries.is_empty(),
+            ExternalKind::ConfigMap | ExternalKind::ImageRegistry => false,
+        }
+    }
+
+    fn fetch(&mut self, query: &ExternalQuery<'_>) -> Result<Option<Value>, String> {
+        match *query {
+            ExternalQuery::ApiCall {
+                service_url: Some(url),
+                ..
+            } => {
+                self.services.insert(url.to_owned());
+                Ok(None)
+            }
+            ExternalQuery::ApiCall {
+                url_path,
+                method: "GET",
+                ..
+            } => self.cluster.get(url_path).map(Some),
+            ExternalQuery::ApiCall {
+                url_path, method, ..
+            } => Err(format!(
+                "the given resources do not answer {method} {url_path}"
+            )),
+            ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
+            ExternalQuery::ConfigMap { .. }
+            | ExternalQuery::ImageRegistry { .. }
+            | ExternalQuery::HostAddresses { .. } => Ok(None),
+        }
+    }
+}

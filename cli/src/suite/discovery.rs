@@ -1,0 +1,80 @@
+//! From paths to the suite files below them (sheet 08, sections 1.2 and 1.3).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::input::{Unreadable, is_file, reason};
+use crate::suite::document::is_url;
+
+/// How suite files are named unless something else is said.
+pub const SUITE_FILE: &str = "kyverno-test.yaml";
+
+/// The suite files that were found, and what could not be searched.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// The files, those of one path together, by name.
+    pub files: Vec<PathBuf>,
+    /// Paths that could not be searched.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// All files of a name below some paths, hidden directories included, links to
+/// directories not followed. A path may also be such a file itself.
+pub fn discover(paths: &[PathBuf], file_name: &str) -> Discovery {
+    let mut discovery = Discovery::default();
+    for path in paths {
+        let name = path.display().to_string();
+        if is_url(&name) {
+            let reason = "git repositories are not fetched; clone it and give the directory";
+            discovery.refuse(path, reason.to_owned());
+        } else if path.is_dir() {
+            discovery.search(path, file_name);
+        } else {
+            match fs::metadata(path) {
+                Ok(_) => discovery.files.push(path.clone()),
+                Err(error) => discovery.refuse(path, reason(&error)),
+            }
+        }
+    }
+    discovery
+}
+
+impl Discovery {
+    fn refuse(&mut self, path: &Path, reason: String) {
+        let name = path.display().to_string();
+        self.unreadable.push(Unreadable { name, reason });
+    }
+
+    fn search(&mut self, directory: &Path, file_name: &str) {
+        // Directories and files that wait, the next one last.
+        let mut waiting = vec![(directory.to_owned(), true)];
+        while let Some((path, is_directory)) = waiting.pop() {
+            if !is_directory {
+                self.files.push(path);
+                continue;
+            }
+            match entries(&path, file_name) {
+                Ok(mut entries) => {
+                    entries.sort_by(|left, right| right.0.cmp(&left.0));
+                    waiting.extend(entries);
+                }
+                Err(error) => self.refuse(&path, reason(&error)),
+            }
+        }
+    }
+}
+
+/// The directories of a directory, and the files of the name.
+fn entries(directory: &Path, file_name: &str) -> io::Result<Vec<(PathBuf, bool)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_directory = entry.file_type()?.is_dir();
+        let path = entry.path();
+        if is_directory || entry.file_name() == file_name && is_file(&path) {
+            found.push((path, is_directory));
+        }
+    }
+    Ok(found)
+}

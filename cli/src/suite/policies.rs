@@ -1,0 +1,429 @@
+//! The policies of a suite, one by one: Kyverno drops what is no policy, keeps the names
+//! of policies that fail its checks, and evaluates the rest (sheet 08, sections 3 and 9.3).
+//!
+//! What cannot be compiled yet is known by what the compiler says of it, and by nothing
+//! else: it is left out, and [`SuitePolicies`] says which rules and policies that are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kpvm::engine::Bundle;
+use kpvm::tree::Tree;
+use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
+use kpvm_compiler::diagnostic::{Diagnostic, Severity};
+use kpvm_compiler::policy::model::{Policy, PolicyKind};
+use kpvm_compiler::policy::read::read_policy;
+use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_format::Tables;
+use kpvm_format::meta::OmittedRule;
+
+use crate::evaluation::is_computed_from;
+use crate::input::read_inputs;
+use crate::list::{Item, expand};
+use crate::policies::{Class, classify};
+use crate::strict::Text;
+use crate::suite::document::is_url;
+
+/// One policy of a suite.
+#[derive(Debug, Clone)]
+pub struct SuitePolicy {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// What became of it.
+    pub fate: Fate,
+    /// The names of its rules, generated ones included; empty where it is not evaluated.
+    pub rules: Vec<String>,
+    /// The written rules that change resources, which all rules after them see.
+    pub changing_rules: Vec<String>,
+    /// Whether it has a rule that validates: only then it answers for every resource
+    /// (section 3.1).
+    pub validates: bool,
+}
+
+impl SuitePolicy {
+    /// Whether it has a rule of this name, or one that is generated from such a rule.
+    pub fn has_rule(&self, written: &str) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|rule| is_computed_from(rule, written))
+    }
+
+    /// Whether it is of a kind that changes resources, all of it.
+    pub fn is_mutation(&self) -> bool {
+        // A binding answers for no rule; that of a mutation is no mutation.
+        self.kind.contains("Mutating") && !self.kind.ends_with("Binding")
+    }
+
+    fn not_evaluated(name: String, kind: String, fate: Fate) -> Self {
+        Self {
+            name,
+            kind,
+            fate,
+            rules: Vec::new(),
+            changing_rules: Vec::new(),
+            validates: false,
+        }
+    }
+}
+
+/// What became of a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It is evaluated, perhaps without some rules that are not supported.
+    Evaluated,
+    /// It failed Kyverno's checks; why.
+    Invalid(String),
+    /// It is not supported; why.
+    Unsupported(String),
+    /// Its document does not fit the schema, so that Kyverno does not know it; why.
+    Dropped(String),
+}
+
+/// All policies of a suite.
+#[derive(Debug, Default)]
+pub struct SuitePolicies {
+    /// The bundle of those that are evaluated.
+    pub bundle: Vec<u8>,
+    /// Every policy, in the order of the files.
+    pub policies: Vec<SuitePolicy>,
+    /// Rules of evaluated policies that are not supported.
+    pub omitted: Vec<OmittedRule>,
+    /// Whether an exception is about policies that are evaluated as CEL.
+    pub has_cel_exceptions: bool,
+    /// What stops the suite.
+    pub errors: Vec<Diagnostic>,
+    /// What people should know.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads and compiles the policies with the exceptions; their texts are added to the
+/// sources. `suite` is where the paths are named.
+pub fn load(
+    policies: &[Text],
+    exceptions: &[Text],
+    directory: &Path,
+    suite: SourceId,
+    sources: &mut Sources,
+) -> SuitePolicies {
+    let mut loader = Loader {
+        suite,
+        sources,
+        documents: Vec::new(),
+        exceptions: Vec::new(),
+        loaded: SuitePolicies::default(),
+    };
+    for path in policies {
+        loader.add_path(path, directory, Role::Policies);
+    }
+    for path in exceptions {
+        loader.add_path(path, directory, Role::Exceptions);
+    }
+    loader.compile()
+}
+
+/// What a path is named as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Policies,
+    Exceptions,
+}
+
+impl SuitePolicies {
+    /// Policies and the names of their rules, `None` where these are not known.
+    pub fn known_rules(&self) -> BTreeMap<&str, Option<&[String]>> {
+        let known = |policy: &'_ SuitePolicy| match policy.fate {
+            Fate::Evaluated => true,
+            Fate::Invalid(_) | Fate::Unsupported(_) | Fate::Dropped(_) => false,
+        };
+        let all = self.policies.iter();
+        all.map(|policy| {
+            let rules = known(policy).then_some(policy.rules.as_slice());
+            (policy.name.as_str(), rules)
+        })
+        .collect()
+    }
+
+    /// Gives the evaluated policies the names of their rules.
+    fn name_rules(&mut self) {
+        // A bundle that was just made loads; where it did not, names would be missing.
+        let Ok(bundle) = Bundle::load(self.bundle.as_slice()) else {
+            return;
+        };
+        let tables = bundle.tables();
+        let evaluated = self
+            .policies
+            .iter_mut()
+            .filter(|policy| policy.fate == Fate::Evaluated);
+        for (policy, record) in evaluated.zip(tables.policies) {
+            let rules = Tables::range(tables.rules, record.rules).iter();
+            policy.rules = rules
+                .map(|rule| tables.text(rule.name).to_owned())
+                .collect();
+            let omitted = self
+                .omitted
+                .iter()
+                .filter(|rule| rule.policy == policy.name);
+            policy.rules.extend(omitted.map(|rule| rule.rule.clone()));
+        }
+    }
+}
+
+struct Loader<'s> {
+    suite: SourceId,
+    sources: &'s mut Sources,
+    /// The documents that may be compiled, each with the number of its policy.
+    documents: Vec<(usize, SourceId, Tree)>,
+    /// The exceptions.
+    exceptions: Vec<(SourceId, Tree)>,
+    loaded: SuitePolicies,
+}
+
+fn options() -> Options {
+    Options {
+        skip_unsupported: true,
+        ..Options::default()
+    }
+}
+
+impl Loader<'_> {
+    fn add_path(&mut self, path: &Text, directory: &Path, role: Role) {
+        let location = Location {
+            source: self.suite,
+            span: path.span,
+        };
+        if is_url(&path.text) {
+            let message = format!("{} would have to be fetched", path.text);
+            let hint = "this program fetches nothing: download it and give the file";
+            let error = Diagnostic::error("missing-file", message, location).hint(hint);
+            self.loaded.errors.push(error);
+            return;
+        }
+        let path = directory.join(&path.text);
+        if let Some(reason) = not_readable(&path) {
+            let message = format!("cannot read {}: {reason}", path.display());
+            let error = Diagnostic::error("missing-file", message, location);
+            self.loaded.errors.push(error);
+            return;
+        }
+        let inputs = read_inputs(&[path], &mut std::io::empty());
+        for unreadable in inputs.unreadable {
+            let message = format!("cannot read {}: {}", unreadable.name, unreadable.reason);
+            let error = Diagnostic::error("missing-file", message, location);
+            self.loaded.errors.push(error);
+        }
+        for file in inputs.files {
+            let is_json = PathBuf::from(&file.name)
+                .extension()
+                .is_some_and(|extension| extension == "json");
+            // Of a directory only YAML is read (section 9.3).
+            if !(file.from_directory && is_json) {
+                self.add_file(file.name, file.text, role);
+            }
+        }
+    }
+
+    fn add_file(&mut self, name: String, text: String, role: Role) {
+        let read = yaml::read_all(
+            &text,
+            yaml::Options {
+                duplicate_keys: DuplicateKeys::Refuse,
+                limits: &options().limits,
+            },
+        );
+        let source = self.sources.add(name, text);
+        for document in read {
+            match document {
+                Ok(tree) if tree.is_null() => {}
+                Ok(tree) => self.add_document(tree, source, role),
+                Err(error) => {
+                    let location = Location {
+                        source,
+                        span: error.span,
+                    };
+                    let error = Diagnostic::error("yaml", error.kind.to_string(), location);
+                    self.drop_document(error, role);
+                }
+            }
+        }
+    }
+
+    fn add_document(&mut self, document: Tree, source: SourceId, role: Role) {
+        for item in expand(document) {
+            match item {
+                Item::Object(tree) if role == Role::Policies => self.add_object(tree, source),
+                Item::Object(tree) => self.add_exception(tree, source),
+                Item::Empty(_) => {}
+                Item::Bad(span, message) => {
+                    let location = Location { source, span };
+                    let error = Diagnostic::error("not-a-policy", message, location);
+                    self.drop_document(error, role);
+                }
+            }
+        }
+    }
+
+    /// Anything but an exception is fatal among them (section 2); the compiler says so.
+    fn add_exception(&mut self, tree: Tree, source: SourceId) {
+        let api_version = tree.get("apiVersion").and_then(Tree::as_str);
+        let group = api_version.and_then(|text| text.split('/').next());
+        if classify(&tree) == Class::Exception && group == Some("policies.kyverno.io") {
+            self.loaded.has_cel_exceptions = true;
+        } else {
+            self.exceptions.push((source, tree));
+        }
+    }
+
+    fn add_object(&mut self, tree: Tree, source: SourceId) {
+        let location = Location {
+            source,
+            span: tree.get("kind").map_or(tree.span, |kind| kind.span),
+        };
+        match classify(&tree) {
+            Class::Policy => self.add_policy(tree, source),
+            Class::UnsupportedPolicy { kind, name } => {
+                let reason = format!("{kind} is not supported yet");
+                let fate = Fate::Unsupported(reason);
+                let policy = SuitePolicy::not_evaluated(name, kind, fate);
+                self.loaded.policies.push(policy);
+            }
+            Class::Exception => {
+                let message = "a PolicyException among the policies is not used by a test";
+                let hint = "list its file under `exceptions`";
+                let warning = Diagnostic::warning("unused-exception", message, location);
+                self.loaded.warnings.push(warning.hint(hint));
+            }
+            Class::Other(what) => {
+                let message = format!("expected a policy, found {what}");
+                let error = Diagnostic::error("not-a-policy", message, location);
+                self.drop_document(error, Role::Policies);
+            }
+        }
+    }
+
+    fn add_policy(&mut self, tree: Tree, source: SourceId) {
+        let mut found = Vec::new();
+        let policy = read_policy(&tree, source, &mut found);
+        let Some(policy) = policy else {
+            // An unknown field is fatal; anything else drops the document.
+            let (fatal, others): (Vec<_>, Vec<_>) = found
+                .into_iter()
+                .filter(|one| one.severity == Severity::Error)
+                .partition(|one| one.code == "unknown-field");
+            let kind = tree.get("kind").and_then(Tree::as_str).unwrap_or_default();
+            let name = tree
+                .get("metadata")
+                .and_then(|metadata| metadata.get("name"))
+                .and_then(Tree::as_str);
+            if let Some(first) = fatal.first().or(others.first()) {
+                let fate = Fate::Dropped(first.message.clone());
+                let name = name.unwrap_or_default().to_owned();
+                let policy = SuitePolicy::not_evaluated(name, kind.to_owned(), fate);
+                self.loaded.policies.push(policy);
+            }
+            self.loaded.errors.extend(fatal);
+            self.loaded.warnings.extend(others);
+            return;
+        };
+        self.documents
+            .push((self.loaded.policies.len(), source, tree));
+        self.loaded.policies.push(suite_policy(&policy));
+    }
+
+    /// Among policies not fatal for Kyverno, which then does not know the policy.
+    fn drop_document(&mut self, diagnostic: Diagnostic, role: Role) {
+        match role {
+            Role::Policies => self.loaded.warnings.push(diagnostic),
+            Role::Exceptions => self.loaded.errors.push(diagnostic),
+        }
+    }
+
+    fn compile(mut self) -> SuitePolicies {
+        let mut compilation = self.compile_all();
+        if compilation.bundle.is_none() {
+            self.find_invalid();
+            compilation = self.compile_all();
+        }
+        self.loaded.omitted = compilation.omitted;
+        let of_exceptions = compilation
+            .diagnostics
+            .iter()
+            .filter(|one| one.code.starts_with("exception-") && one.severity == Severity::Warning);
+        self.loaded.warnings.extend(of_exceptions.cloned());
+        match compilation.bundle {
+            Some(bundle) => {
+                self.loaded.bundle = bundle;
+                self.loaded.name_rules();
+            }
+            None => {
+                let errors = compilation.diagnostics.into_iter();
+                self.loaded
+                    .errors
+                    .extend(errors.filter(|one| one.severity == Severity::Error));
+            }
+        }
+        self.loaded
+    }
+
+    fn compile_all(&self) -> Compilation {
+        let documents: Vec<(SourceId, Tree)> = self
+            .documents
+            .iter()
+            .map(|(_, source, tree)| (*source, tree.clone()))
+            .collect();
+        let exceptions = &self.exceptions;
+        compile_with_exceptions(&documents, exceptions, self.sources, &options(), Vec::new())
+    }
+
+    /// Keeps only what compiles alone; of the others the reason stays.
+    fn find_invalid(&mut self) {
+        let documents = std::mem::take(&mut self.documents);
+        for (number, source, tree) in documents {
+            let alone = [(source, tree)];
+            let compilation = compile_documents(&alone, self.sources, &options(), Vec::new());
+            let mut errors = compilation
+                .diagnostics
+                .into_iter()
+                .filter(|one| one.severity == Severity::Error);
+            match errors.next() {
+                None => {
+                    let [(source, tree)] = alone;
+                    self.documents.push((number, source, tree));
+                }
+                Some(error) => {
+                    if let Some(policy) = self.loaded.policies.get_mut(number) {
+                        policy.fate = Fate::Invalid(error.message.clone());
+                    }
+                    self.loaded.warnings.push(error);
+                }
+            }
+        }
+    }
+}
+
+/// Why a path is not opened: it is neither a file nor a directory.
+fn not_readable(path: &Path) -> Option<&'static str> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let is_other = !metadata.is_dir() && !metadata.is_file();
+    is_other.then_some("expected a file or a directory, found a device or a pipe")
+}
+
+fn suite_policy(policy: &Policy) -> SuitePolicy {
+    let rules = &policy.rules;
+    SuitePolicy {
+        name: policy.name.value.clone(),
+        kind: match policy.kind {
+            PolicyKind::ClusterPolicy => "ClusterPolicy".to_owned(),
+            PolicyKind::Policy => "Policy".to_owned(),
+        },
+        fate: Fate::Evaluated,
+        rules: Vec::new(),
+        changing_rules: rules
+            .iter()
+            .filter(|rule| rule.mutate.is_some() || rule.verify_images.is_some())
+            .map(|rule| rule.name.value.clone())
+            .collect(),
+        validates: rules.iter().any(|rule| rule.validate.is_some()),
+    }
+}

@@ -1,0 +1,46 @@
+//! Tables as `kyverno test` prints them (sheet 08, section 6): one for each suite, or one
+//! of everything that failed.
+
+use std::io::{self, Write};
+
+use super::{Detail, Totals, shown_rows, write_summary};
+use crate::report::table;
+use crate::suite::row::Row;
+use crate::suite::run::SuiteRun;
+use crate::text::clean;
+
+/// Writes the tables and the last line.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Result<()> {
+    let totals = Totals::of(runs);
+    if !detail.fail_only {
+        for run in runs.iter().filter(|run| !run.rows.is_empty()) {
+            writeln!(out, "{}:\n", clean(&run.file))?;
+            let rows: Vec<table::Row> = shown_rows(run, detail).map(table_row).collect();
+            table::write(&rows, detail.detailed, out)?;
+            writeln!(out)?;
+        }
+    }
+    write_summary(&totals, detail, out)?;
+    if detail.fail_only && totals.verdicts.disagree > 0 {
+        writeln!(out, "\nAggregated Failed Test Cases :\n")?;
+        let rows = runs.iter().flat_map(|run| shown_rows(run, detail));
+        let rows: Vec<table::Row> = rows.map(table_row).collect();
+        table::write(&rows, detail.detailed, out)?;
+    }
+    Ok(())
+}
+
+/// A row as the table has it.
+pub(super) fn table_row(row: &Row) -> table::Row {
+    table::Row {
+        policy: row.policy.clone(),
+        rule: row.rule.clone(),
+        resource: row.resource.clone(),
+        result: row.result(),
+        reason: row.reason.text(),
+        message: row.message.clone(),
+    }
+}

@@ -1,0 +1,551 @@
+//! One suite from its file to its rows (sheet 08, section 3).
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use kpvm::engine::observer::Observer;
+use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
+use kpvm::tree::Span;
+use kpvm_compiler::diagnostic::{Diagnostic, Severity};
+use kpvm_compiler::source::{Location, SourceId, Sources};
+use rayon::prelude::*;
+
+use crate::coverage::{Coverage, Tally};
+use crate::evaluation::{Circumstances, Evaluator, report_message};
+use crate::explain::{self, Explainer, Trace};
+use crate::input::{Unreadable, read_file, read_regular_file};
+use crate::mock_host::{Cluster, MockHost};
+use crate::problem::{Problem, Report};
+use crate::resources::Resource;
+use crate::scan::{Place, failed_check};
+use crate::strict::{Decoder, Text};
+use crate::suite::document::{Document, read_documents};
+use crate::suite::judge::{Judge, RuleAnswer};
+use crate::suite::objects::{Keys, Objects, read_objects};
+use crate::suite::policies::{self, SuitePolicies};
+use crate::suite::row::{Row, Verdict};
+use crate::suite::selector::Selector;
+use crate::suite::watch::{Watch, Watched};
+use crate::user_info::User;
+use crate::values::{Labels, Values};
+
+/// A suite with more rows than this is refused.
+pub(super) const ROWS: usize = 50_000;
+/// A suite whose rules give more results than this is refused.
+const ANSWERS: usize = 2_000_000;
+
+/// How suites are run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Which rows are looked at.
+    pub selector: Selector,
+    /// Whether answers that no row is about are listed.
+    pub is_complete: bool,
+    /// What is watched beside the rows.
+    pub watch: Watch,
+}
+
+/// What became of one suite.
+#[derive(Debug, Clone)]
+pub struct SuiteRun {
+    /// The suite's file.
+    pub file: String,
+    /// Where the Test begins in it.
+    pub place: Place,
+    /// The Test's name; empty where the file could not be read as a Test.
+    pub name: String,
+    /// How many resources were tested.
+    pub resources: usize,
+    /// The rows, in the order of `results`.
+    pub rows: Vec<Row>,
+    /// How many entries of `results` came to no row at all: there is no resource, or the
+    /// expected file lacks the object (section 4.5).
+    pub empty_results: usize,
+    /// Errors, by which the suite could not be used as it stands, and warnings.
+    pub reports: Vec<Report>,
+    /// Answers that no row is about, where they were asked for: rule, resource, status.
+    pub without_row: Vec<(String, String, &'static str)>,
+    /// What was seen beside the rows.
+    pub watched: Watched,
+}
+
+impl SuiteRun {
+    /// Whether something of the suite could not be used.
+    pub fn is_broken(&self) -> bool {
+        self.reports.iter().any(Report::is_error)
+    }
+
+    /// How many rows have a verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.rows
+            .iter()
+            .filter(|row| row.verdict() == verdict)
+            .count()
+    }
+}
+
+/// Runs all suites of some files on all cores; the results come in the order of the
+/// files. `done` is called for each file that is finished.
+pub fn run_files(files: &[PathBuf], options: &Options, done: &(dyn Fn() + Sync)) -> Vec<SuiteRun> {
+    let runs: Vec<Vec<SuiteRun>> = files
+        .par_iter()
+        .map(|file| {
+            let runs = run_file(file, options);
+            done();
+            runs
+        })
+        .collect();
+    runs.into_iter().flatten().collect()
+}
+
+/// Runs every suite of a file. A suite without any row that is looked at is left out.
+pub fn run_file(file: &Path, options: &Options) -> Vec<SuiteRun> {
+    let name = file.display().to_string();
+    let mut sources = Sources::new();
+    let text = match read_file(file) {
+        Ok(text) => text,
+        Err(reason) => {
+            return vec![SuiteRun::unreadable(&Unreadable { name, reason })];
+        }
+    };
+    let suite = sources.add(name.clone(), text.as_str());
+    let mut decoder = Decoder::new("test-document", suite);
+    let documents = read_documents(&text, suite, &mut decoder);
+    let mut runs = Vec::new();
+    if !decoder.diagnostics.is_empty() {
+        let report = |diagnostic| Report::of_diagnostic(diagnostic, &sources);
+        let reports = decoder.diagnostics.iter().map(report).collect();
+        runs.push(SuiteRun::unusable(name, reports));
+    }
+    let directory = file.parent().unwrap_or(Path::new(""));
+    for mut document in documents {
+        document.results = options.selector.select(document.results);
+        if document.results.is_empty() {
+            continue;
+        }
+        let loader = Loader {
+            options,
+            directory,
+            sources: sources.clone(),
+            suite,
+            reports: Vec::new(),
+        };
+        runs.push(loader.run(&document));
+    }
+    runs
+}
+
+impl SuiteRun {
+    /// What stands for a path that cannot be read or searched.
+    pub fn unreadable(unreadable: &Unreadable) -> Self {
+        let report = Report::of_unreadable(unreadable);
+        Self::unusable(unreadable.name.clone(), vec![report])
+    }
+
+    fn unusable(file: String, reports: Vec<Report>) -> Self {
+        let place = reports.first().and_then(|report| report.place);
+        let (line, column) = place.unwrap_or((1, 1));
+        Self {
+            place: Place {
+                file: file.clone(),
+                line,
+                column,
+                end_column: None,
+            },
+            file,
+            name: String::new(),
+            resources: 0,
+            rows: Vec::new(),
+            empty_results: 0,
+            reports,
+            without_row: Vec::new(),
+            watched: Watched::default(),
+        }
+    }
+}
+
+fn unreadable(path: &Path, reason: String) -> Problem {
+    let name = path.display().to_string();
+    Problem::Unreadable(Unreadable { name, reason })
+}
+
+/// What one suite loads.
+struct Loader<'s> {
+    options: &'s Options,
+    directory: &'s Path,
+    sources: Sources,
+    suite: SourceId,
+    reports: Vec<Report>,
+}
+
+/// Everything of a suite that could be loaded.
+struct Loaded {
+    policies: SuitePolicies,
+    objects: Objects,
+    circumstances: Circumstances,
+    host: MockHost,
+}
+
+impl Loader<'_> {
+    fn run(mut self, document: &Document) -> SuiteRun {
+        let place = self.sources.line_column(Location {
+            source: self.suite,
+            span: document.span,
+        });
+        let file = self.sources.file(self.suite).name.clone();
+        let mut run = SuiteRun {
+            place: Place {
+                file: file.clone(),
+                line: place.line,
+                column: place.column,
+                end_column: None,
+            },
+            file,
+            name: document.name.clone(),
+            resources: 0,
+            rows: Vec::new(),
+            empty_results: 0,
+            reports: Vec::new(),
+            without_row: Vec::new(),
+            watched: Watched::default(),
+        };
+        let loaded = self.load(document);
+        run.resources = loaded.objects.resources.list.len();
+        if !self.reports.iter().any(Report::is_error) {
+            self.judge(document, loaded, &mut run);
+        }
+        // Errors first; each kind in the order in which it was found.
+        self.reports
+            .sort_by_key(|report| report.severity != Severity::Error);
+        run.reports = self.reports;
+        run
+    }
+
+    fn report(&mut self, problem: &Problem) {
+        self.reports.push(problem.report(&self.sources));
+    }
+
+    fn diagnose(&mut self, diagnostics: &[Diagnostic]) {
+        let report = |diagnostic| Report::of_diagnostic(diagnostic, &self.sources);
+        let reports: Vec<Report> = diagnostics.iter().map(report).collect();
+        self.reports.extend(reports);
+    }
+
+    fn load(&mut self, document: &Document) -> Loaded {
+        let values = self.values(document);
+        let user = self.user(document);
+        let mut policies = policies::load(
+            &document.policies,
+            &document.exceptions,
+            self.directory,
+            self.suite,
+            &mut self.sources,
+        );
+        let (errors, warnings) = (
+            std::mem::take(&mut policies.errors),
+            std::mem::take(&mut policies.warnings),
+        );
+        self.diagnose(&errors);
+        self.diagnose(&as_warnings(warnings));
+        let objects = read_objects(&document.resources, self.directory, self.suite);
+        self.diagnose(&objects.errors);
+        let sources = &objects.resources.sources;
+        let problems = objects.resources.problems.iter();
+        self.reports
+            .extend(problems.map(|problem| problem.report(sources)));
+        let repeated = objects.warnings.iter();
+        self.reports
+            .extend(repeated.map(|warning| Report::of_diagnostic(warning, sources)));
+        let host = self.host(document, &objects.resources.list);
+        let mut namespaces: BTreeMap<String, Labels> = BTreeMap::new();
+        if let Some(cluster) = host.cluster() {
+            namespaces.extend(cluster.namespace_labels());
+        }
+        namespaces.extend(values.namespaces().clone());
+        let circumstances = Circumstances {
+            // A cluster knows subresources by itself (section 7.3).
+            subresources: match host.cluster() {
+                Some(_) => Vec::new(),
+                None => values.subresources().to_vec(),
+            },
+            values,
+            namespaces,
+            user,
+            ..Circumstances::default()
+        };
+        Loaded {
+            policies,
+            objects,
+            circumstances,
+            host,
+        }
+    }
+
+    fn values(&mut self, document: &Document) -> Values {
+        if let Some(values) = &document.values {
+            let mut decoder = Decoder::new("values", self.suite);
+            let values = Values::read_inline(values, self.suite, &mut decoder);
+            self.diagnose(&decoder.diagnostics);
+            return values;
+        }
+        let Some(file) = &document.variables else {
+            return Values::default();
+        };
+        let path = self.directory.join(&file.text);
+        let read = match read_regular_file(&path) {
+            Ok(text) => Values::read(&path.display().to_string(), &text, &mut self.sources),
+            Err(reason) => Err(vec![unreadable(&path, reason)]),
+        };
+        self.taken(read, file)
+    }
+
+    fn user(&mut self, document: &Document) -> Option<User> {
+        let file = document.user_info.as_ref()?;
+        let path = self.directory.join(&file.text);
+        let read = match read_regular_file(&path) {
+            Ok(text) => User::read(&path.display().to_string(), &text, &mut self.sources),
+            Err(reason) => Err(vec![unreadable(&path, reason)]),
+        };
+        let user: User = self.taken(read, file);
+        if !user.is_typed && !self.reports.iter().any(Report::is_error) {
+            let message = format!("{} has no apiVersion or no kind", path.display());
+            let location = Location {
+                source: self.suite,
+                span: file.span,
+            };
+            let hint = "write `apiVersion: cli.kyverno.io/v1alpha1` and `kind: UserInfo`";
+            self.diagnose(&[Diagnostic::error("user-info", message, location).hint(hint)]);
+        }
+        Some(user)
+    }
+
+    /// What was read from a file that the suite names, or nothing.
+    fn taken<T: Default>(&mut self, read: Result<T, Vec<Problem>>, named: &Text) -> T {
+        let problems = match read {
+            Ok(value) => return value,
+            Err(problems) => problems,
+        };
+        for problem in &problems {
+            match problem {
+                // Where it is named says more than that it is not there.
+                Problem::Unreadable(Unreadable { name, reason }) => {
+                    let location = Location {
+                        source: self.suite,
+                        span: named.span,
+                    };
+                    let message = format!("cannot read {name}: {reason}");
+                    self.diagnose(&[Diagnostic::error("missing-file", message, location)]);
+                }
+                Problem::InText(_) => self.report(problem),
+            }
+        }
+        T::default()
+    }
+
+    fn host(&mut self, document: &Document, resources: &[Resource]) -> MockHost {
+        let mut host = MockHost::default();
+        let mut decoder = Decoder::new("mock", self.suite);
+        host.read_calls(document.api_call_responses.as_ref(), &mut decoder);
+        let entries = document.global_context_entries.as_ref();
+        host.read_global_entries(entries, self.directory, &mut decoder);
+        if !document.cluster_resources.is_empty() {
+            let files = &document.cluster_resources;
+            let mut cluster = Cluster::read(files, self.directory, &mut decoder);
+            for resource in resources {
+                cluster.add(resource.tree.to_json());
+            }
+            host.set_cluster(cluster, true);
+        }
+        self.diagnose(&decoder.diagnostics);
+        host
+    }
+
+    fn too_large(&mut self, span: Span, what: String) {
+        let location = Location {
+            source: self.suite,
+            span,
+        };
+        let message = format!("the suite is too large: {what}");
+        let hint = "name the resources that a row is about, or split the suite";
+        self.diagnose(&[Diagnostic::error("too-large", message, location).hint(hint)]);
+    }
+
+    /// Evaluates once more to explain a rule, if one is to be explained.
+    fn explain(
+        &self,
+        document: &Document,
+        bundle: &Bundle<'_>,
+        objects: &Objects,
+        evaluator: &mut Evaluator<'_>,
+        host: &mut MockHost,
+        run: &mut SuiteRun,
+    ) {
+        let watch = &self.options.watch;
+        let Some(rule) = &watch.explain else {
+            return;
+        };
+        run.watched.rules = explain::rule_names(&bundle.tables());
+        let Some(explainer) = Explainer::new(bundle, rule) else {
+            return;
+        };
+        run.watched.has_rule = true;
+        let resources = &objects.resources;
+        for operation in operations(document) {
+            for resource in &resources.list {
+                if !explain::is_wanted(resource, watch.explain_resource.as_deref()) {
+                    continue;
+                }
+                // What cannot be evaluated was reported before.
+                let found = explainer.trace(resource, resources, operation, evaluator, host);
+                let found = found.unwrap_or_default().into_iter();
+                let of_suite = |trace: Trace| Trace {
+                    suite: Some(run.file.clone()),
+                    ..trace
+                };
+                run.watched.traces.extend(found.map(of_suite));
+            }
+        }
+    }
+
+    fn judge(&mut self, document: &Document, loaded: Loaded, run: &mut SuiteRun) {
+        let Loaded {
+            policies,
+            objects,
+            circumstances,
+            mut host,
+        } = loaded;
+        let bundle = match Bundle::load(policies.bundle.as_slice()) {
+            Ok(bundle) => bundle,
+            Err(error) => {
+                let message = format!("the compiled policies cannot be loaded: {error}");
+                let location = Location {
+                    source: self.suite,
+                    span: document.span,
+                };
+                self.diagnose(&[Diagnostic::error("bundle", message, location)]);
+                return;
+            }
+        };
+        let known = policies.known_rules();
+        let all = objects.resources.list.iter();
+        let names: BTreeSet<&str> = all.map(|resource| resource.metadata("name")).collect();
+        self.diagnose(&circumstances.values.unused(&known, &names));
+        let files = bundle.meta().sources;
+        let mut evaluator = Evaluator::new(&bundle, &circumstances);
+        let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
+        let (mut answers, mut count) = (Vec::new(), 0);
+        for operation in operations(document) {
+            let mut of_resources = Vec::new();
+            for resource in &objects.resources.list {
+                let observer = tally.as_mut().map(|tally| tally as &mut dyn Observer);
+                let found = evaluator.evaluate_observed(resource, operation, &mut host, observer);
+                let responses = match found {
+                    Ok(responses) => responses,
+                    Err(error) => {
+                        let location = resource.location();
+                        let diagnostic = Diagnostic::error("resource", error.to_string(), location);
+                        let sources = &objects.resources.sources;
+                        self.reports
+                            .push(Report::of_diagnostic(&diagnostic, sources));
+                        return;
+                    }
+                };
+                let answer = |response: &RuleResponse<'_>| RuleAnswer {
+                    policy: response.policy_index(),
+                    rule: response.rule().to_owned(),
+                    status: report_status(response),
+                    message: report_message(response).into_owned(),
+                    check: failed_check(response, resource, &objects.resources, &files),
+                };
+                let found: Vec<RuleAnswer> = responses.iter().map(answer).collect();
+                count += found.len();
+                if count > ANSWERS {
+                    return self.too_large(document.span, format!("more than {ANSWERS} results"));
+                }
+                of_resources.push(found);
+            }
+            answers.push((operation, of_resources));
+        }
+        if let Some(tally) = &tally {
+            let mut coverage = Coverage::new();
+            coverage.add(&bundle, tally);
+            run.watched.coverage = Some(coverage);
+        }
+        self.explain(document, &bundle, &objects, &mut evaluator, &mut host, run);
+        let judge = Judge {
+            directory: self.directory,
+            sources: &self.sources,
+            suite: self.suite,
+            policies: &policies.policies,
+            omitted: &policies.omitted,
+            resources: &objects.resources,
+            keys: Keys::of(&objects.resources.list),
+            expected: RefCell::default(),
+            answers,
+            unsupported: unsupported_part(document, &policies),
+        };
+        let mut warnings = Vec::new();
+        for expectation in &document.results {
+            let rows = judge.judge(expectation);
+            run.empty_results += usize::from(rows.is_empty());
+            run.rows.extend(rows);
+            if run.rows.len() > ROWS {
+                run.rows.clear();
+                return self.too_large(expectation.span, format!("more than {ROWS} rows"));
+            }
+            warnings.extend(judge.warnings(expectation));
+        }
+        if self.options.is_complete {
+            run.without_row = judge.answers_without_row(&document.results);
+        }
+        self.diagnose(&warnings);
+    }
+}
+
+/// The default run and one for each operation of a row (section 3, step 7).
+fn operations(document: &Document) -> Vec<Option<Operation>> {
+    let mut operations = vec![None];
+    for expectation in &document.results {
+        if !operations.contains(&expectation.operation) {
+            operations.push(expectation.operation);
+        }
+    }
+    operations
+}
+
+/// The status that reports show: failures of a policy that is not scored only warn
+/// (section 10.2).
+fn report_status(response: &RuleResponse<'_>) -> &'static str {
+    match response.status() {
+        Status::Fail if !response.is_scored() => "warn",
+        status => status.as_str(),
+    }
+}
+
+/// Policies that Kyverno leaves out are no error of the suite.
+fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let as_warning = |diagnostic| Diagnostic {
+        severity: Severity::Warning,
+        ..diagnostic
+    };
+    diagnostics.into_iter().map(as_warning).collect()
+}
+
+/// What a suite has that is not supported yet, whatever its policies are.
+fn unsupported_part(document: &Document, policies: &SuitePolicies) -> Option<String> {
+    let parts = [
+        ("targetResources", !document.target_resources.is_empty()),
+        ("paramResources", !document.param_resources.is_empty()),
+        ("context", document.context.is_some()),
+        ("jsonPayloads", !document.json_payloads.is_empty()),
+        ("httpPayloads", !document.http_payloads.is_empty()),
+        ("envoyPayloads", !document.envoy_payloads.is_empty()),
+    ];
+    let part = parts.into_iter().find(|(_, is_there)| *is_there);
+    let part = part.map(|(field, _)| format!("`{field}` of a test is not supported yet"));
+    part.or_else(|| {
+        let reason = "a PolicyException of policies.kyverno.io is not supported yet";
+        policies.has_cel_exceptions.then(|| reason.to_owned())
+    })
+}

@@ -1,0 +1,416 @@
+//! Assertion trees (sheet 06): keys project, leaves compare, failures are noted.
+//!
+//! The tree is walked here once; what is left to do at run time are loads, loops over
+//! what `~` goes through, and comparisons, each with the path that its failure shows.
+
+use kpvm::tree::{Member, Tree, TreeValue};
+use kpvm_format::instruction::Op;
+
+use super::emitter::Emitter;
+use super::expression::Current;
+use super::jmespath::{Arithmetic, AssertionNode, Expression, Node};
+use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
+use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
+
+/// Names of values in a tree's expressions, innermost last.
+pub(super) type Bindings = Vec<(Box<str>, Register)>;
+
+/// What a node is about.
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    /// All that the tree is about; its parts are looked up by name.
+    Payload,
+    /// A value.
+    Value(Register),
+    /// A value that no literal key looks into (sheet 06, section 3).
+    Struct(Register),
+}
+
+/// The parts of the payload by the numbers of `LoadPayload`, and whether they are structs.
+const PAYLOAD: [(&str, u32, bool); 8] = [
+    ("object", 1, false),
+    ("oldObject", 2, false),
+    ("admissionInfo", 3, true),
+    ("operation", 4, false),
+    ("namespaceLabels", 5, false),
+    ("admissionOperation", 6, false),
+    ("requestResource", 7, true),
+    ("resourceKind", 8, false),
+];
+
+/// Why the tree cannot be evaluated, by the numbers of `ReturnUnassertable`.
+#[derive(Debug, Clone, Copy)]
+enum Reason {
+    Error = 0,
+    NoList = 1,
+    NothingToIterate = 2,
+}
+
+/// Failures, by the numbers of `NoteFailure`.
+#[derive(Debug, Clone, Copy)]
+enum Failure {
+    Missing = 0,
+    NullList = 1,
+    Length = 2,
+    Null = 3,
+}
+
+type Lowered = Result<(), AssertionError>;
+
+impl Emitter<'_, '_> {
+    /// Lowers the body of an assert rule.
+    ///
+    /// # Errors
+    /// When an expression is none, or the tree is nested too deep.
+    pub fn assertion_rule(&mut self, tree: &Tree) -> Lowered {
+        self.bindings = Some(Vec::new());
+        self.in_part("assert", |this| {
+            this.assertion(tree, Subject::Payload, &[], 0)
+        })?;
+        self.bindings = None;
+        self.block.push(Instruction::new(Op::ReturnAssertion));
+        self.flush_cold();
+        Ok(())
+    }
+
+    fn assertion(
+        &mut self,
+        tree: &Tree,
+        subject: Subject,
+        path: &[Segment],
+        depth: usize,
+    ) -> Lowered {
+        let limit = self.pools.limits.pattern_depth;
+        if depth >= limit {
+            return Err(AssertionError {
+                message: format!("the tree is nested deeper than {limit}"),
+                span: tree.span,
+                hint: "assert less, or in several rules".into(),
+            });
+        }
+        let site = self.site(SiteKind::Leaf, tree.span).path(path.to_vec());
+        match &tree.value {
+            TreeValue::Map(members) if members.is_empty() => {
+                let value = self.subject(subject);
+                let (null, end) = (self.block.label(), self.block.label());
+                self.block
+                    .push(Instruction::new(Op::JumpIfNull).a(value.0).target(null));
+                self.block.jump(end);
+                self.block.place(null);
+                self.note_failure(Failure::Null, value, site);
+                self.block.place(end);
+                Ok(())
+            }
+            TreeValue::Map(members) => members
+                .iter()
+                .try_for_each(|member| self.assertion_member(member, subject, path, depth)),
+            TreeValue::List(items) => self.positional(items, subject, path, site, depth),
+            _ => self.assertion_leaf(tree, subject, site),
+        }
+    }
+
+    /// A key, what it projects, and the tree below.
+    fn assertion_member(
+        &mut self,
+        member: &Member,
+        subject: Subject,
+        path: &[Segment],
+        depth: usize,
+    ) -> Lowered {
+        let statement = read_key(&member.key, member.key_span)?;
+        let path = with_key(path, &member.key);
+        let site = self.site(SiteKind::Structure, member.key_span);
+        let site = site.path(path.clone());
+        let (missing, end) = (self.block.label(), self.block.label());
+        let projected = match statement.projection {
+            Projection::Expression(expression) => {
+                let current = Current::Value(self.subject(subject));
+                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                Subject::Value(self.expression(&expression, current, failed, true))
+            }
+            Projection::Key(key) => self.project(key, subject, missing, &site),
+        };
+        let visible = self.bound(&[]);
+        if let Some(name) = statement.binding {
+            let value = self.subject(projected);
+            self.bind(name, value);
+        }
+        match statement.iteration {
+            None => self.assertion(&member.value, projected, &path, depth + 1)?,
+            Some(iteration) => self.iterate(projected, &site, |this, item, slot| {
+                if let Some(name) = iteration.name {
+                    let index = this.load(Instruction::new(Op::LoopIndex).b(slot));
+                    this.bind(name, index);
+                }
+                let mut path = path.clone();
+                path.push(Segment::Text("[".into()));
+                path.push(Segment::LoopIndex(slot));
+                path.push(Segment::Text("]".into()));
+                this.assertion(&member.value, Subject::Value(item), &path, depth + 1)
+            })?,
+        }
+        self.unbind(visible);
+        self.block.jump(end);
+        self.block.place(missing);
+        self.note_failure(Failure::Missing, Register::SUBJECT, site);
+        self.block.place(end);
+        Ok(())
+    }
+
+    /// The value under a literal key; jumps to `missing` where there is none. Where there
+    /// can be none, what is lowered behind it is not reached.
+    fn project(&mut self, key: &str, subject: Subject, missing: Label, site: &Site) -> Subject {
+        let unknown = "projection not recognized";
+        match subject {
+            Subject::Payload => match PAYLOAD.iter().find(|(name, ..)| *name == key) {
+                None => {
+                    self.block.jump(missing);
+                    Subject::Value(self.constant(&TreeValue::Null))
+                }
+                Some(&(_, part, is_struct)) => {
+                    let value = self.load(Instruction::new(Op::LoadPayload).b(part));
+                    match is_struct {
+                        true => Subject::Struct(value),
+                        false => Subject::Value(value),
+                    }
+                }
+            },
+            Subject::Struct(_) => {
+                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                self.fail(unknown, failed);
+                Subject::Value(self.constant(&TreeValue::Null))
+            }
+            Subject::Value(value) => {
+                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                let no_map = self.failing(unknown, failed);
+                let symbol = self.pools.bundle.symbols.intern(key);
+                self.block
+                    .push(Instruction::new(Op::JumpIfNull).a(value.0).target(missing));
+                self.block
+                    .push(Instruction::new(Op::JumpIfNotMap).a(value.0).target(no_map));
+                let found = self.load(Instruction::new(Op::LoadField).b(value.0).c(symbol.0));
+                self.block.push(
+                    Instruction::new(Op::JumpIfMissing)
+                        .a(found.0)
+                        .target(missing),
+                );
+                Subject::Value(found)
+            }
+        }
+    }
+
+    /// Runs `body` for each item of a list, or each value of a map by key.
+    fn iterate(
+        &mut self,
+        subject: Subject,
+        site: &Site,
+        body: impl FnOnce(&mut Self, Register, u32) -> Lowered,
+    ) -> Lowered {
+        let value = self.subject(subject);
+        let failed = self.unassertable(Reason::NothingToIterate, value, site.clone());
+        if let Subject::Struct(_) = subject {
+            self.block.jump(failed);
+        }
+        let items = self.block.register();
+        let convert = Instruction::new(Op::ToIterable).a(items.0).b(value.0);
+        self.block.push(convert.target(failed));
+        let mut result = Ok(());
+        self.each_at(items, |this, item, slot| result = body(this, item, slot));
+        result
+    }
+
+    /// A list: as many items, each against the tree at its place.
+    fn positional(
+        &mut self,
+        items: &[Tree],
+        subject: Subject,
+        path: &[Segment],
+        site: Site,
+        depth: usize,
+    ) -> Lowered {
+        let value = self.subject(subject);
+        let no_list = self.unassertable(Reason::NoList, value, site.clone());
+        if let Subject::Struct(_) = subject {
+            self.block.jump(no_list);
+        }
+        let (null, differs) = (self.block.label(), self.block.label());
+        let (same, end) = (self.block.label(), self.block.label());
+        let length = items.len() as u32;
+        let jump = |op, target| Instruction::new(op).a(value.0).target(target);
+        self.block.push(jump(Op::JumpIfNull, null));
+        self.block.push(jump(Op::JumpIfNotList, no_list));
+        self.block.push(jump(Op::JumpIfShorter, differs).c(length));
+        self.block
+            .push(jump(Op::JumpIfShorter, same).c(length.saturating_add(1)));
+        self.block.place(differs);
+        self.note_failure(Failure::Length, value, site.clone());
+        self.block.jump(end);
+        self.block.place(null);
+        self.note_failure(Failure::NullList, value, site);
+        self.block.jump(end);
+        self.block.place(same);
+        for (index, item) in items.iter().enumerate() {
+            let load = Instruction::new(Op::LoadIndex).b(value.0).c(index as u32);
+            let found = self.load(load);
+            let mut path = path.to_vec();
+            path.push(Segment::Text(format!("[{index}]")));
+            self.assertion(item, Subject::Value(found), &path, depth + 1)?;
+        }
+        self.block.place(end);
+        Ok(())
+    }
+
+    /// A leaf: a value to compare with, or an expression that gives it.
+    fn assertion_leaf(&mut self, leaf: &Tree, subject: Subject, site: Site) -> Lowered {
+        let value = self.subject(subject);
+        let expression = read_leaf(leaf)?;
+        let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+        let expected = match &expression {
+            Some(expression) => self.expression(expression, Current::Value(value), failed, true),
+            None => self.constant(&leaf.value),
+        };
+        let kind = match (&leaf.value, subject) {
+            (TreeValue::Bool(_), Subject::Struct(_)) => "bool",
+            (TreeValue::Int(_), Subject::Struct(_)) => "int64",
+            (TreeValue::Float(_), Subject::Struct(_)) => "float64",
+            (TreeValue::String(_), Subject::Struct(_)) if expression.is_none() => "string",
+            _ => {
+                let compare = Instruction::new(Op::AssertValue).a(value.0).b(expected.0);
+                self.block.push(compare.site(site));
+                return Ok(());
+            }
+        };
+        let text = format!("types are not comparable, {kind} - struct");
+        self.fail(&text, failed);
+        Ok(())
+    }
+
+    /// The value of a subject.
+    fn subject(&mut self, subject: Subject) -> Register {
+        match subject {
+            Subject::Payload => self.load(Instruction::new(Op::LoadPayload).b(0)),
+            Subject::Value(value) | Subject::Struct(value) => value,
+        }
+    }
+
+    fn note_failure(&mut self, failure: Failure, value: Register, site: Site) {
+        let note = Instruction::new(Op::NoteFailure).a(value.0);
+        self.block.push(note.b(failure as u32).site(site));
+    }
+
+    /// A label that ends the rule as an error.
+    fn unassertable(&mut self, reason: Reason, value: Register, site: Site) -> Label {
+        let end = Instruction::new(Op::ReturnUnassertable).a(value.0);
+        self.apart(end.b(reason as u32).site(site))
+    }
+
+    /// Gives a value a name, until [`Emitter::unbind`].
+    fn bind(&mut self, name: &str, value: Register) {
+        if let Some(bindings) = &mut self.bindings {
+            bindings.push((name.into(), value));
+        }
+    }
+
+    /// How many names there are, with these.
+    fn bound(&mut self, names: &[(Box<str>, Register)]) -> usize {
+        self.bindings.as_mut().map_or(0, |bindings| {
+            let before = bindings.len();
+            bindings.extend_from_slice(names);
+            before
+        })
+    }
+
+    fn unbind(&mut self, visible: usize) {
+        if let Some(bindings) = &mut self.bindings {
+            bindings.truncate(visible);
+        }
+    }
+
+    /// What only the expressions of trees have (section 8).
+    pub(super) fn assertion_expression(
+        &mut self,
+        node: &AssertionNode,
+        current: Current,
+        on_error: Label,
+    ) -> Register {
+        match node {
+            // Kyverno's engine hands no root over.
+            AssertionNode::Root => self.constant(&TreeValue::Null),
+            AssertionNode::Variable(name) => self.named_value(name, on_error),
+            AssertionNode::Arithmetic {
+                operator,
+                left,
+                right,
+            } => {
+                let left = self.number(left, current, on_error);
+                let right = self.number(right, current, on_error);
+                self.arithmetic(*operator, left, right)
+            }
+            AssertionNode::Sign { negative, operand } => {
+                let operand = self.number(operand, current, on_error);
+                let sign = if *negative { -1.0 } else { 1.0 };
+                let sign = self.constant(&TreeValue::Float(sign));
+                self.arithmetic(Arithmetic::Multiply, operand, sign)
+            }
+            AssertionNode::Let { bindings, body } => {
+                let values: Vec<(Box<str>, Register)> = bindings
+                    .iter()
+                    .map(|(name, value)| {
+                        let value = self.expression(value, current, on_error, true);
+                        (name.clone(), value)
+                    })
+                    .collect();
+                let visible = self.bound(&values);
+                let result = self.expression(body, current, on_error, true);
+                self.unbind(visible);
+                result
+            }
+        }
+    }
+
+    /// `$name`: a binding, or else a context entry of the rule.
+    fn named_value(&mut self, name: &str, on_error: Label) -> Register {
+        let mut bound = self.bindings.iter().flatten().rev();
+        if let Some((_, value)) = bound.find(|(bound, _)| **bound == *name) {
+            return *value;
+        }
+        if self.scope.entries_named(&[name]).is_empty() {
+            return self.fail(&format!("variable not defined: ${name}"), on_error);
+        }
+        // The entry's own expressions are not of a tree.
+        let bindings = self.bindings.take();
+        let value = self.with_rare_code_inline(|this| this.query(name, on_error));
+        self.bindings = bindings;
+        value
+    }
+
+    /// An operand that counts as a float if it is any number.
+    pub(super) fn number(
+        &mut self,
+        operand: &Expression,
+        current: Current,
+        on_error: Label,
+    ) -> Register {
+        let value = self.expression(operand, current, on_error, true);
+        match operand.node {
+            Node::Literal(_) => value,
+            _ => self.load(Instruction::new(Op::ToElement).b(value.0)),
+        }
+    }
+
+    fn arithmetic(&mut self, operator: Arithmetic, left: Register, right: Register) -> Register {
+        let compute = Instruction::new(Op::Arithmetic).b(left.0).e(right.0);
+        self.load(compute.c(operator as u32))
+    }
+}
+
+/// The path of a key: the key as it is written, with everything around it.
+fn with_key(path: &[Segment], key: &str) -> Vec<Segment> {
+    let mut path = path.to_vec();
+    path.push(Segment::Text(match (path.is_empty(), key) {
+        (_, "") => "[]".into(),
+        (true, key) => key.into(),
+        (false, key) => format!(".{key}"),
+    }));
+    path
+}

@@ -1,0 +1,292 @@
+//! What an expression may use: libraries, variables, declared objects (sheet 07,
+//! sections 2.4 and 3).
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use kpvm_format::cel::{Function, Library};
+
+use super::types::{Overload, Type};
+
+/// The names and types that an expression is checked against.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    libraries: Vec<Library>,
+    /// Variables by their full names, those declared last hiding others.
+    variables: Vec<(String, Type)>,
+    /// Fields of declared objects.
+    objects: Vec<(String, Vec<(String, Type)>)>,
+    /// Where names are looked up first: `a.b` for `a.b.x`, `a.x`, `x`.
+    pub container: String,
+    /// Whether items of a list and values of a map must have one type.
+    pub homogeneous: bool,
+}
+
+/// The libraries of every environment of Kubernetes (sheet 07, section 3).
+const KUBERNETES: [Library; 7] = [
+    Library::Standard,
+    Library::Optional,
+    Library::Strings,
+    Library::Lists,
+    Library::Sets,
+    Library::TwoVariables,
+    Library::Kubernetes,
+];
+
+impl Environment {
+    /// One with these libraries and no variable.
+    pub fn new(libraries: &[Library]) -> Self {
+        Self {
+            libraries: libraries.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// That of `validate.cel` and of admission policies, without its variables.
+    pub fn kubernetes() -> Self {
+        let mut environment = Self::new(&KUBERNETES);
+        environment.libraries.push(Library::OrValue);
+        environment.homogeneous = true;
+        environment.declare_request();
+        environment
+    }
+
+    /// That of Kyverno's own policies, without its variables (sheet 07, section 3): the
+    /// further libraries of cel-go and Kyverno's.
+    pub fn kyverno() -> Self {
+        let mut environment = Self::kubernetes();
+        environment.libraries.extend([
+            Library::Bindings,
+            Library::Encoders,
+            Library::Math,
+            Library::Regex,
+            Library::Kyverno,
+        ]);
+        for field in ["Name", "Namespace"] {
+            environment.declare_field("kyverno.ServiceAccount", field, Type::String);
+        }
+        environment
+    }
+
+    /// Whether it has a library.
+    pub fn has(&self, library: Library) -> bool {
+        self.libraries.contains(&library)
+    }
+
+    /// Makes a variable known.
+    pub fn declare(&mut self, name: &str, ty: Type) {
+        self.variables.push((name.to_owned(), ty));
+    }
+
+    /// Makes an object known, or more fields of it.
+    pub fn declare_field(&mut self, object: &str, field: &str, ty: Type) {
+        let field = (field.to_owned(), ty);
+        match self.objects.iter_mut().find(|(name, _)| name == object) {
+            Some((_, fields)) => fields.push(field),
+            None => self.objects.push((object.to_owned(), vec![field])),
+        }
+    }
+
+    /// Whether an object is declared.
+    pub fn has_object(&self, object: &str) -> bool {
+        self.objects.iter().any(|(name, _)| name == object)
+    }
+
+    /// Makes an object without fields known.
+    pub fn declare_object(&mut self, object: &str) {
+        if !self.objects.iter().any(|(name, _)| name == object) {
+            self.objects.push((object.to_owned(), Vec::new()));
+        }
+    }
+
+    /// The names that a name may stand for, in order.
+    pub fn candidates(&self, name: &str) -> Vec<String> {
+        if let Some(absolute) = name.strip_prefix('.') {
+            return vec![absolute.to_owned()];
+        }
+        let mut container = self.container.as_str();
+        let mut names = Vec::new();
+        while !container.is_empty() {
+            names.push(format!("{container}.{name}"));
+            container = container.rsplit_once('.').map_or("", |(outer, _)| outer);
+        }
+        names.push(name.to_owned());
+        names
+    }
+
+    /// The type of the variable of exactly that name.
+    pub fn variable(&self, name: &str) -> Option<&Type> {
+        let mut declared = self.variables.iter().rev();
+        declared.find(|(known, _)| known == name).map(|(_, ty)| ty)
+    }
+
+    /// The type that a name denotes.
+    pub fn type_name(&self, name: &str) -> Option<Type> {
+        Some(match name {
+            "bool" => Type::Bool,
+            "int" => Type::Int,
+            "uint" => Type::Uint,
+            "double" => Type::Double,
+            "string" => Type::String,
+            "bytes" => Type::Bytes,
+            "null_type" => Type::Null,
+            "google.protobuf.Timestamp" => Type::Timestamp,
+            "google.protobuf.Duration" => Type::Duration,
+            "list" => Type::list(Type::Dyn),
+            "map" => Type::map(Type::Dyn, Type::Dyn),
+            "type" => Type::Type(Box::new(Type::Dyn)),
+            "optional_type" if self.has(Library::Optional) => Type::optional(Type::Dyn),
+            "net.IP"
+            | "net.CIDR"
+            | "kubernetes.Quantity"
+            | "kubernetes.URL"
+            | "kubernetes.Semver"
+            | "kubernetes.NamedFormat"
+                if self.has(Library::Kubernetes) =>
+            {
+                Type::Opaque(name.to_owned(), Vec::new())
+            }
+            _ => return None,
+        })
+    }
+
+    /// The type of a declared object's field.
+    pub fn field(&self, object: &str, field: &str) -> Option<&Type> {
+        let (_, fields) = self.objects.iter().find(|(name, _)| name == object)?;
+        fields
+            .iter()
+            .find(|(name, _)| name == field)
+            .map(|(_, ty)| ty)
+    }
+
+    /// The functions of a name, with their overloads.
+    pub fn functions(
+        &self,
+        name: &str,
+    ) -> impl Iterator<Item = &'static (Function, Overload)> + '_ {
+        static TABLE: OnceLock<HashMap<&'static str, Vec<(Function, Overload)>>> = OnceLock::new();
+        let table = TABLE.get_or_init(|| {
+            let mut table: HashMap<&'static str, Vec<(Function, Overload)>> = HashMap::new();
+            for &function in Function::ALL {
+                let overloads = function.overloads().iter();
+                let rows = overloads.map(|text| (function, Overload::parse(text)));
+                table.entry(function.name()).or_default().extend(rows);
+            }
+            table
+        });
+        let rows = table.get(name).map_or(&[][..], Vec::as_slice);
+        rows.iter()
+            .filter(|(function, _)| self.has(function.library()))
+    }
+
+    /// The names like this one, for a hint.
+    pub fn similar(&self, name: &str) -> Option<String> {
+        let variables = self.variables.iter().map(|(name, _)| name.as_str());
+        let functions = Function::ALL
+            .iter()
+            .filter(|function| self.has(function.library()))
+            .map(|function| function.name());
+        variables
+            .chain(functions)
+            .filter(|known| known.eq_ignore_ascii_case(name) || distance(known, name) == 1)
+            .map(str::to_owned)
+            .next()
+    }
+
+    /// The objects behind `request` and `namespaceObject` (sheet 07, section 2.4).
+    fn declare_request(&mut self) {
+        let object = |name: &str| Type::Object(format!("kubernetes.{name}"));
+        let text = Type::String;
+        let mut fields = |name: &str, fields: Vec<(&str, Type)>| {
+            for (field, ty) in fields {
+                self.declare_field(&format!("kubernetes.{name}"), field, ty);
+            }
+        };
+        let texts = |names: &[&'static str]| -> Vec<(&'static str, Type)> {
+            names.iter().map(|name| (*name, Type::String)).collect()
+        };
+        fields("GroupVersionKind", texts(&["group", "version", "kind"]));
+        fields(
+            "GroupVersionResource",
+            texts(&["group", "version", "resource"]),
+        );
+        let mut user = texts(&["username", "uid"]);
+        user.push(("groups", Type::list(text.clone())));
+        user.push(("extra", Type::map(text.clone(), Type::list(text.clone()))));
+        fields("UserInfo", user);
+        let mut request = texts(&[
+            "subResource",
+            "requestSubResource",
+            "name",
+            "namespace",
+            "operation",
+        ]);
+        request.extend([
+            ("kind", object("GroupVersionKind")),
+            ("resource", object("GroupVersionResource")),
+            ("requestKind", object("GroupVersionKind")),
+            ("requestResource", object("GroupVersionResource")),
+            ("userInfo", object("UserInfo")),
+            ("dryRun", Type::Bool),
+            ("options", Type::Dyn),
+        ]);
+        fields("AdmissionRequest", request);
+        let mut metadata = texts(&[
+            "name",
+            "generateName",
+            "namespace",
+            "UID",
+            "resourceVersion",
+        ]);
+        metadata.extend([
+            ("labels", Type::map(text.clone(), text.clone())),
+            ("annotations", Type::map(text.clone(), text.clone())),
+            ("creationTimestamp", Type::Timestamp),
+            ("deletionGracePeriodSeconds", Type::Int),
+            ("deletionTimestamp", Type::Timestamp),
+            ("generation", Type::Int),
+            ("finalizers", Type::list(text.clone())),
+        ]);
+        fields("NamespaceMetadata", metadata);
+        fields("NamespaceSpec", vec![("finalizers", Type::list(text))]);
+        let mut condition = texts(&["status", "type", "message", "reason"]);
+        condition.push(("lastTransitionTime", Type::Timestamp));
+        fields("NamespaceCondition", condition);
+        fields(
+            "NamespaceStatus",
+            vec![
+                ("conditions", Type::list(object("NamespaceCondition"))),
+                ("phase", Type::String),
+            ],
+        );
+        fields(
+            "Namespace",
+            vec![
+                ("metadata", object("NamespaceMetadata")),
+                ("spec", object("NamespaceSpec")),
+                ("status", object("NamespaceStatus")),
+            ],
+        );
+    }
+}
+
+/// 1 if one edit makes one text of the other, more otherwise.
+fn distance(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    if left.len().abs_diff(right.len()) > 1 || left == right {
+        return if left == right { 0 } else { 2 };
+    }
+    let common = left
+        .iter()
+        .zip(&right)
+        .take_while(|(left, right)| left == right)
+        .count();
+    let tail =
+        |longer: &[char], shorter: &[char]| longer.get(common + 1..) == shorter.get(common..);
+    let same = left.len() == right.len() && left.get(common + 1..) == right.get(common + 1..);
+    if same || tail(&left, &right) || tail(&right, &left) {
+        1
+    } else {
+        2
+    }
+}

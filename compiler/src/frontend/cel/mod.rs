@@ -1,0 +1,132 @@
+//! The front end of CEL (sheet 07).
+//!
+//! The text of an expression and the [`Environment`] that it may use enter; a syntax
+//! tree with the type of every part, or errors with their places in the text, leave.
+//! [`lower`] makes IR of it, like that of every other dialect.
+
+pub mod ast;
+pub mod check;
+pub mod environment;
+mod lexer;
+pub mod lower;
+mod macros;
+mod parser;
+pub mod rule;
+pub mod types;
+
+use std::fmt::Write;
+
+pub use check::{Checked, TypeError, check};
+pub use environment::Environment;
+pub use parser::parse;
+pub use types::Type;
+
+use self::ast::Expr;
+
+/// Why a text is no CEL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    /// Offset in the text.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl SyntaxError {
+    fn new(at: usize, message: impl Into<String>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<SyntaxError> for TypeError {
+    fn from(error: SyntaxError) -> Self {
+        TypeError {
+            at: error.at as u32,
+            message: error.message,
+            hint: None,
+        }
+    }
+}
+
+/// An expression that can be lowered.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its tree.
+    pub expression: Expr,
+    /// What is known of its parts.
+    pub checked: Checked,
+}
+
+impl Program {
+    /// The type of its value.
+    pub fn result(&self) -> &Type {
+        self.checked.type_of(&self.expression)
+    }
+}
+
+/// Parses and checks an expression.
+///
+/// # Errors
+/// What is wrong with it, all of it where it parses.
+pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<TypeError>> {
+    let expression = parse(text, environment).map_err(|error| vec![error.into()])?;
+    let mut checked = check(&expression, environment);
+    checked
+        .errors
+        .extend(literals::check_literals(&expression, &checked));
+    if checked.errors.is_empty() {
+        return Ok(Program {
+            expression,
+            checked,
+        });
+    }
+    checked.errors.sort_by_key(|error| error.at);
+    Err(checked.errors)
+}
+
+mod literals;
+
+/// Parses an expression and checks nothing: what is wrong is found when it runs.
+///
+/// # Errors
+/// The first thing that is no CEL.
+pub fn compile_unchecked(text: &str, environment: &Environment) -> Result<Program, SyntaxError> {
+    let expression = parse(text, environment)?;
+    let mut checked = check(&expression, environment);
+    checked.is_strict = false;
+    Ok(Program {
+        expression,
+        checked,
+    })
+}
+
+/// Errors as cel-go prints them, one below the other with the line of each.
+pub fn render_errors(text: &str, errors: &[TypeError]) -> String {
+    let mut out = String::new();
+    for error in errors {
+        let at = (error.at as usize).min(text.len());
+        let before = text.get(..at).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line_number = before.matches('\n').count() + 1;
+        let column = text.get(line_start..at).unwrap_or("").chars().count();
+        let line = text
+            .get(line_start..)
+            .and_then(|rest| rest.lines().next())
+            .unwrap_or("");
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let _ = write!(
+            out,
+            "ERROR: <input>:{line_number}:{}: {}\n | {line}\n | {}^",
+            column + 1,
+            error.message,
+            ".".repeat(column)
+        );
+    }
+    out
+}

@@ -1,0 +1,38 @@
+//! A `PolicyException` for one rule (sheet 01, section 9): a block that says whether
+//! it holds for the object at hand, and one that says what it exempts from where that is
+//! not the whole rule.
+
+use kpvm_format::instruction::Op;
+
+use super::emitter::{Emitter, Scope};
+use super::matching::lower_exception_match;
+use super::pod_security::exclude::Exclude;
+use crate::ir::{Block, Instruction};
+use crate::lower::Pools;
+use crate::policy::model::PolicyException;
+
+/// Lowers the match block and the conditions into a block that ends matched or
+/// unmatched. `scope` is what the rule's preconditions see.
+pub fn lower_exception(exception: &PolicyException, scope: Scope, pools: &mut Pools<'_>) -> Block {
+    let mut emitter = Emitter::new(exception.source, scope, pools);
+    let otherwise = emitter.block.label();
+    lower_exception_match(exception, otherwise, &mut emitter);
+    if let Some(conditions) = &exception.conditions {
+        emitter.exception_conditions(conditions, otherwise);
+    }
+    emitter.block.push(Instruction::new(Op::ReturnMatched));
+    emitter.flush_cold();
+    emitter.block.place(otherwise);
+    emitter.block.push(Instruction::new(Op::ReturnUnmatched));
+    emitter.block
+}
+
+/// Lowers `podSecurity` of an exception into a block that takes away the findings that
+/// its entries exempt from (sheet 05, section 10).
+pub fn lower_exclusions(exception: &PolicyException, pools: &mut Pools<'_>) -> Block {
+    let mut emitter = Emitter::new(exception.source, Scope::default(), pools);
+    let entries: Vec<Exclude> = exception.pod_security.iter().map(Exclude::read).collect();
+    emitter.pod_security_exclusions(&entries);
+    emitter.block.push(Instruction::new(Op::ReturnTrue));
+    emitter.block
+}

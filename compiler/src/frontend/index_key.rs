@@ -1,0 +1,201 @@
+//! What an object must have for a `match` block to hold: the keys of the match index.
+//!
+//! Only what is necessary matters here; the match block itself decides. A block whose
+//! filters do not all ask for a namespace, a name or an operation has no keys, and its
+//! rule is tried for every object of its kinds.
+
+use kpvm_format::table::KeyKind;
+
+use crate::policy::model::{Filter, MatchBlock};
+
+/// A text that an object must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// What has to have the text.
+    pub kind: KeyKind,
+    /// Whether it is the whole text, or only its beginning.
+    pub whole: bool,
+    /// The text.
+    pub text: String,
+}
+
+impl Key {
+    /// A key that is the whole text.
+    pub fn whole(kind: KeyKind, text: &str) -> Self {
+        Self {
+            kind,
+            whole: true,
+            text: text.to_owned(),
+        }
+    }
+
+    /// What every text has that matches a pattern; `None` if that is nothing.
+    fn of_pattern(kind: KeyKind, pattern: &str) -> Option<Self> {
+        let Some(wildcard) = pattern.find(['*', '?']) else {
+            return Some(Self::whole(kind, pattern));
+        };
+        let text = pattern.get(..wildcard).filter(|text| !text.is_empty())?;
+        Some(Self {
+            kind,
+            whole: false,
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// The keys of which an object has at least one if the block holds for it; empty if
+/// nothing is known (sheet 01, sections 4 and 5).
+pub fn keys(block: &MatchBlock) -> Vec<Key> {
+    let listed = |filters: &'_ Option<Vec<Filter>>| filters.clone().filter(|list| !list.is_empty());
+    if let Some(any) = listed(&block.any) {
+        // One filter without keys could hold for everything.
+        let all: Option<Vec<Vec<Key>>> = any.iter().map(filter_keys).collect();
+        all.unwrap_or_default().concat()
+    } else if let Some(all) = listed(&block.all) {
+        all.iter()
+            .filter_map(filter_keys)
+            .min_by_key(|keys| rank(keys))
+            .unwrap_or_default()
+    } else {
+        filter_keys(&block.direct).unwrap_or_default()
+    }
+}
+
+/// Names tell objects apart better than namespaces, and these better than operations.
+fn rank(keys: &[Key]) -> (usize, usize) {
+    let kind = match keys.first().map(|key| key.kind) {
+        Some(KeyKind::Name) => 0,
+        Some(KeyKind::Namespace) => 1,
+        Some(KeyKind::Operation) | None => 2,
+    };
+    (kind, keys.len())
+}
+
+/// `None` if the filter asks for nothing that is a key.
+fn filter_keys(filter: &Filter) -> Option<Vec<Key>> {
+    let resources = &filter.resources;
+    let patterns = |kind, patterns: &[String]| -> Option<Vec<Key>> {
+        let keys = patterns.iter().map(|text| Key::of_pattern(kind, text));
+        keys.collect::<Option<Vec<Key>>>()
+            .filter(|keys| !keys.is_empty())
+    };
+    let name = Some(&resources.name).filter(|name| !name.is_empty());
+    let asked = [
+        name.and_then(|name| patterns(KeyKind::Name, std::slice::from_ref(name))),
+        patterns(KeyKind::Name, &resources.names),
+        patterns(KeyKind::Namespace, &resources.namespaces),
+        operation_keys(&resources.operations),
+    ];
+    asked.into_iter().flatten().min_by_key(|keys| rank(keys))
+}
+
+/// All four operations together select nothing.
+fn operation_keys(operations: &[String]) -> Option<Vec<Key>> {
+    const ALL: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+    let is_listed = |name: &&str| operations.iter().any(|listed| listed == name);
+    let keys: Vec<Key> = ALL
+        .iter()
+        .copied()
+        .filter(is_listed)
+        .map(|name| Key::whole(KeyKind::Operation, name))
+        .collect();
+    Some(keys).filter(|keys| !keys.is_empty() && keys.len() < ALL.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::model::ResourceDescription;
+
+    fn filter(names: &[&str], namespaces: &[&str], operations: &[&str]) -> Filter {
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        Filter {
+            resources: ResourceDescription {
+                names: texts(names),
+                namespaces: texts(namespaces),
+                operations: texts(operations),
+                ..ResourceDescription::default()
+            },
+            ..Filter::default()
+        }
+    }
+
+    fn any(filters: Vec<Filter>) -> MatchBlock {
+        MatchBlock {
+            any: Some(filters),
+            ..MatchBlock::default()
+        }
+    }
+
+    fn all(filters: Vec<Filter>) -> MatchBlock {
+        MatchBlock {
+            all: Some(filters),
+            ..MatchBlock::default()
+        }
+    }
+
+    /// The keys as texts: what has it, `=` for the whole text and `^` for its beginning.
+    fn shown(block: &MatchBlock) -> Vec<String> {
+        let show = |key: &Key| {
+            let mark = if key.whole { '=' } else { '^' };
+            format!("{:?}{mark}{}", key.kind, key.text)
+        };
+        keys(block).iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_block_has_the_keys_that_each_object_it_holds_for_has() {
+        let one = || filter(&[], &["a", "team-*"], &[]);
+        let named = || filter(&["web-?"], &["a"], &["DELETE"]);
+        let nothing = || filter(&[], &[], &[]);
+        let rows: [(&str, MatchBlock, &[&str]); 9] = [
+            (
+                "namespaces",
+                any(vec![one()]),
+                &["Namespace=a", "Namespace^team-"],
+            ),
+            ("a name is better", any(vec![named()]), &["Name^web-"]),
+            (
+                "one of two filters",
+                any(vec![one(), named()]),
+                &["Namespace=a", "Namespace^team-", "Name^web-"],
+            ),
+            ("a filter for everything", any(vec![one(), nothing()]), &[]),
+            (
+                "a wildcard in front",
+                any(vec![filter(&[], &["a", "*-b"], &[])]),
+                &[],
+            ),
+            (
+                "both filters",
+                all(vec![nothing(), one(), named()]),
+                &["Name^web-"],
+            ),
+            (
+                "operations",
+                any(vec![filter(&[], &[], &["DELETE", "CONNECT"])]),
+                &["Operation=DELETE", "Operation=CONNECT"],
+            ),
+            (
+                "every operation",
+                any(vec![filter(
+                    &[],
+                    &[],
+                    &["CREATE", "UPDATE", "DELETE", "CONNECT"],
+                )]),
+                &[],
+            ),
+            (
+                "the direct form",
+                MatchBlock {
+                    direct: one(),
+                    ..MatchBlock::default()
+                },
+                &["Namespace=a", "Namespace^team-"],
+            ),
+        ];
+        for (row, block, keys) in rows {
+            assert_eq!(shown(&block), keys, "{row}");
+        }
+    }
+}

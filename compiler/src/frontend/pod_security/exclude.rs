@@ -1,0 +1,204 @@
+//! `podSecurity.exclude`, of a rule and of an exception (sheet 05, section 7): an entry
+//! runs the checks again over a part of the pod, and what they find there exempts the
+//! pod from what it stands for.
+
+use kpvm::tree::{Tree, TreeValue};
+use kpvm_format::instruction::Op;
+use kpvm_format::symbol::SymbolId;
+use kpvm_format::table::{self, NONE};
+use zerocopy::little_endian::U32;
+
+use super::checks::{CONTAINERS, spec_fields};
+use super::controls::CONTROLS;
+use crate::frontend::emitter::Emitter;
+use crate::ir::{Instruction, Register};
+use crate::policy::read::{items, text_of};
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exclude {
+    /// `controlName`
+    pub control: String,
+    /// `images`, wildcards.
+    pub images: Vec<String>,
+    /// `restrictedField`; empty when absent.
+    pub field: String,
+    /// `values`, wildcards.
+    pub values: Vec<String>,
+}
+
+impl Exclude {
+    /// Reads one entry.
+    pub fn read(tree: &Tree) -> Self {
+        let texts = |key| {
+            items(tree, key)
+                .iter()
+                .map(|item| item.as_str().unwrap_or_default().to_owned())
+                .collect()
+        };
+        Self {
+            control: text_of(tree, "controlName"),
+            images: texts("images"),
+            field: text_of(tree, "restrictedField"),
+            values: texts("values"),
+        }
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// Takes the findings away that entries exempt from, one entry after the other. What
+    /// is left of them decides behind this; no matter what has looked at them before.
+    pub fn pod_security_exclusions(&mut self, excludes: &[Exclude]) {
+        // A name that no control has exempts from nothing.
+        let known = |exclude: &&Exclude| {
+            !exclude.control.is_empty()
+                && CONTROLS
+                    .iter()
+                    .any(|control| control.name == exclude.control)
+        };
+        let excludes: Vec<&Exclude> = excludes.iter().filter(known).collect();
+        if excludes.is_empty() {
+            return;
+        }
+        let pod = self.load(Instruction::new(Op::LoadChecked));
+        for exclude in excludes {
+            let exclusion = self.exclusion(exclude);
+            let next = self.block.label();
+            self.block.push(
+                Instruction::new(Op::JumpUnlessFound)
+                    .c(exclusion)
+                    .target(next),
+            );
+            let part = if exclude.images.is_empty() {
+                self.bare_pod(pod)
+            } else {
+                self.pod_of_images(pod, &exclude.images)
+            };
+            let exempt = Instruction::new(Op::Exempt).a(part.0).c(exclusion);
+            self.block.push(exempt);
+            self.block.place(next);
+        }
+    }
+
+    fn exclusion(&mut self, exclude: &Exclude) -> u32 {
+        let values = if exclude.values.is_empty() {
+            NONE
+        } else {
+            self.pools.text_list(&exclude.values)
+        };
+        let bundle = &mut self.pools.bundle;
+        let entry = table::Exclusion {
+            name: bundle.text(&exclude.control),
+            field: bundle.text(&exclude.field),
+            values: U32::new(values),
+            by_owner: u8::from(!exclude.images.is_empty()),
+        };
+        let exclusions = &mut bundle.exclusions;
+        let place = exclusions.iter().position(|known| *known == entry);
+        place.unwrap_or_else(|| {
+            exclusions.push(entry);
+            exclusions.len() - 1
+        }) as u32
+    }
+
+    /// The pod with one container that has nothing but a name.
+    fn bare_pod(&mut self, pod: Register) -> Register {
+        let name = TreeValue::String("fake".into());
+        let container = self.constant(&name);
+        let container = self.map_of(&[("name", container)]);
+        let list = self.list_of(&[container]);
+        let spec = self.member(pod, "spec");
+        let mut members = vec![("containers", list)];
+        for field in spec_fields() {
+            members.push((field, self.member(spec, field)));
+        }
+        let spec = self.map_of(&members);
+        let metadata = self.member(pod, "metadata");
+        self.map_of(&[("spec", spec), ("metadata", metadata)])
+    }
+
+    /// A pod with nothing but the containers of some images.
+    fn pod_of_images(&mut self, pod: Register, images: &[String]) -> Register {
+        let images = self.pools.text_list(images);
+        let spec = self.member(pod, "spec");
+        let lists = CONTAINERS.map(|list| {
+            let containers = self.member(spec, list);
+            (list, self.containers_of_images(containers, images))
+        });
+        let spec = self.map_of(&lists);
+        self.map_of(&[("spec", spec)])
+    }
+
+    fn containers_of_images(&mut self, containers: Register, images: u32) -> Register {
+        let list = self.block.enter_list();
+        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        let slot = self.block.enter_loop();
+        let (start, end) = (self.block.label(), self.block.label());
+        let (meant, next) = (self.block.label(), self.block.label());
+        let container = self.block.register();
+        self.block.push(
+            Instruction::new(Op::LoopBegin)
+                .a(slot)
+                .b(containers.0)
+                .e(container.0)
+                .target(end),
+        );
+        self.block.place(start);
+        let image = self.member(container, "image");
+        self.block.push(
+            Instruction::new(Op::JumpIfText)
+                .a(image.0)
+                .c(images)
+                .target(meant),
+        );
+        self.block.jump(next);
+        self.block.place(meant);
+        self.block
+            .push(Instruction::new(Op::ListPush).a(list).b(container.0));
+        self.block.place(next);
+        self.block.push(
+            Instruction::new(Op::LoopNext)
+                .a(slot)
+                .e(container.0)
+                .target(start),
+        );
+        self.block.leave_loop();
+        self.block.place(end);
+        let containers = self.load(Instruction::new(Op::ListEnd).b(list));
+        self.block.leave_list();
+        containers
+    }
+
+    /// A member of a map; nothing where it is none.
+    pub(super) fn member(&mut self, map: Register, key: &str) -> Register {
+        let SymbolId(symbol) = self.pools.bundle.symbols.intern(key);
+        self.load(Instruction::new(Op::LoadField).b(map.0).c(symbol))
+    }
+
+    /// A map of values; null where there is nothing.
+    pub(super) fn map_of(&mut self, members: &[(&str, Register)]) -> Register {
+        let keys: Vec<&str> = members.iter().map(|(key, _)| *key).collect();
+        let keys = self.pools.text_list(&keys);
+        let list = self.push_all(members.iter().map(|(_, value)| *value));
+        let map = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
+        self.block.leave_list();
+        map
+    }
+
+    fn list_of(&mut self, items: &[Register]) -> Register {
+        let list = self.push_all(items.iter().copied());
+        let items = self.load(Instruction::new(Op::ListEnd).b(list));
+        self.block.leave_list();
+        items
+    }
+
+    fn push_all(&mut self, values: impl Iterator<Item = Register>) -> u32 {
+        let list = self.block.enter_list();
+        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        for value in values {
+            self.block
+                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+        }
+        list
+    }
+}

@@ -1,0 +1,319 @@
+//! `validate.podSecurity` (sheet 05): the resource is decoded into the types of
+//! Kubernetes, the checks of the level and version run over its pod, and the exclusions
+//! take away what they exempt from.
+//!
+//! - [`controls`]: the one table of what the standards demand
+//! - [`checks`]: from the table to a block
+//! - [`exclude`]: exclusions, of rules and of exceptions
+//! - [`shape`]: the types that resources are decoded into
+
+pub mod checks;
+pub mod controls;
+pub mod exclude;
+mod shape;
+
+use std::collections::HashMap;
+
+use kpvm::tree::{Span, Tree};
+use kpvm_format::instruction::Op;
+use kpvm_format::table;
+
+use self::checks::Chosen;
+use self::controls::{CONTROLS, Level};
+use self::exclude::Exclude;
+use super::emitter::Emitter;
+use crate::codegen::CodegenError;
+use crate::ir::{Instruction, Label, Register, Site, SiteKind};
+use crate::lower::Pools;
+use crate::policy::read::{field, items, text_of};
+use crate::source::{Location, SourceId};
+
+/// What the rules of a bundle share: each is written once.
+#[derive(Debug, Default)]
+pub struct Shared {
+    shapes: shape::Shapes,
+    /// Blocks of checks by the revisions that they hold.
+    blocks: HashMap<Vec<(u32, u32)>, u32>,
+}
+
+/// A `podSecurity` block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodSecurity {
+    /// `level` as written.
+    pub level: String,
+    /// `version` as written; empty when absent.
+    pub version: String,
+    /// `exclude`.
+    pub excludes: Vec<Exclude>,
+    /// Where it stands.
+    span: Span,
+}
+
+impl PodSecurity {
+    /// Reads a block; `None` for one that says nothing at all, which Kyverno passes over
+    /// (section 1).
+    pub fn read(tree: &Tree) -> Option<Self> {
+        let pod_security = Self {
+            level: text_of(tree, "level"),
+            version: text_of(tree, "version"),
+            excludes: items(tree, "exclude").iter().map(Exclude::read).collect(),
+            span: tree.span,
+        };
+        let has_text = !pod_security.level.is_empty() || !pod_security.version.is_empty();
+        (has_text || field(tree, "exclude").is_some()).then_some(pod_security)
+    }
+}
+
+/// The minor version of Kubernetes that a policy's version means; the latest is later
+/// than any (section 1).
+///
+/// # Errors
+/// What Kyverno says of every other text.
+pub fn parse_version(text: &str) -> Result<u32, &'static str> {
+    const EXPECTED: &str = "must be \"latest\" or \"v1.x\"";
+    if text.is_empty() || text == "latest" {
+        return Ok(u32::MAX);
+    }
+    let minor = text.strip_prefix("v1.").ok_or(EXPECTED)?;
+    let is_number = !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit());
+    let has_leading_zero = minor.len() > 1 && minor.starts_with('0');
+    if !is_number || has_leading_zero {
+        return Err(EXPECTED);
+    }
+    let minor: i64 = minor.parse().map_err(|_| EXPECTED)?;
+    Ok(u32::try_from(minor).unwrap_or(u32::MAX))
+}
+
+/// The revisions that a level and a version demand (section 3): of each control the
+/// last one that is not newer, or the first.
+fn choose(level: Level, version: u32) -> Vec<(u32, u32)> {
+    let controls = (0..).zip(CONTROLS);
+    controls
+        .filter(|(_, control)| control.level <= level)
+        .map(|(number, control)| {
+            let revisions = (0..).zip(control.revisions);
+            let last = revisions
+                .take_while(|(_, revision)| revision.since <= version)
+                .last();
+            (number, last.map_or(0, |(revision, _)| revision))
+        })
+        .collect()
+}
+
+impl Pools<'_> {
+    /// The block of checks for a level and a version.
+    fn checks(
+        &mut self,
+        level: Level,
+        version: u32,
+        source: SourceId,
+    ) -> Result<u32, CodegenError> {
+        let key = choose(level, version);
+        if let Some(&block) = self.pod_security.blocks.get(&key) {
+            return Ok(block);
+        }
+        self.write_controls();
+        let chosen: Vec<Chosen> = key
+            .iter()
+            .filter_map(|&(number, revision)| {
+                let control = CONTROLS.get(number as usize)?;
+                Some((number, control.revisions.get(revision as usize)?))
+            })
+            .collect();
+        let block = checks::emitter(&chosen, source, self).block;
+        let block = self.generate(block)?;
+        self.pod_security.blocks.insert(key, block);
+        Ok(block)
+    }
+
+    /// Writes the table of controls, once; their numbers are their places in it.
+    fn write_controls(&mut self) {
+        if !self.bundle.controls.is_empty() {
+            return;
+        }
+        for control in CONTROLS {
+            let entry = table::Control {
+                id: self.bundle.text(control.id),
+                name: self.bundle.text(control.name),
+                reason: self.bundle.text(control.reason),
+                reasons: self.bundle.text(control.reasons),
+                names_images: u8::from(control.names_images),
+            };
+            self.bundle.controls.push(entry);
+        }
+    }
+}
+
+/// The kinds that are decoded like a Deployment (section 2).
+const LIKE_DEPLOYMENT: [&str; 6] = [
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "StatefulSet",
+    "ReplicaSet",
+    "ReplicationController",
+];
+
+impl Emitter<'_, '_> {
+    /// Lowers the body of a podSecurity rule.
+    ///
+    /// # Errors
+    /// When a block needs more than a frame has.
+    pub fn pod_security_rule(&mut self, rule: &PodSecurity) -> Result<(), CodegenError> {
+        let level = match rule.level.as_str() {
+            "baseline" => Level::Baseline,
+            _ => Level::Restricted,
+        };
+        let failed = self.block.label();
+        match parse_version(&rule.version) {
+            Ok(version) => {
+                let checks = self.pools.checks(level, version, self.source)?;
+                self.check_pod(Some(checks), failed);
+                self.pod_security_exclusions(&rule.excludes);
+                self.end_with_findings(rule.span);
+            }
+            Err(expected) => {
+                // A resource that cannot be decoded is the first error.
+                self.check_pod(None, failed);
+                let text = format!("failed to parse pod security api version: {expected}");
+                self.fail(&text, failed);
+            }
+        }
+        self.flush_cold();
+        self.block.place(failed);
+        self.block.push(Instruction::new(Op::ReturnFailed));
+        Ok(())
+    }
+
+    /// Ends by what is left of the findings.
+    fn end_with_findings(&mut self, span: Span) {
+        let location = Location {
+            source: self.source,
+            span,
+        };
+        let site = Site::new(SiteKind::Structure, "validate.podSecurity", location);
+        self.block
+            .push(Instruction::new(Op::ReturnFindings).site(site));
+    }
+
+    /// Decodes the resource by its kind and runs the checks over its pod.
+    fn check_pod(&mut self, checks: Option<u32>, failed: Label) {
+        let failed = self.wrapping("Error while getting new resource: ", false, failed);
+        let [pod, deployment, cron_job, done] = [(); 4].map(|()| self.block.label());
+        let kind = self.member(Register::SUBJECT, "kind");
+        let kinds: [(&[&str], Label); 3] = [
+            (&["Pod"], pod),
+            (&LIKE_DEPLOYMENT, deployment),
+            (&["CronJob"], cron_job),
+        ];
+        for (names, label) in kinds {
+            let names = self.pools.text_list(names);
+            let jump = Instruction::new(Op::JumpIfText).a(kind.0).c(names);
+            self.block.push(jump.target(label));
+        }
+        self.fail("could not find correct resource type", failed);
+        self.block.place(pod);
+        let subject = self.decoded("Pod", failed);
+        self.run_checks(checks, subject, ["spec", "metadata"]);
+        self.block.jump(done);
+        self.block.place(deployment);
+        let resource = self.decoded("Deployment", failed);
+        let spec = self.member(resource, "spec");
+        let subject = self.member(spec, "template");
+        let places = ["spec.template.spec", "spec.template.metadata"];
+        self.run_checks(checks, subject, places);
+        self.block.jump(done);
+        self.block.place(cron_job);
+        let resource = self.decoded("CronJob", failed);
+        let spec = self.member(resource, "spec");
+        let job_template = self.member(spec, "jobTemplate");
+        let job_spec = self.member(job_template, "spec");
+        let template = self.member(job_spec, "template");
+        // The annotations are those of the job's template, not of the pod's.
+        let metadata = self.member(job_template, "metadata");
+        let pod_spec = self.member(template, "spec");
+        let subject = self.map_of(&[("spec", pod_spec), ("metadata", metadata)]);
+        let places = [
+            "spec.jobTemplate.spec.template.spec",
+            "spec.jobTemplate.metadata",
+        ];
+        self.run_checks(checks, subject, places);
+        self.block.place(done);
+    }
+
+    fn decoded(&mut self, shape: &str, failed: Label) -> Register {
+        let shape = self.pools.shape(shape);
+        let conform = Instruction::new(Op::Conform).b(Register::SUBJECT.0);
+        self.load(conform.c(shape).target(failed))
+    }
+
+    fn run_checks(&mut self, checks: Option<u32>, subject: Register, places: [&str; 2]) {
+        if let Some(checks) = checks {
+            let places = self.pools.text_list(&places);
+            let run = Instruction::new(Op::RunChecks).a(subject.0);
+            self.block.push(run.c(checks).d(places));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sheet 05, section 1.
+    #[test]
+    fn versions() {
+        for latest in ["", "latest"] {
+            assert_eq!(parse_version(latest), Ok(u32::MAX), "{latest:?}");
+        }
+        assert_eq!(parse_version("v1.0"), Ok(0));
+        assert_eq!(parse_version("v1.32"), Ok(32));
+        for bad in [
+            "1.25",
+            "v1",
+            "v1.",
+            "v1.x",
+            "v1.025",
+            "v2.1",
+            "v1.-1",
+            "v1.2.3",
+            "Latest",
+            " v1.2",
+            "v1.99999999999999999999",
+        ] {
+            assert!(parse_version(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    /// Sheet 05, section 4; revisions ascend, so that the last one that is not newer is
+    /// found by stopping at the first newer one.
+    #[test]
+    fn controls_are_in_kyvernos_order() {
+        let ids: Vec<&str> = CONTROLS.iter().map(|control| control.id).collect();
+        let expected = [
+            "allowPrivilegeEscalation",
+            "appArmorProfile",
+            "capabilities_baseline",
+            "capabilities_restricted",
+            "hostNamespaces",
+            "hostPathVolumes",
+            "hostPorts",
+            "hostProbesAndHostLifecycle",
+            "privileged",
+            "procMount",
+            "restrictedVolumes",
+            "runAsNonRoot",
+            "runAsUser",
+            "seLinuxOptions",
+            "seccompProfile_baseline",
+            "seccompProfile_restricted",
+            "sysctls",
+            "windowsHostProcess",
+        ];
+        assert_eq!(ids, expected);
+        for control in CONTROLS {
+            assert!(control.revisions.is_sorted_by_key(|one| one.since));
+            assert!(!control.revisions.is_empty(), "{}", control.id);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Fields, indices, presence and ranges (sheet 07, sections 3.4 and 3.6).
+
+use kpvm_format::symbol::SymbolId;
+
+use super::compare::{Number, lookup};
+use super::value::{DuplicateKey, Value, look, no_overload};
+use crate::document::{Kind, NodeId, View};
+use crate::function::{FunctionError, Values};
+
+type Outcome = Result<NodeId, FunctionError>;
+
+/// What a field selection finds.
+pub(crate) enum Found {
+    /// The field's value.
+    Value(NodeId),
+    /// Nothing, and that is an error.
+    NoSuchKey,
+    /// The field of what an optional holds, if that has it.
+    Optional(Option<NodeId>),
+}
+
+/// `value.field`
+pub(crate) fn select(view: &View<'_>, value: NodeId, field: SymbolId) -> Found {
+    let (inner, is_optional) = match look(view, value) {
+        Value::Optional(None) => return Found::Optional(None),
+        Value::Optional(Some(inner)) => (inner, true),
+        _ => (value, false),
+    };
+    let (found, is_map) = field_of(view, inner, field);
+    match (found.is_missing(), is_optional) {
+        (false, false) => Found::Value(found),
+        (false, true) => Found::Optional(Some(found)),
+        (true, true) if is_map => Found::Optional(None),
+        (true, _) => Found::NoSuchKey,
+    }
+}
+
+/// The value of a field, and whether there can be fields at all.
+fn field_of(view: &View<'_>, value: NodeId, field: SymbolId) -> (NodeId, bool) {
+    if view.kind(value) == Some(Kind::Map) {
+        return (view.get(value, field), true);
+    }
+    match look(view, value) {
+        Value::Table(table) => {
+            let name = view.symbol_bytes(field);
+            let found = (0..table.len())
+                .step_by(2)
+                .find(|place| {
+                    let key = table.at(*place);
+                    view.kind(key) == Some(Kind::String) && view.text(key) == name
+                })
+                .map_or(NodeId::MISSING, |place| table.at(place + 1));
+            (found, true)
+        }
+        _ => (NodeId::MISSING, false),
+    }
+}
+
+/// `has(value.field)`: false of what has no fields.
+pub(crate) fn has(view: &View<'_>, value: NodeId, field: SymbolId) -> bool {
+    !find(view, value, field).is_missing()
+}
+
+/// `value.?field`, or of what an optional holds; [`NodeId::MISSING`] for none.
+pub(crate) fn find(view: &View<'_>, value: NodeId, field: SymbolId) -> NodeId {
+    if view.kind(value) == Some(Kind::Map) {
+        return view.get(value, field);
+    }
+    match look(view, value) {
+        Value::Optional(None) => NodeId::MISSING,
+        Value::Optional(Some(inner)) => field_of(view, inner, field).0,
+        _ => field_of(view, value, field).0,
+    }
+}
+
+/// A list's place for an index that is a whole number of any type.
+fn place(index: &Value<'_>) -> Option<i128> {
+    match Number::of(index)? {
+        Number::Int(number) => Some(i128::from(number)),
+        Number::Uint(number) => Some(i128::from(number)),
+        Number::Double(number) if number.fract() == 0.0 => Some(number as i128),
+        Number::Double(_) => None,
+    }
+}
+
+/// `value[?index]`; [`NodeId::MISSING`] for none.
+pub(crate) fn find_index(view: &View<'_>, value: NodeId, index: NodeId) -> NodeId {
+    match look(view, value) {
+        Value::Optional(Some(inner)) => find_index(view, inner, index),
+        Value::List(items) => place(&look(view, index))
+            .and_then(|place| usize::try_from(place).ok())
+            .map_or(NodeId::MISSING, |place| items.at(place)),
+        Value::Map(_) | Value::Table(_) => lookup(view, value, index),
+        _ => NodeId::MISSING,
+    }
+}
+
+/// `value[index]`
+pub(crate) fn index(values: &mut Values<'_>, value: NodeId, index: NodeId) -> Outcome {
+    let view = values.view();
+    let shown = look(&view, index);
+    match look(&view, value) {
+        Value::Optional(None) => Ok(value),
+        Value::Optional(Some(inner)) => match find_index(&view, inner, index) {
+            NodeId::MISSING => values.new_optional(None),
+            found => values.new_optional(Some(found)),
+        },
+        Value::List(items) => {
+            let Some(place) = place(&shown) else {
+                let text = format!("unsupported index type '{}' in list", shown.type_name());
+                return Err(FunctionError::Failed(text));
+            };
+            let found = usize::try_from(place).map_or(NodeId::MISSING, |place| items.at(place));
+            if found.is_missing() {
+                return Err(FunctionError::Failed(format!(
+                    "index out of bounds: {place}"
+                )));
+            }
+            Ok(found)
+        }
+        Value::Map(_) | Value::Table(_) => match lookup(&view, value, index) {
+            NodeId::MISSING => Err(no_such_key(&key_text(&shown))),
+            found => Ok(found),
+        },
+        _ => match shown {
+            Value::String(_) => Err(no_such_key(&key_text(&shown))),
+            _ => Err(no_overload()),
+        },
+    }
+}
+
+/// The error of a missing key.
+pub(crate) fn no_such_key(key: &str) -> FunctionError {
+    FunctionError::Failed(format!("no such key: {key}"))
+}
+
+/// A key as errors show it.
+pub(crate) fn key_text(key: &Value<'_>) -> String {
+    match key {
+        Value::String(text) => String::from_utf8_lossy(text).into_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::Uint(number) => number.to_string(),
+        Value::Double(number) => super::convert::double_text(*number),
+        Value::Bool(value) => value.to_string(),
+        other => other.type_name().to_owned(),
+    }
+}
+
+/// What a comprehension goes over: a list's items (or its indices) or a map's keys.
+pub(crate) fn range(values: &mut Values<'_>, value: NodeId, indices: bool) -> Outcome {
+    let view = values.view();
+    match look(&view, value) {
+        Value::List(_) if !indices => Ok(value),
+        Value::List(items) => {
+            let count = items.len();
+            values.charge_members(count)?;
+            let mut numbers = Vec::with_capacity(count);
+            for index in 0..count {
+                numbers.push(values.new_int(index as i64)?);
+            }
+            values.new_list(&numbers)
+        }
+        Value::Map(_) => {
+            let members = values.sorted_members(value)?;
+            let mut keys = Vec::with_capacity(members.len());
+            for member in members {
+                let key = values.view().key_str(member).to_owned();
+                keys.push(values.new_text(&key)?);
+            }
+            values.new_list(&keys)
+        }
+        Value::Table(table) => {
+            let keys: Vec<NodeId> = (0..table.len()).step_by(2).map(|at| table.at(at)).collect();
+            values.new_list(&keys)
+        }
+        other => Err(FunctionError::Failed(format!(
+            "got '{}', expected iterable type",
+            other.go_type()
+        ))),
+    }
+}
+
+/// The keys and values of a map in turn.
+pub(crate) fn pairs(values: &mut Values<'_>, map: NodeId) -> Result<Vec<NodeId>, FunctionError> {
+    match look(&values.view(), map) {
+        Value::Map(_) => {
+            let members = values.sorted_members(map)?;
+            let mut pairs = Vec::with_capacity(members.len() * 2);
+            for member in members {
+                let key = values.view().key_str(member).to_owned();
+                pairs.push(values.new_text(&key)?);
+                pairs.push(member);
+            }
+            Ok(pairs)
+        }
+        Value::Table(table) => Ok(table.collect()),
+        _ => Err(no_overload()),
+    }
+}
+
+/// A map of keys and values in turn.
+pub(crate) fn make_map(values: &mut Values<'_>, pairs: &[NodeId], joined: bool) -> Outcome {
+    match values.new_cel_map(pairs) {
+        Ok(map) => Ok(map),
+        Err(DuplicateKey::Other(error)) => Err(error),
+        Err(DuplicateKey::Key(key)) => {
+            let key = key_text(&look(&values.view(), key));
+            Err(FunctionError::Failed(if joined {
+                format!("insert failed: key {key} already exists")
+            } else {
+                format!("Failed with repeated key: {key}")
+            }))
+        }
+    }
+}
+
+/// `value in container`; `None` when the steps do not suffice.
+pub(crate) fn is_in(
+    view: &View<'_>,
+    value: NodeId,
+    container: NodeId,
+    fuel: &mut u64,
+) -> Option<Result<bool, FunctionError>> {
+    Some(Ok(match look(view, container) {
+        Value::List(items) => {
+            let mut found = false;
+            for item in items {
+                *fuel = fuel.checked_sub(1)?;
+                if super::compare::equal(view, value, item, fuel)? {
+                    found = true;
+                    break;
+                }
+            }
+            found
+        }
+        Value::Map(_) | Value::Table(_) => !lookup(view, container, value).is_missing(),
+        _ => return Some(Err(no_overload())),
+    }))
+}

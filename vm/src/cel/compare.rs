@@ -1,0 +1,199 @@
+//! Equality and order (sheet 07, section 3.5).
+
+use std::cmp::Ordering;
+
+use super::value::{Value, look};
+use crate::document::{ChildRange, Kind, NodeId, View};
+
+/// A number of any of the three types.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Number {
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+}
+
+impl Number {
+    pub(crate) fn of(value: &Value<'_>) -> Option<Number> {
+        match value {
+            Value::Int(number) => Some(Number::Int(*number)),
+            Value::Uint(number) => Some(Number::Uint(*number)),
+            Value::Double(number) => Some(Number::Double(*number)),
+            _ => None,
+        }
+    }
+
+    /// By mathematical value; `None` where one is NaN.
+    pub(crate) fn compare(self, other: Number) -> Option<Ordering> {
+        match (self, other) {
+            (Number::Double(left), Number::Double(right)) => left.partial_cmp(&right),
+            (Number::Double(left), right) => compare_double(left, right.whole()),
+            (left, Number::Double(right)) => {
+                compare_double(right, left.whole()).map(Ordering::reverse)
+            }
+            (left, right) => Some(left.whole().cmp(&right.whole())),
+        }
+    }
+
+    fn whole(self) -> i128 {
+        match self {
+            Number::Int(number) => i128::from(number),
+            Number::Uint(number) => i128::from(number),
+            Number::Double(number) => number as i128,
+        }
+    }
+}
+
+/// A double beside a whole number, which is rounded as cel-go rounds it.
+fn compare_double(left: f64, right: i128) -> Option<Ordering> {
+    left.partial_cmp(&(right as f64))
+}
+
+/// Whether two values are equal; values of different types are not. `None` when the
+/// steps do not suffice.
+pub(crate) fn equal(view: &View<'_>, left: NodeId, right: NodeId, fuel: &mut u64) -> Option<bool> {
+    let (left, right) = (look(view, left), look(view, right));
+    if let Some(equal) = equal_scalars(&left, &right) {
+        return Some(equal);
+    }
+    let mut pairs = vec![(left, right)];
+    while let Some((left, right)) = pairs.pop() {
+        *fuel = fuel.checked_sub(1)?;
+        if let Some(equal) = equal_scalars(&left, &right) {
+            if !equal {
+                return Some(false);
+            }
+            continue;
+        }
+        match (left, right) {
+            (Value::List(left), Value::List(right)) => {
+                if left.len() != right.len() {
+                    return Some(false);
+                }
+                let items = left.zip(right);
+                pairs.extend(items.map(|(left, right)| (look(view, left), look(view, right))));
+            }
+            (Value::Optional(left), Value::Optional(right)) => match (left, right) {
+                (Some(left), Some(right)) => pairs.push((look(view, left), look(view, right))),
+                (None, None) => {}
+                _ => return Some(false),
+            },
+            (Value::Map(left), Value::Map(right)) => {
+                if left.len() != right.len() {
+                    return Some(false);
+                }
+                let right_map = right.clone();
+                for member in left {
+                    let other = member_with_key_of(view, &right_map, member);
+                    *fuel = fuel.checked_sub(1 + right_map.len() as u64 / 16)?;
+                    if other.is_missing() {
+                        return Some(false);
+                    }
+                    pairs.push((look(view, member), look(view, other)));
+                }
+            }
+            (Value::Table(left), Value::Table(right)) => {
+                if left.len() != right.len() {
+                    return Some(false);
+                }
+                for place in (0..left.len()).step_by(2) {
+                    *fuel = fuel.checked_sub(1 + right.len() as u64 / 4)?;
+                    let found = find_key(view, &right, left.at(place));
+                    if found.is_missing() {
+                        return Some(false);
+                    }
+                    pairs.push((look(view, left.at(place + 1)), look(view, found)));
+                }
+            }
+            _ => return Some(false),
+        }
+    }
+    Some(true)
+}
+
+/// Equality where it takes no look inside; `None` for two containers.
+fn equal_scalars(left: &Value<'_>, right: &Value<'_>) -> Option<bool> {
+    Some(match (left, right) {
+        (Value::String(left), Value::String(right)) => left == right,
+        (Value::List(_), Value::List(_))
+        | (Value::Map(_), Value::Map(_))
+        | (Value::Table(_), Value::Table(_))
+        | (Value::Optional(_), Value::Optional(_)) => return None,
+        (Value::Opaque(left, left_text), Value::Opaque(right, right_text)) => {
+            left == right && super::opaque::equal(*left, left_text, right_text)
+        }
+        (left, right) => match (Number::of(left), Number::of(right)) {
+            (Some(left), Some(right)) => left.compare(right) == Some(Ordering::Equal),
+            (None, None) => left == right,
+            _ => false,
+        },
+    })
+}
+
+/// The member of a map under the key that a member of another map has.
+fn member_with_key_of(view: &View<'_>, map: &ChildRange, member: NodeId) -> NodeId {
+    let key = view.key_bytes(member);
+    let symbol = view.key_symbol(member);
+    map.clone()
+        .find(|other| match symbol {
+            Some(symbol) => view.key_symbol(*other) == Some(symbol),
+            None => view.key_symbol(*other).is_none() && view.key_bytes(*other) == key,
+        })
+        .unwrap_or(NodeId::MISSING)
+}
+
+/// Whether two keys are the same; numbers are by value.
+pub(crate) fn same_key(view: &View<'_>, left: NodeId, right: NodeId) -> bool {
+    equal_scalars(&look(view, left), &look(view, right)).unwrap_or(false)
+}
+
+/// The value under a key of a map with keys and values in turn.
+fn find_key(view: &View<'_>, table: &ChildRange, key: NodeId) -> NodeId {
+    (0..table.len())
+        .step_by(2)
+        .find(|place| same_key(view, table.at(*place), key))
+        .map_or(NodeId::MISSING, |place| table.at(place + 1))
+}
+
+/// The value of a map under a key; [`NodeId::MISSING`] if there is none.
+pub(crate) fn lookup(view: &View<'_>, map: NodeId, key: NodeId) -> NodeId {
+    match look(view, map) {
+        Value::Map(_) if view.kind(key) == Some(Kind::String) => view.get_text(map, view.text(key)),
+        Value::Table(table) => find_key(view, &table, key),
+        _ => NodeId::MISSING,
+    }
+}
+
+/// How two values are ordered.
+pub(crate) enum Order {
+    Known(Ordering),
+    /// One of them is NaN.
+    Nan,
+    /// Values of these types have no order.
+    NoOverload,
+}
+
+/// The order of two values.
+pub(crate) fn order(view: &View<'_>, left: NodeId, right: NodeId) -> Order {
+    order_values(&look(view, left), &look(view, right))
+}
+
+pub(crate) fn order_values(left: &Value<'_>, right: &Value<'_>) -> Order {
+    Order::Known(match (left, right) {
+        (Value::String(left), Value::String(right)) | (Value::Bytes(left), Value::Bytes(right)) => {
+            left.cmp(right)
+        }
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::Timestamp(left, left_nanos), Value::Timestamp(right, right_nanos)) => {
+            (left, left_nanos).cmp(&(right, right_nanos))
+        }
+        (Value::Duration(left), Value::Duration(right)) => left.cmp(right),
+        (left, right) => match (Number::of(left), Number::of(right)) {
+            (Some(left), Some(right)) => match left.compare(right) {
+                Some(order) => order,
+                None => return Order::Nan,
+            },
+            _ => return Order::NoOverload,
+        },
+    })
+}

@@ -1,0 +1,154 @@
+//! The libraries of Kyverno that need no outside data (sheet 07, section 6.7).
+
+use kpvm_format::cel::Function;
+use kpvm_format::function::Function as Jmespath;
+
+use super::time;
+use super::value::{Value, look, no_overload};
+use crate::document::{NodeId, Opaque};
+use crate::function::{self, FunctionError, Values};
+use crate::image::{self, ImageDefaults, ImageReference};
+
+type Outcome = Result<NodeId, FunctionError>;
+
+/// The registry of images that name none, as go-containerregistry knows it.
+const REGISTRY: ImageDefaults<'static> = ImageDefaults {
+    registry: "index.docker.io",
+    mutation: true,
+};
+
+/// A function of Kyverno's libraries.
+pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    let view = values.view();
+    let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
+    let same = match function {
+        Function::Md5 | Function::HashMd5 => Some(Jmespath::Md5),
+        Function::Sha1 | Function::HashSha1 => Some(Jmespath::Sha1),
+        Function::Sha256 | Function::HashSha256 => Some(Jmespath::Sha256),
+        Function::JsonUnmarshal => Some(Jmespath::ParseJson),
+        Function::YamlParse => Some(Jmespath::ParseYaml),
+        Function::X509Decode => Some(Jmespath::X509Decode),
+        _ => None,
+    };
+    match (function, shown.as_slice()) {
+        (_, [Value::String(_)]) if same.is_some() => {
+            let function = same.ok_or_else(no_overload)?;
+            function::call(function, arguments, values)
+        }
+        (Function::JsonMarshal, [_]) => {
+            let text = function::json_text(values, arguments[0])?;
+            values.new_text(&text)
+        }
+        (Function::TimeNow, []) => {
+            let now = values.host.now();
+            let now = now.ok_or_else(|| FunctionError::refused("the time is not known here"))?;
+            let now = time::from_seconds(now.seconds, now.nanoseconds)?;
+            values.new_extended(now)
+        }
+        (Function::TimeTruncate, [Value::Timestamp(seconds, nanos), Value::Duration(unit)]) => {
+            let (seconds, nanos, unit) = (*seconds, *nanos, i128::from(*unit));
+            // Counted from the year 1, as Go does.
+            let since = time::nanoseconds(seconds, nanos) - time::nanoseconds(-62_135_596_800, 0);
+            let excess = if unit > 0 { since.rem_euclid(unit) } else { 0 };
+            let truncated = time::shift(seconds, nanos, -excess)?;
+            values.new_extended(truncated)
+        }
+        (Function::TimeToCron, [Value::Timestamp(seconds, _)]) => {
+            let date = time::civil(*seconds);
+            let text = format!(
+                "{} {} {} {} {}",
+                date.clock / 60 % 60,
+                date.clock / 3600,
+                date.day,
+                date.month,
+                date.weekday
+            );
+            values.new_text(&text)
+        }
+        (Function::ParseServiceAccount | Function::UserParseServiceAccount, [Value::String(_)]) => {
+            let text = shown[0].text().unwrap_or("");
+            let parts = text.strip_prefix("system:serviceaccount:");
+            let (namespace, name) = parts
+                .and_then(|parts| parts.split_once(':'))
+                .unwrap_or(("", ""));
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            let namespace = values.new_text(&namespace)?;
+            let name = values.new_text(&name)?;
+            let members = [
+                (values.label("Name")?, name),
+                (values.label("Namespace")?, namespace),
+            ];
+            values.new_map(&members)
+        }
+        (
+            Function::ListObjToMap | Function::TransformListObjToMap,
+            [
+                Value::List(left),
+                Value::List(right),
+                Value::String(_),
+                Value::String(_),
+            ],
+        ) => {
+            if left.len() != right.len() {
+                return Err(FunctionError::Failed(format!(
+                    "listObjToMap must take lists of equal length. list1: {}, list2: {}",
+                    left.len(),
+                    right.len()
+                )));
+            }
+            let (key, value) = (view.text(arguments[2]), view.text(arguments[3]));
+            let mut pairs = Vec::new();
+            for (left, right) in left.clone().zip(right.clone()) {
+                let name = view.get_text(left, key);
+                let found = view.get_text(right, value);
+                if name.is_missing() || found.is_missing() {
+                    return Err(FunctionError::failed("no such key"));
+                }
+                pairs.push((view.str(name).to_owned(), found));
+            }
+            let mut members = Vec::new();
+            for (name, found) in pairs {
+                members.push((values.label(&name)?, found));
+            }
+            values.new_map(&members)
+        }
+        (Function::IsImage, [Value::String(_)]) => {
+            let valid = parse(shown[0].text().unwrap_or("")).is_ok();
+            values.new_bool(valid)
+        }
+        (Function::ToImage | Function::ParseImageReference, [Value::String(_)]) => {
+            let text = shown[0].text().unwrap_or("").to_owned();
+            parse(&text)?;
+            values.new_opaque(Opaque::Image, &text)
+        }
+        (_, [Value::Opaque(Opaque::Image, text)]) => {
+            let image = parse(text)?;
+            let has_digest = !image.digest.is_empty();
+            let part = match function {
+                Function::ImageRegistry => image.registry,
+                Function::ImageRepository => image.path,
+                Function::ImageDigest => image.digest,
+                Function::ContainsDigest => return values.new_bool(has_digest),
+                Function::ImageTag if has_digest => String::new(),
+                Function::ImageIdentifier if has_digest => image.digest,
+                Function::ImageTag | Function::ImageIdentifier => image.tag,
+                _ => return Err(no_overload()),
+            };
+            values.new_text(&part)
+        }
+        _ => Err(no_overload()),
+    }
+}
+
+/// An image, its parts named as go-containerregistry names them.
+fn parse(text: &str) -> Result<ImageReference, FunctionError> {
+    let mut image =
+        image::parse(text, REGISTRY).map_err(|error| FunctionError::Failed(error.to_string()))?;
+    if image.registry == "docker.io" {
+        image.registry = REGISTRY.registry.to_owned();
+    }
+    if image.registry == REGISTRY.registry && !image.path.contains('/') {
+        image.path = format!("library/{}", image.path);
+    }
+    Ok(image)
+}

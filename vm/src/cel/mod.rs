@@ -1,0 +1,337 @@
+//! The runtime of CEL: what its operators and functions do (sheet 07, section 3).
+//!
+//! Values of the evaluation's buffer come in; a value of the buffer leaves, or an error
+//! in cel-go's words. [`crate::machine`] calls functions through [`call`] and, where no
+//! value has to be made, [`predicate`]; neither knows how an expression is written.
+//!
+//! Never happens here: recursion over values, work that no fuel was paid for, a file, a
+//! clock or a random number that does not come from the host.
+
+pub(crate) mod access;
+mod arithmetic;
+mod compare;
+mod convert;
+mod kubernetes;
+mod kyverno;
+mod list;
+mod math;
+mod net;
+mod opaque;
+mod regex;
+mod string;
+mod text;
+mod time;
+pub(crate) mod value;
+mod value_of;
+mod zone;
+
+use kpvm_format::cel::{Function, Library};
+
+use self::compare::{Order, equal, order};
+use self::value::{Value, look, no_overload};
+pub(crate) use self::value_of::push_value;
+pub use self::value_of::{CelValue, read_value};
+use crate::document::{NodeId, Opaque, View};
+use crate::function::{FunctionError, Values};
+
+/// Whether a function would take a literal argument at all (sheet 07, section 3.2).
+///
+/// # Errors
+/// What cel-go says at compile time.
+pub fn check_literal(function: Function, text: &str) -> Result<(), String> {
+    let invalid = |what: &str| Err(format!("invalid {what} argument"));
+    match function {
+        Function::ToDuration if crate::scalar::duration::parse(text).is_none() => {
+            invalid("duration")
+        }
+        Function::ToTimestamp if !matches!(time::parse(text), Some(Ok(_))) => invalid("timestamp"),
+        Function::Matches if crate::function::check_regex(text).is_err() => invalid("matches"),
+        _ => Ok(()),
+    }
+}
+
+/// A function of two arguments that is true or false and makes no value; `None` for
+/// every other function, and where the fuel does not suffice.
+#[inline]
+pub(crate) fn predicate(
+    function: Function,
+    left: NodeId,
+    right: NodeId,
+    view: &View<'_>,
+    fuel: &mut u64,
+) -> Option<Result<bool, FunctionError>> {
+    Some(Ok(match function {
+        Function::Equal => equal(view, left, right, fuel)?,
+        Function::NotEqual => !equal(view, left, right, fuel)?,
+        Function::Less | Function::LessOrEqual | Function::Greater | Function::GreaterOrEqual => {
+            let ordering = match order(view, left, right) {
+                Order::Known(ordering) => ordering,
+                Order::Nan => {
+                    return Some(Err(FunctionError::failed("NaN values cannot be ordered")));
+                }
+                Order::NoOverload => return Some(Err(no_overload())),
+            };
+            match function {
+                Function::Less => ordering.is_lt(),
+                Function::LessOrEqual => ordering.is_le(),
+                Function::Greater => ordering.is_gt(),
+                _ => ordering.is_ge(),
+            }
+        }
+        Function::In => return access::is_in(view, left, right, fuel),
+        Function::StartsWith | Function::EndsWith | Function::Contains => {
+            match (look(view, left), look(view, right)) {
+                (Value::String(text), Value::String(part)) => match function {
+                    Function::StartsWith => text.starts_with(part),
+                    Function::EndsWith => text.ends_with(part),
+                    _ => {
+                        *fuel = fuel.checked_sub(text.len() as u64 / Values::BYTES_PER_STEP)?;
+                        memchr::memmem::find(text, part).is_some()
+                    }
+                },
+                _ => return Some(Err(no_overload())),
+            }
+        }
+        _ => return None,
+    }))
+}
+
+/// Calls a function.
+///
+/// # Errors
+/// cel-go's text, or the limit that was crossed.
+pub(crate) fn call(
+    function: Function,
+    arguments: &[NodeId],
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    values.charge(1)?;
+    let before = values.buffer.text_bytes();
+    let result = compute(function, arguments, values)?;
+    // What cel-go's cost of a text made is.
+    let made = values.buffer.text_bytes() - before;
+    values.charge(made as u64 / BYTES_MADE_PER_STEP)?;
+    Ok(result)
+}
+
+/// How much text an expression makes in one step.
+const BYTES_MADE_PER_STEP: u64 = 10;
+
+fn compute(
+    function: Function,
+    arguments: &[NodeId],
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    match (function, arguments) {
+        (Function::Not, [operand]) => match look(&values.view(), *operand) {
+            Value::Bool(value) => values.new_bool(!value),
+            _ => Err(no_overload()),
+        },
+        (Function::Negate, [operand]) => arithmetic::negate(*operand, values),
+        (
+            Function::Add
+            | Function::Subtract
+            | Function::Multiply
+            | Function::Divide
+            | Function::Modulo,
+            [left, right],
+        ) => arithmetic::binary(function, *left, *right, values),
+        (Function::Index, [operand, index]) => access::index(values, *operand, *index),
+        (Function::Size, [operand]) => list::size(*operand, values),
+        (Function::TypeOf, [operand]) => {
+            let name = look(&values.view(), *operand).type_name();
+            values.new_type(name)
+        }
+        (
+            Function::ToBool
+            | Function::ToBytes
+            | Function::ToDouble
+            | Function::ToDuration
+            | Function::ToInt
+            | Function::ToString
+            | Function::ToTimestamp
+            | Function::ToUint,
+            [operand],
+        ) => convert::convert(function, *operand, values),
+        (
+            Function::GetFullYear
+            | Function::GetMonth
+            | Function::GetDayOfYear
+            | Function::GetDayOfMonth
+            | Function::GetDate
+            | Function::GetDayOfWeek
+            | Function::GetHours
+            | Function::GetMinutes
+            | Function::GetSeconds
+            | Function::GetMilliseconds,
+            arguments,
+        ) => time::get(function, arguments, values),
+        (Function::OptionalOfNonZero, [operand]) => list::of_non_zero(*operand, values),
+        (Function::Join, arguments) => string::join(arguments, values),
+        (Function::Format, [template, list]) => text::format(*template, *list, values),
+        (
+            Function::IndexOf | Function::LastIndexOf | Function::Reverse | Function::ReverseString,
+            [receiver, ..],
+        ) if matches!(look(&values.view(), *receiver), Value::String(_)) => {
+            string::call(function, arguments, values)
+        }
+        (
+            Function::CharAt
+            | Function::LowerAscii
+            | Function::UpperAscii
+            | Function::Replace
+            | Function::Split
+            | Function::Substring
+            | Function::Trim
+            | Function::Quote,
+            arguments,
+        ) => string::call(function, arguments, values),
+        (
+            Function::Slice
+            | Function::Flatten
+            | Function::ListsRange
+            | Function::Reverse
+            | Function::ReverseString
+            | Function::Sort
+            | Function::SortByKeys
+            | Function::Distinct
+            | Function::SetsContains
+            | Function::SetsEquivalent
+            | Function::SetsIntersects
+            | Function::IsSorted
+            | Function::Sum
+            | Function::Min
+            | Function::Max
+            | Function::IndexOf
+            | Function::LastIndexOf
+            | Function::First
+            | Function::Last
+            | Function::OptionalUnwrap
+            | Function::UnwrapOptional,
+            arguments,
+        ) => list::call(function, arguments, values),
+        (
+            Function::MathMin
+            | Function::MathMax
+            | Function::MathCeil
+            | Function::MathFloor
+            | Function::MathRound
+            | Function::MathTrunc
+            | Function::MathAbs
+            | Function::MathSign
+            | Function::MathSqrt
+            | Function::MathIsInf
+            | Function::MathIsNaN
+            | Function::MathIsFinite
+            | Function::BitAnd
+            | Function::BitOr
+            | Function::BitXor
+            | Function::BitNot
+            | Function::BitShiftLeft
+            | Function::BitShiftRight,
+            arguments,
+        ) => math::call(function, arguments, values),
+        (
+            Function::Matches
+            | Function::Find
+            | Function::FindAll
+            | Function::RegexReplace
+            | Function::RegexExtract
+            | Function::RegexExtractAll,
+            arguments,
+        ) => regex::call(function, arguments, values),
+        (Function::Base64Encode | Function::Base64Decode, [operand]) => {
+            text::base64(function, *operand, values)
+        }
+        (
+            Function::ToIp
+            | Function::CidrIp
+            | Function::IsIp
+            | Function::IsCanonical
+            | Function::Family
+            | Function::IsUnspecified
+            | Function::IsLoopback
+            | Function::IsLinkLocalMulticast
+            | Function::IsLinkLocalUnicast
+            | Function::IsGlobalUnicast
+            | Function::ToCidr
+            | Function::IsCidr
+            | Function::ContainsIp
+            | Function::ContainsCidr
+            | Function::PrefixLength
+            | Function::Masked,
+            arguments,
+        ) => net::call(function, arguments, values),
+        (
+            Function::ToUrl
+            | Function::IsUrl
+            | Function::GetScheme
+            | Function::GetHost
+            | Function::GetHostname
+            | Function::GetPort
+            | Function::GetEscapedPath
+            | Function::GetQuery,
+            [operand],
+        ) => net::url(function, *operand, values),
+        (Function::IsGreaterThan | Function::IsLessThan | Function::CompareTo, [receiver, ..])
+            if is_opaque(values, *receiver, Opaque::Semver) =>
+        {
+            kubernetes::semver(function, arguments, values)
+        }
+        (
+            Function::ToQuantity
+            | Function::IsQuantity
+            | Function::Sign
+            | Function::IsGreaterThan
+            | Function::IsLessThan
+            | Function::CompareTo
+            | Function::AsApproximateFloat
+            | Function::AsInteger
+            | Function::IsInteger
+            | Function::QuantityAdd
+            | Function::QuantitySub,
+            arguments,
+        ) => kubernetes::quantity(function, arguments, values),
+        (
+            Function::ToSemver
+            | Function::IsSemver
+            | Function::Major
+            | Function::Minor
+            | Function::Patch,
+            arguments,
+        ) => kubernetes::semver(function, arguments, values),
+        (
+            Function::FormatDns1123Label
+            | Function::FormatDns1123Subdomain
+            | Function::FormatDns1035Label
+            | Function::FormatQualifiedName
+            | Function::FormatDns1123LabelPrefix
+            | Function::FormatDns1123SubdomainPrefix
+            | Function::FormatDns1035LabelPrefix
+            | Function::FormatLabelValue
+            | Function::FormatUri
+            | Function::FormatUuid
+            | Function::FormatByte
+            | Function::FormatDate
+            | Function::FormatDatetime
+            | Function::FormatNamed
+            | Function::Validate,
+            arguments,
+        ) => kubernetes::format(function, arguments, values),
+        (function, arguments) if function.library() == Library::Kyverno => {
+            kyverno::call(function, arguments, values)
+        }
+        (function, [left, right]) => {
+            let view = values.buffer.view(values.texts, values.symbols);
+            match predicate(function, *left, *right, &view, values.fuel) {
+                Some(result) => values.new_bool(result?),
+                None => Err(no_overload()),
+            }
+        }
+        _ => Err(no_overload()),
+    }
+}
+
+fn is_opaque(values: &Values<'_>, id: NodeId, wanted: Opaque) -> bool {
+    matches!(look(&values.view(), id), Value::Opaque(opaque, _) if opaque == wanted)
+}

@@ -1,0 +1,15 @@
+//! Values of libraries: how two of a type compare.
+
+use crate::document::Opaque;
+use crate::scalar::quantity::Quantity;
+
+/// Whether two values of a type are equal, from their texts.
+pub(crate) fn equal(opaque: Opaque, left: &str, right: &str) -> bool {
+    match opaque {
+        Opaque::Quantity => match (Quantity::parse(left), Quantity::parse(right)) {
+            (Some(left), Some(right)) => left == right,
+            _ => false,
+        },
+        _ => left == right,
+    }
+}

@@ -1,0 +1,452 @@
+//! The operations of CEL (sheet 07, sections 2 and 3).
+//!
+//! What only looks at values is done in [`Machine::cel_look`]; what makes a value, in
+//! [`Machine::cel_compute`]. An error jumps like any other failure; `CelCatch` makes a
+//! value of it and `CelRaise` an error again.
+
+use kpvm_format::cel::Function;
+use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::symbol::SymbolId;
+
+use super::value::{Flow, boolean};
+use super::{Ending, Machine, NULL, Scene, Setting, World};
+use crate::cel::access::{self, Found};
+use crate::cel::value::no_overload;
+use crate::cel::{self};
+use crate::document::{Extended, Kind, NodeId, View};
+use crate::function::{FunctionError, Values};
+
+/// What CEL keeps between instructions.
+#[derive(Debug, Default)]
+pub(super) struct CelState {
+    /// Fuel that the expression at hand may not use.
+    reserve: u64,
+    /// Text of the expression at hand, a number of the table of texts.
+    expression: Option<u32>,
+    /// A limit was crossed: nothing may absorb the error.
+    pub(super) refused: bool,
+    /// `request`, once it is needed.
+    request: Option<NodeId>,
+    /// `namespaceObject`, likewise.
+    namespace: Option<NodeId>,
+    /// `params`.
+    params: Option<NodeId>,
+}
+
+/// What an expression that takes too many steps comes to.
+const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
+
+impl Machine {
+    /// Forgets what belongs to the evaluation before.
+    pub(super) fn begin_cel(&mut self) {
+        self.cel = CelState::default();
+    }
+
+    /// Begins an expression: it may take so many steps of those that are left.
+    fn begin_expression(&mut self, text: u32, most: u64) {
+        let all = self.fuel + self.cel.reserve;
+        self.fuel = all.min(most);
+        self.cel.reserve = all - self.fuel;
+        self.cel.expression = Some(text);
+        self.cel.refused = false;
+    }
+
+    /// Ends a block: the steps that were kept back are there again. An expression that
+    /// took all of its own steps has failed.
+    pub(super) fn end_expressions(&mut self, ending: Ending) -> Ending {
+        let reserve = std::mem::take(&mut self.cel.reserve);
+        self.fuel += reserve;
+        if ending == Ending::OutOfFuel && reserve > 0 {
+            self.fail_with(COST_EXCEEDED);
+            self.cel.refused = true;
+            return Ending::Failed { depth: 0 };
+        }
+        ending
+    }
+
+    /// The text of the expression that crossed a limit, if that ended the block.
+    pub(crate) fn refused_expression(&self) -> Option<u32> {
+        self.cel.expression.filter(|_| self.cel.refused)
+    }
+
+    fn cel_fail(&mut self, error: FunctionError) -> Flow {
+        match error {
+            FunctionError::Failed(text) => {
+                self.fail_with(&text);
+                Flow::Jump
+            }
+            FunctionError::Refused(_) => {
+                self.cel.refused = true;
+                self.fail_with(COST_EXCEEDED);
+                Flow::End(Ending::Failed { depth: 0 })
+            }
+        }
+    }
+
+    fn cel_set(&mut self, register: u8, outcome: Result<NodeId, FunctionError>) -> Flow {
+        match outcome {
+            Ok(value) => self.set(register, value),
+            Err(error) => self.cel_fail(error),
+        }
+    }
+
+    fn set_found(&mut self, register: u8, found: NodeId) -> Flow {
+        if found.is_missing() {
+            return Flow::Jump;
+        }
+        self.set(register, found)
+    }
+
+    /// Runs one of the operations that only look at values. Nothing for any other, and
+    /// for one that has to make a value after all.
+    #[inline]
+    pub(super) fn cel_look(
+        &mut self,
+        op: Op,
+        instruction: &Instruction,
+        scene: &Scene<'_>,
+    ) -> Option<Flow> {
+        let (a, b, e) = (instruction.a, instruction.b, instruction.e);
+        let (c, view) = (instruction.c.get(), &scene.view);
+        Some(match op {
+            Op::CelSelect => {
+                let source = self.get(b);
+                if view.kind(source) == Some(Kind::Map) {
+                    return Some(match view.get(source, SymbolId(c)) {
+                        NodeId::MISSING => self.no_such_key(scene, c),
+                        found => self.set(a, found),
+                    });
+                }
+                match access::select(view, source, SymbolId(c)) {
+                    Found::Value(found) => self.set(a, found),
+                    Found::NoSuchKey => self.no_such_key(scene, c),
+                    Found::Optional(_) => return None,
+                }
+            }
+            Op::CelHas => {
+                let has = access::has(view, self.get(b), SymbolId(c));
+                self.set(a, boolean(has))
+            }
+            Op::CelFind => {
+                let found = access::find(view, self.get(b), SymbolId(c));
+                self.set_found(a, found)
+            }
+            Op::CelFindIndex => {
+                let found = access::find_index(view, self.get(b), self.get(e));
+                self.set_found(a, found)
+            }
+            Op::CelUnwrap => {
+                let source = self.get(b);
+                match view.extended(source) {
+                    Some(Extended::Optional(Some(inner))) => self.set(a, inner),
+                    Some(Extended::Optional(None)) => {
+                        self.set(a, NULL);
+                        Flow::Jump
+                    }
+                    _ if e == 0 => self.set(a, source),
+                    _ => return None,
+                }
+            }
+            Op::CelBinary => {
+                let function = Function::decode(c)?;
+                let (left, right) = (self.get(b), self.get(e));
+                if function == Function::Index {
+                    return match access::find_index(view, left, right) {
+                        found if !found.is_missing() && !is_optional(view, left) => {
+                            Some(self.set(a, found))
+                        }
+                        _ => None,
+                    };
+                }
+                match cel::predicate(function, left, right, view, &mut self.fuel)? {
+                    Ok(value) => self.set(a, boolean(value)),
+                    Err(error) => self.cel_fail(error),
+                }
+            }
+            Op::CelRange if e == 0 && view.kind(self.get(b)) == Some(Kind::List) => {
+                self.set(a, self.get(b))
+            }
+            Op::CelRequireBool => match view.bool(self.get(a)) {
+                Some(_) => Flow::Next,
+                None => self.cel_fail(no_overload()),
+            },
+            Op::CelCatch => match view.extended(self.get(a)) {
+                Some(Extended::Error(_)) => Flow::Next,
+                _ => return None,
+            },
+            Op::CelRaise => match view.extended(self.get(a)) {
+                Some(Extended::Error(text)) => {
+                    self.fail_with(view.piece_str(text));
+                    Flow::Jump
+                }
+                _ => Flow::Next,
+            },
+            Op::CelRoot => {
+                let request = scene.request;
+                let found = match c {
+                    0 => request.object.unwrap_or(NULL),
+                    1 => request.old_object.unwrap_or(NULL),
+                    2 => self.cel.request?,
+                    3 => self.cel.namespace?,
+                    _ => self.cel.params.unwrap_or(NULL),
+                };
+                self.set(a, found)
+            }
+            _ => return None,
+        })
+    }
+
+    fn no_such_key(&mut self, scene: &Scene<'_>, key: u32) -> Flow {
+        let key = scene.tables.symbols.text(SymbolId(key));
+        self.fail_with("no such key: ");
+        self.failure_text.push_str(key);
+        Flow::Jump
+    }
+
+    /// Runs one of the other operations of CEL.
+    pub(super) fn cel_compute(
+        &mut self,
+        op: Op,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let (a, b, e) = (instruction.a, instruction.b, instruction.e);
+        let c = instruction.c.get();
+        match op {
+            Op::CelBegin => {
+                self.begin_expression(c, setting.limits.cel_fuel);
+                Flow::Next
+            }
+            Op::CelSelect => {
+                let found = access::select(&setting.view(world), self.get(b), SymbolId(c));
+                let inner = match found {
+                    Found::Optional(inner) => inner,
+                    Found::Value(_) | Found::NoSuchKey => None,
+                };
+                let outcome = self.with_values(setting, world, |values| values.new_optional(inner));
+                self.cel_set(a, outcome)
+            }
+            Op::CelUnwrap => {
+                let outcome = self.new_error(setting, world, "no such overload");
+                match self.cel_set(a, outcome) {
+                    Flow::Next => Flow::Jump,
+                    other => other,
+                }
+            }
+            Op::CelWrap => {
+                let inner = Some(self.get(b));
+                let outcome = self.with_values(setting, world, |values| values.new_optional(inner));
+                self.cel_set(a, outcome)
+            }
+            Op::CelNone => {
+                let outcome = self.with_values(setting, world, |values| values.new_optional(None));
+                self.cel_set(a, outcome)
+            }
+            Op::CelUnary => {
+                let arguments = [self.get(b)];
+                self.cel_call(a, c, &arguments, setting, world)
+            }
+            Op::CelBinary => {
+                let arguments = [self.get(b), self.get(e)];
+                self.cel_call(a, c, &arguments, setting, world)
+            }
+            Op::CelCall => {
+                let arguments = std::mem::take(self.list(b));
+                let flow = self.cel_call(a, c, &arguments, setting, world);
+                *self.list(b) = arguments;
+                flow
+            }
+            Op::CelRange => {
+                let source = self.get(b);
+                let outcome = self.with_values(setting, world, |values| {
+                    access::range(values, source, e != 0)
+                });
+                self.cel_set(a, outcome)
+            }
+            Op::CelMapEnd => {
+                let pairs = std::mem::take(self.list(b));
+                let outcome = self.with_values(setting, world, |values| {
+                    access::make_map(values, &pairs, c != 0)
+                });
+                *self.list(b) = pairs;
+                self.cel_set(a, outcome)
+            }
+            Op::CelMapExtend => {
+                let map = self.get(b);
+                let pairs = self.with_values(setting, world, |values| access::pairs(values, map));
+                match pairs {
+                    Ok(pairs) => {
+                        self.list(a).extend(pairs);
+                        Flow::Next
+                    }
+                    Err(error) => self.cel_fail(error),
+                }
+            }
+            Op::CelPushOptional => match setting.view(world).extended(self.get(b)) {
+                Some(Extended::Optional(inner)) => {
+                    self.list(a).extend(inner);
+                    Flow::Next
+                }
+                _ => self.cel_fail(no_overload()),
+            },
+            Op::CelCatch => {
+                let text = std::mem::take(&mut self.failure_text);
+                let outcome = self.new_error(setting, world, &text);
+                self.failure_text = text;
+                self.cel_set(a, outcome)
+            }
+            Op::CelRaiseAll => {
+                let errors = std::mem::take(self.list(a));
+                let view = setting.view(world);
+                let mut texts: Vec<&str> = Vec::new();
+                for &error in &errors {
+                    if let Some(Extended::Error(text)) = view.extended(error) {
+                        let text = view.piece_str(text);
+                        if !texts.contains(&text) {
+                            texts.push(text);
+                        }
+                    }
+                }
+                let flow = match texts.as_slice() {
+                    [] => Flow::Next,
+                    [only] => {
+                        self.fail_with(only);
+                        Flow::Jump
+                    }
+                    several => {
+                        self.fail_with(&format!("[{}]", several.join(", ")));
+                        Flow::Jump
+                    }
+                };
+                *self.list(a) = errors;
+                flow
+            }
+            Op::CelRoot => self.cel_root(a, c, setting, world),
+            Op::CelVariable => self.cel_variable(a, c, setting, world),
+            Op::ReturnFailText => Flow::End(Ending::FailText(c)),
+            Op::ReturnFailError => {
+                self.show_failure();
+                Flow::End(Ending::FailError)
+            }
+            Op::ReturnFailValue => {
+                let value = self.get(a);
+                match is_usable_message(&setting.view(world), value) {
+                    true => Flow::End(Ending::FailValue(value)),
+                    false => Flow::Next,
+                }
+            }
+            // The others are not handed over.
+            _ => Flow::End(Ending::OutOfFuel),
+        }
+    }
+
+    fn new_error(
+        &mut self,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+        text: &str,
+    ) -> Result<NodeId, FunctionError> {
+        self.with_values(setting, world, |values| {
+            values.check_text(text.len())?;
+            values.charge(1 + text.len() as u64 / Values::BYTES_PER_STEP)?;
+            let piece = values.buffer.copy_text(text.as_bytes())?;
+            values.new_extended(Extended::Error(piece))
+        })
+    }
+
+    fn cel_call(
+        &mut self,
+        register: u8,
+        function: u32,
+        arguments: &[NodeId],
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let Some(function) = Function::decode(function) else {
+            return Flow::End(Ending::OutOfFuel);
+        };
+        let outcome = self.with_values(setting, world, |values| {
+            cel::call(function, arguments, values)
+        });
+        self.cel_set(register, outcome)
+    }
+
+    /// A variable of the rule: computed once, the error too (sheet 07, section 2.5).
+    fn cel_variable(
+        &mut self,
+        register: u8,
+        entry: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let Some(record) = setting.tables.entries.get(entry as usize) else {
+            return Flow::End(Ending::OutOfFuel);
+        };
+        let slot = record.slot.get();
+        let value = match self.variable(slot) {
+            Some(value) => value,
+            None => {
+                let value = match self.run_loader(entry, record, setting, world) {
+                    Ending::Value(value) => value,
+                    Ending::Failed { .. } if !self.cel.refused => {
+                        let text = std::mem::take(&mut self.failure_text);
+                        match self.new_error(setting, world, &text) {
+                            Ok(error) => error,
+                            Err(error) => return self.cel_fail(error),
+                        }
+                    }
+                    ending => return Flow::End(ending),
+                };
+                self.set_variable(slot, value);
+                value
+            }
+        };
+        let view = setting.view(world);
+        match view.extended(value) {
+            Some(Extended::Error(text)) => {
+                self.fail_with(view.piece_str(text));
+                Flow::Jump
+            }
+            _ => self.set(register, value),
+        }
+    }
+
+    /// `request` and `namespaceObject`, made when they are first needed.
+    fn cel_root(
+        &mut self,
+        register: u8,
+        root: u32,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let outcome = match root {
+            2 => self.with_values(setting, world, |values| {
+                super::cel_request::request(setting.request, setting.subject, values)
+            }),
+            _ => self.with_values(setting, world, |values| {
+                super::cel_request::namespace(setting.subject, values)
+            }),
+        };
+        if let Ok(value) = outcome {
+            match root {
+                2 => self.cel.request = Some(value),
+                _ => self.cel.namespace = Some(value),
+            }
+        }
+        self.cel_set(register, outcome)
+    }
+}
+
+fn is_optional(view: &View<'_>, id: NodeId) -> bool {
+    matches!(view.extended(id), Some(Extended::Optional(_)))
+}
+
+/// What is a message at all (sheet 07, section 2.3).
+fn is_usable_message(view: &View<'_>, value: NodeId) -> bool {
+    let text = view.str(value).trim();
+    view.kind(value) == Some(Kind::String)
+        && !text.is_empty()
+        && text.len() <= 5120
+        && !text.contains('\n')
+}

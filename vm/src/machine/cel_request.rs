@@ -1,0 +1,123 @@
+//! `request` and `namespaceObject` of CEL (sheet 07, section 2.4): maps without what is
+//! empty.
+
+use super::{RequestFacts, Subject};
+use crate::document::{Label, NodeId};
+use crate::function::{FunctionError, Values};
+
+/// A map under construction.
+struct Members<'v, 'w> {
+    values: &'v mut Values<'w>,
+    members: Vec<(Label, NodeId)>,
+}
+
+impl<'v, 'w> Members<'v, 'w> {
+    fn new(values: &'v mut Values<'w>) -> Self {
+        Self {
+            values,
+            members: Vec::new(),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: NodeId) -> Result<(), FunctionError> {
+        let label = self.values.label(key)?;
+        self.members.push((label, value));
+        Ok(())
+    }
+
+    fn text(&mut self, key: &str, text: &str) -> Result<(), FunctionError> {
+        let value = self.values.new_text(text)?;
+        self.set(key, value)
+    }
+
+    /// Nothing for an empty text.
+    fn some_text(&mut self, key: &str, text: &str) -> Result<(), FunctionError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.text(key, text)
+    }
+
+    fn finish(self) -> Result<NodeId, FunctionError> {
+        self.values.new_map(&self.members)
+    }
+}
+
+/// The request as a map. No resource is known of it but its kind.
+pub(super) fn request(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let kind = {
+        let mut kind = Members::new(values);
+        kind.text("group", facts.group)?;
+        kind.text("version", facts.version)?;
+        kind.text("kind", facts.kind)?;
+        kind.finish()?
+    };
+    let resource = {
+        let mut resource = Members::new(values);
+        for key in ["group", "version", "resource"] {
+            resource.text(key, "")?;
+        }
+        resource.finish()?
+    };
+    let user = user_info(facts, values)?;
+    let dry_run = values.new_bool(false)?;
+    let options = values.new_null()?;
+    let mut request = Members::new(values);
+    request.text("uid", "")?;
+    request.set("kind", kind)?;
+    request.set("resource", resource)?;
+    request.set("requestKind", kind)?;
+    request.set("requestResource", resource)?;
+    request.some_text("subResource", facts.subresource)?;
+    request.some_text("requestSubResource", facts.subresource)?;
+    request.some_text("name", subject.name)?;
+    if subject.kind != "Namespace" {
+        request.some_text("namespace", subject.namespace)?;
+    }
+    request.text("operation", facts.operation_name)?;
+    request.set("userInfo", user)?;
+    request.set("dryRun", dry_run)?;
+    request.set("options", options)?;
+    request.finish()
+}
+
+fn user_info(facts: &RequestFacts<'_>, values: &mut Values<'_>) -> Result<NodeId, FunctionError> {
+    let user = facts.context_user.unwrap_or_default();
+    let groups = if user.groups.is_empty() {
+        None
+    } else {
+        Some(values.new_texts(user.groups)?)
+    };
+    let mut members = Members::new(values);
+    members.some_text("username", user.username)?;
+    if let Some(groups) = groups {
+        members.set("groups", groups)?;
+    }
+    members.finish()
+}
+
+/// The namespace as far as it is known: its name. Null of what is in none, and of a
+/// namespace.
+pub(super) fn namespace(
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    if subject.namespace.is_empty() || subject.kind == "Namespace" {
+        return values.new_null();
+    }
+    let metadata = {
+        let mut metadata = Members::new(values);
+        metadata.text("name", subject.namespace)?;
+        metadata.finish()?
+    };
+    let empty = values.new_map(&[])?;
+    let mut namespace = Members::new(values);
+    namespace.set("metadata", metadata)?;
+    namespace.set("spec", empty)?;
+    namespace.set("status", empty)?;
+    namespace.finish()
+}
