@@ -55,7 +55,7 @@ pub(super) fn case(random: &mut Random) -> Value {
 }
 
 fn validation(random: &mut Random) -> Value {
-    let depth = random.between(0, 3);
+    let depth = random.between(0, 2);
     let mut validation = json!({ "expression": truth(random, depth) });
     if random.percent(30) {
         validation["message"] = json!(message(random));
@@ -104,6 +104,22 @@ const PATHS: [&str; 30] = [
     "object.kind",
 ];
 
+/// Paths that lead somewhere in every object.
+const SAFE: [&str; 12] = [
+    "object.kind",
+    "object.apiVersion",
+    "object.metadata.?name.orValue('')",
+    "object.metadata.?labels.?app.orValue('')",
+    "object.metadata.?labels.orValue({})",
+    "object.?spec.?t.orValue('')",
+    "object.?spec.?n.orValue(1)",
+    "object.?spec.?ts.orValue([])",
+    "object.?spec.?v.orValue(null)",
+    "object.?spec.?maps[?0].?size.orValue(0)",
+    "object.?spec.?m.orValue({})",
+    "oldObject",
+];
+
 const REQUESTS: [&str; 12] = [
     "request.operation",
     "request.namespace",
@@ -120,9 +136,10 @@ const REQUESTS: [&str; 12] = [
 ];
 
 fn path(random: &mut Random) -> String {
-    match random.percent(92) {
-        true => random.text(&PATHS),
-        false => random.text(&REQUESTS),
+    match random.weighted(&[60, 32, 8]) {
+        0 => random.text(&SAFE),
+        1 => random.text(&PATHS),
+        _ => random.text(&REQUESTS),
     }
 }
 
@@ -326,8 +343,10 @@ fn words(random: &mut Random, depth: usize) -> String {
             true => quoted(random),
             false => random.text(&[
                 "object.spec.t",
+                "object.?spec.?t.orValue('a')",
+                "object.?spec.?q.orValue('1')",
                 "object.metadata.name",
-                "object.spec.q",
+                "object.apiVersion",
                 "object.metadata.?labels.?app.orValue('x')",
                 "object.spec.maps[0].name",
                 "object.spec.ts[0]",
@@ -381,11 +400,15 @@ fn words(random: &mut Random, depth: usize) -> String {
 fn sequence(random: &mut Random, depth: usize) -> String {
     if depth == 0 {
         return random.text(&[
+            "object.?spec.?ts.orValue([])",
+            "object.?spec.?ns.orValue([])",
+            "object.?spec.?maps.orValue([])",
+            "object.?spec.?l.orValue([])",
+            "object.?spec.?m.orValue({})",
+            "object.?spec.?containers.orValue([])",
+            "object.metadata.?labels.orValue({})",
             "object.spec.ts",
-            "object.spec.ns",
             "object.spec.maps",
-            "object.spec.l",
-            "object.spec.m",
             "[]",
             "[1, 2, 3]",
             "['a', 'b']",

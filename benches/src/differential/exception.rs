@@ -77,7 +77,11 @@ fn exception(random: &mut Random, object: &Value, is_pod_security: bool) -> Valu
     }
     exception["spec"]["match"] = match random.percent(55) {
         true => json!({ "any": [{ "resources": { "kinds": [object["kind"]] } }] }),
-        false => block(random, object, false),
+        false => match block(random, object, false) {
+            // Exceptions have no filters without `any` or `all`.
+            filter if filter.get("resources").is_some() => json!({ "all": [filter] }),
+            block => block,
+        },
     };
     if random.percent(30) {
         let part = random.text(&["any", "all"]);
