@@ -469,6 +469,9 @@ impl Emitter<'_, '_> {
         let substitution_failed = self.wrapping(&prefix, false, failed);
         let written = Tree::new(TreeValue::String(text.into()), source.span);
         let value = self.document(&written, substitution_failed);
+        if !has_variable(text) {
+            return value;
+        }
         let error = self.pools.text(&format!("{prefix}expected string, got "));
         let checked = self.block.register();
         let require = Instruction::new(Op::RequireKeyText)
