@@ -455,6 +455,8 @@ instruction_set! {
 
     /// CEL: a field of a map, of an optional (then an optional), of a declared object.
     CelSelect(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
+    /// CEL: jumps with an error for a list, which has no fields to look for.
+    CelRequireFields(src: B Source, target: D Forward);
     /// CEL: whether there is such a field; false of what has no fields.
     CelHas(dst: A Destination, src: B Source, key: C Symbol);
     /// CEL: a field; an optional is looked into. Jumps where there is none.

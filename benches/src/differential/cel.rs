@@ -15,7 +15,10 @@ pub(super) fn case(random: &mut Random) -> Value {
     let mut rule = rule("r", &object);
     let mut cel = json!({ "expressions": random.list(1, 3, validation) });
     let names: Vec<String> = match random.percent(25) {
-        true => random.list(1, 2, |random| random.text(&["a", "b", "ok"])),
+        true => match random.percent(50) {
+            true => vec!["a".into()],
+            false => vec!["b".into(), "ok".into()],
+        },
         false => Vec::new(),
     };
     let variables = names.iter().map(|name| {

@@ -113,6 +113,10 @@ fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'
         Some("a variable behind a character that a value brought and that is not ASCII")
     } else if has(ours, "it is data, no part of an expression") {
         Some("a variable inside a variable")
+    } else if has(theirs, "Syntax error: ") && has(ours, "Syntax error: ") {
+        Some("CEL: what the parser expected, and its errors behind the first")
+    } else if has(theirs, "program instantiation failed: ") {
+        Some("CEL: constants that Kyverno computes when it compiles")
     } else if has(ours, "is not plain: expected no") {
         Some("paths of API calls with `..`, `//`, `;` or encoded separators")
     } else if has(theirs, "context entry") && has_nested_variable(&text())

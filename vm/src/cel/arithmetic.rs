@@ -3,7 +3,7 @@
 use kpvm_format::cel::Function;
 
 use super::time;
-use super::value::{Value, look, no_overload};
+use super::value::{Value, look, no_operator};
 use crate::document::{Extended, NodeId};
 use crate::function::{FunctionError, Values};
 
@@ -52,29 +52,29 @@ pub(crate) fn binary(
                 Function::Subtract => left - right,
                 Function::Multiply => left * right,
                 Function::Divide => left / right,
-                _ => return Err(no_overload()),
+                _ => return Err(no_operator(function, &Value::Double(left))),
             };
             values.new_float(result)
         }
         (left_value, right_value) => match function {
             Function::Add => add(left, right, values),
-            Function::Subtract => match (left_value, right_value) {
+            Function::Subtract => match (&left_value, &right_value) {
                 (Value::Duration(left), Value::Duration(right)) => {
-                    let result = left.checked_sub(right);
+                    let result = left.checked_sub(*right);
                     new_duration(values, result)
                 }
                 (Value::Timestamp(seconds, nanos), Value::Duration(duration)) => {
-                    let moved = time::shift(seconds, nanos, -i128::from(duration))?;
+                    let moved = time::shift(*seconds, *nanos, -i128::from(*duration))?;
                     values.new_extended(moved)
                 }
                 (Value::Timestamp(left, left_nanos), Value::Timestamp(right, right_nanos)) => {
-                    let difference =
-                        time::nanoseconds(left, left_nanos) - time::nanoseconds(right, right_nanos);
+                    let difference = time::nanoseconds(*left, *left_nanos)
+                        - time::nanoseconds(*right, *right_nanos);
                     new_duration(values, i64::try_from(difference).ok())
                 }
-                _ => Err(no_overload()),
+                _ => Err(no_operator(function, &left_value)),
             },
-            _ => Err(no_overload()),
+            _ => Err(no_operator(function, &left_value)),
         },
     }
 }
@@ -114,7 +114,7 @@ fn add(left: NodeId, right: NodeId, values: &mut Values<'_>) -> Outcome {
             let moved = time::shift(seconds, nanos, i128::from(duration))?;
             values.new_extended(moved)
         }
-        _ => Err(no_overload()),
+        (left, _) => Err(no_operator(Function::Add, &left)),
     }
 }
 
@@ -127,6 +127,6 @@ pub(crate) fn negate(operand: NodeId, values: &mut Values<'_>) -> Outcome {
         }
         Value::Double(number) => values.new_float(-number),
         Value::Duration(number) => new_duration(values, number.checked_neg()),
-        _ => Err(no_overload()),
+        other => Err(no_operator(Function::Negate, &other)),
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use kpvm_format::cel::Function;
 
 use super::compare::{Order, equal, order};
-use super::value::{Value, look, no_overload};
+use super::value::{Value, look, no_operator, no_overload};
 use crate::document::{Extended, NodeId};
 use crate::function::{FunctionError, Values, sorting_steps};
 
@@ -348,7 +348,7 @@ pub(crate) fn size(value: NodeId, values: &mut Values<'_>) -> Outcome {
         Value::Bytes(bytes) => bytes.len(),
         Value::List(items) | Value::Map(items) => items.len(),
         Value::Table(items) => items.len() / 2,
-        _ => return Err(no_overload()),
+        other => return Err(no_operator(Function::Size, &other)),
     };
     values.new_int(size as i64)
 }

@@ -28,7 +28,7 @@ mod zone;
 use kpvm_format::cel::{Function, Library};
 
 use self::compare::{Order, equal, order};
-use self::value::{Value, look, no_overload};
+use self::value::{Value, look, no_operator, no_overload};
 pub(crate) use self::value_of::push_value;
 pub use self::value_of::{CelValue, read_value};
 use crate::document::{NodeId, Opaque, View};
@@ -69,7 +69,9 @@ pub(crate) fn predicate(
                 Order::Nan => {
                     return Some(Err(FunctionError::failed("NaN values cannot be ordered")));
                 }
-                Order::NoOverload => return Some(Err(no_overload())),
+                Order::NoOverload => {
+                    return Some(Err(no_operator(function, &look(view, left))));
+                }
             };
             match function {
                 Function::Less => ordering.is_lt(),
@@ -125,7 +127,7 @@ fn compute(
     match (function, arguments) {
         (Function::Not, [operand]) => match look(&values.view(), *operand) {
             Value::Bool(value) => values.new_bool(!value),
-            _ => Err(no_overload()),
+            other => Err(no_operator(function, &other)),
         },
         (Function::Negate, [operand]) => arithmetic::negate(*operand, values),
         (

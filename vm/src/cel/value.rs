@@ -2,6 +2,8 @@
 
 use std::str::from_utf8;
 
+use kpvm_format::cel::Function;
+
 use crate::document::{BufferFull, ChildRange, Extended, Kind, Label, NodeId, Opaque, View};
 use crate::function::{FunctionError, Values};
 
@@ -114,6 +116,34 @@ impl<'v> Value<'v> {
 /// No overload takes arguments of these types.
 pub(crate) fn no_overload() -> FunctionError {
     FunctionError::failed("no such overload")
+}
+
+/// No overload of an operator takes arguments of these types. cel-go names the operator
+/// where the first operand has none of its kind at all and is of no type that receives
+/// calls (evalBinary of its interpreter).
+pub(crate) fn no_operator(function: Function, operand: &Value<'_>) -> FunctionError {
+    let (is_number, is_int) = match operand {
+        Value::Int(_) | Value::Uint(_) => (true, true),
+        Value::Double(_) => (true, false),
+        _ => (false, false),
+    };
+    let is_known = match (function, operand) {
+        (_, Value::String(_) | Value::Timestamp(..) | Value::Duration(_)) => true,
+        (Function::Add, Value::Bytes(_) | Value::List(_)) => true,
+        (Function::Modulo, _) => is_int,
+        (Function::Not | Function::Negate, Value::Uint(_)) => false,
+        (Function::Not | Function::Negate, Value::Bool(_)) => true,
+        (
+            Function::Less | Function::LessOrEqual | Function::Greater | Function::GreaterOrEqual,
+            Value::Bool(_) | Value::Bytes(_),
+        ) => true,
+        (Function::Size, _) => false,
+        _ => is_number,
+    };
+    match is_known {
+        true => no_overload(),
+        false => FunctionError::Failed(format!("no such overload: {}", function.name())),
+    }
 }
 
 impl Values<'_> {

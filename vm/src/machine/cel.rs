@@ -119,10 +119,15 @@ impl Machine {
                 }
                 match access::select(view, source, SymbolId(c)) {
                     Found::Value(found) => self.set(a, found),
+                    Found::NoSuchKey if view.kind(source) == Some(Kind::List) => self.no_fields(),
                     Found::NoSuchKey => self.no_such_key(scene, c),
                     Found::Optional(_) => return None,
                 }
             }
+            Op::CelRequireFields => match view.kind(self.get(b)) {
+                Some(Kind::List) => self.no_fields(),
+                _ => Flow::Next,
+            },
             Op::CelHas => {
                 let has = access::has(view, self.get(b), SymbolId(c));
                 self.set(a, boolean(has))
@@ -200,6 +205,11 @@ impl Machine {
         let key = scene.tables.symbols.text(SymbolId(key));
         self.fail_with("no such key: ");
         self.failure_text.push_str(key);
+        Flow::Jump
+    }
+
+    fn no_fields(&mut self) -> Flow {
+        self.fail_with("unsupported index type 'string' in list");
         Flow::Jump
     }
 

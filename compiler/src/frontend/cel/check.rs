@@ -77,13 +77,20 @@ pub fn check(expression: &Expr, environment: &Environment) -> Checked {
         checked: Checked::default(),
         substitution: Substitution::default(),
         locals: Vec::new(),
+        mixed: Vec::new(),
+        formats: 0,
     };
     checker.check(expression);
     let Checker {
         mut checked,
         substitution,
+        mixed,
         ..
     } = checker;
+    // cel-go looks for these in expressions that have no other error.
+    if checked.errors.is_empty() {
+        checked.errors = mixed;
+    }
     for ty in checked.types.values_mut() {
         *ty = substitution.apply(ty, true);
     }
@@ -97,6 +104,10 @@ struct Checker<'e> {
     substitution: Substitution,
     /// Variables of macros, inner ones last.
     locals: Vec<(String, Type)>,
+    /// Items of literals whose types differ.
+    mixed: Vec<TypeError>,
+    /// Calls of `format` around what is checked: there, types may differ.
+    formats: usize,
 }
 
 impl Checker<'_> {
@@ -151,6 +162,7 @@ impl Checker<'_> {
             } => self.call(expression, function, target.as_deref(), arguments),
             Node::List(elements) => {
                 let mut item: Option<Type> = None;
+                let mut mixed_here = false;
                 for element in elements {
                     let ty = self.check(&element.value);
                     let ty = if element.optional {
@@ -158,7 +170,13 @@ impl Checker<'_> {
                     } else {
                         ty
                     };
+                    let before = self.mixed.len();
                     item = Some(self.join(item, ty, element.value.span));
+                    // Of one list, the first item that does not fit is enough.
+                    if mixed_here {
+                        self.mixed.truncate(before);
+                    }
+                    mixed_here |= self.mixed.len() > before;
                 }
                 Type::list(item.unwrap_or_else(|| self.substitution.fresh()))
             }
@@ -345,19 +363,26 @@ impl Checker<'_> {
     /// The type of two items of one list.
     fn join(&mut self, before: Option<Type>, ty: Type, span: Span) -> Type {
         let Some(before) = before else { return ty };
-        if self.substitution.assign(&ty, &before) {
-            return most_general(&self.known(&before), &self.known(&ty)).clone();
+        let fits = self.substitution.assign(&ty, &before);
+        let (known, other) = (self.known(&before), self.known(&ty));
+        // Here, dyn is a type like any other: it mixes with nothing.
+        if fits && (!self.environment.homogeneous || self.formats > 0 || known == other) {
+            return most_general(&known, &other).clone();
         }
-        if !self.environment.homogeneous {
-            return Type::Dyn;
+        if self.environment.homogeneous && self.formats == 0 {
+            let message = format!(
+                "expected type '{}' but found '{}'",
+                self.shown(&before),
+                self.shown(&ty)
+            );
+            let hint = "write dyn(…) around each of them to mix types".to_owned();
+            self.mixed.push(TypeError {
+                at: span.start,
+                message,
+                hint: Some(hint),
+            });
         }
-        let message = format!(
-            "expected type '{}' but found '{}'",
-            self.shown(&before),
-            self.shown(&ty)
-        );
-        let hint = "write dyn(…) around one of them to mix types".to_owned();
-        self.error_with_hint(span, message, Some(hint))
+        Type::Dyn
     }
 
     fn require_bool(&mut self, ty: &Type, span: Span, message: impl FnOnce(&str) -> String) {
@@ -388,6 +413,20 @@ impl Checker<'_> {
     }
 
     fn call(
+        &mut self,
+        expression: &Expr,
+        function: &str,
+        target: Option<&Expr>,
+        arguments: &[Expr],
+    ) -> Type {
+        let is_format = usize::from(function == "format");
+        self.formats += is_format;
+        let ty = self.call_checked(expression, function, target, arguments);
+        self.formats -= is_format;
+        ty
+    }
+
+    fn call_checked(
         &mut self,
         expression: &Expr,
         function: &str,

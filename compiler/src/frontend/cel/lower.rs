@@ -614,7 +614,9 @@ impl Lowering<'_, '_, '_> {
     }
 
     fn has(&mut self, operand: &Expr, field: &str, optional: bool, on_error: Label) -> Register {
-        if self.variable(operand, field).is_some() {
+        if let Some(entry) = self.variable(operand, field) {
+            // It is there, but its error goes first.
+            self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
             return self.emitter.constant(&TreeValue::Bool(true));
         }
         let key = self.emitter.pools.bundle.symbols.intern(field);
@@ -622,6 +624,7 @@ impl Lowering<'_, '_, '_> {
             let result = self.register();
             let (none, end) = (self.label(), self.label());
             let inner = self.inner(operand, none, on_error);
+            self.require_fields(inner, on_error);
             self.push(Instruction::new(Op::CelHas).a(result.0).b(inner.0).c(key.0));
             self.jump(end);
             self.place(none);
@@ -630,8 +633,18 @@ impl Lowering<'_, '_, '_> {
             return result;
         }
         let operand = self.value(operand, on_error);
+        self.require_fields(operand, on_error);
         self.emitter
             .load(Instruction::new(Op::CelHas).b(operand.0).c(key.0))
+    }
+
+    /// A list has no fields to look for: that is an error, not an absence.
+    fn require_fields(&mut self, operand: Register, on_error: Label) {
+        self.push(
+            Instruction::new(Op::CelRequireFields)
+                .b(operand.0)
+                .target(on_error),
+        );
     }
 
     /// What a value that may be an optional holds; jumps to `none` if it holds nothing.
@@ -675,6 +688,7 @@ impl Lowering<'_, '_, '_> {
                 }
                 let inner = self.inner(operand, none, on_error);
                 let key = self.emitter.pools.bundle.symbols.intern(field);
+                self.require_fields(inner, on_error);
                 self.compute(Instruction::new(Op::CelFind).b(inner.0).c(key.0), none)
             }
             Node::Call {
@@ -776,6 +790,10 @@ impl Lowering<'_, '_, '_> {
         let all: Vec<&Expr> = target.into_iter().chain(arguments).collect();
         match (function, all.as_slice()) {
             (Function::ToDyn, [value]) => self.value(value, on_error),
+            // Nothing is in an empty list, and cel-go does not look what it is that is not.
+            (Function::In, [_, list]) if is_empty_list(list) => {
+                self.emitter.constant(&TreeValue::Bool(false))
+            }
             (Function::Not, [_]) => self.truth(expression, on_error),
             (Function::OptionalIndex, _) => self.optional(expression, on_error),
             (Function::OptionalOf, [value]) => {
@@ -948,6 +966,10 @@ impl Lowering<'_, '_, '_> {
         self.emitter.block.leave_list();
         result
     }
+}
+
+fn is_empty_list(expression: &Expr) -> bool {
+    matches!(&expression.node, Node::List(items) if items.is_empty())
 }
 
 /// The value of a list or map of literals that JSON has too.

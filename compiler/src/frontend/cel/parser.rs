@@ -173,14 +173,15 @@ impl Parser<'_> {
     fn expression(&mut self) -> Parsed {
         let depth = self.depth;
         self.enter()?;
-        let start = self.place().start;
         let mut result = self.operation(0)?;
+        // Errors point to the operator.
+        let operator = self.place().start;
         if self.take("?") {
             let then = self.operation(0)?;
             self.expect(":")?;
             let otherwise = self.expression()?;
             let node = Node::Conditional(Box::new([result, then, otherwise]));
-            result = self.new_expr(self.since(start), node);
+            result = self.new_expr(self.since(operator), node);
         }
         self.depth = depth;
         Ok(result)
