@@ -14,6 +14,7 @@ pub mod diagnostics;
 pub mod evaluation;
 pub mod explain;
 pub mod expression;
+pub mod fake_client;
 pub mod go_json;
 pub mod hints;
 pub mod host;
