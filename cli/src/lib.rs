@@ -6,7 +6,6 @@
 //! that is meant for people and is not the payload goes to standard error. What a
 //! rule means is never decided here.
 
-pub mod cluster_scope;
 pub mod command;
 pub mod coverage;
 pub mod demands;

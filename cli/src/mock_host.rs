@@ -15,6 +15,7 @@ use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, ExpressionSession};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
 use kpvm::limits::Limits;
+use kpvm::resource_kind;
 use kpvm::tree::{Span, Tree};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::expression::compile_expression;
@@ -472,7 +473,7 @@ impl Cluster {
         let defined = self.plurals.get(&(group.to_owned(), kind.to_owned()));
         match defined {
             Some(defined) => defined == plural,
-            None => plural_of(kind) == plural,
+            None => resource_kind::plural(kind) == plural,
         }
     }
 
@@ -560,17 +561,6 @@ fn version_of(group: &str, version: &str) -> String {
     match group {
         "" => version.to_owned(),
         group => format!("{group}/{version}"),
-    }
-}
-
-/// The plural as Kubernetes guesses it from a kind.
-fn plural_of(kind: &str) -> String {
-    let kind = kind.to_lowercase();
-    match (kind.strip_suffix('y'), kind.ends_with('s')) {
-        _ if kind.ends_with("endpoints") => kind,
-        (Some(stem), _) => format!("{stem}ies"),
-        (None, true) => format!("{kind}es"),
-        (None, false) => format!("{kind}s"),
     }
 }
 

@@ -527,6 +527,21 @@ instruction_set! {
     MatchSubjects(subjects: C Subjects, target: D Forward);
     /// Jumps when the request carries no user information at all.
     JumpIfNoUser(target: D Forward);
+    /// Match: the API group of the resource is one of the texts, or `*` is (sheet 07, section 6.3).
+    MatchApiGroups(groups: C Texts, target: D Forward);
+    /// Match: the API version of the resource is one of the texts, or `*` is.
+    MatchApiVersions(versions: C Texts, target: D Forward);
+    /// Match: the resource with its subresource is one of `pods`, `pods/log`, `pods/*`, `*/log`, `*` and `*/*`.
+    MatchResources(resources: C Texts, target: D Forward);
+    /// Match: the object's name is one of the texts; where it has none, its generateName begins with one.
+    MatchResourceNames(names: C Texts, target: D Forward);
+    /// Match: the object is in a namespace (0), or it is not (1).
+    MatchScope(scope: B Immediate, target: D Forward);
+    /// Match: the selector selects the labels of the object or of the old object; one that is not there counts as an object
+    /// without labels (`absent` 1).
+    MatchObjectLabels(absent: B Immediate, selector: C Selector, target: D Forward);
+    /// Match: the selector selects the labels of the namespace; what is in no namespace is not asked, a Namespace has its own.
+    MatchNamespaceLabels(selector: C Selector, target: D Forward);
     /// Ends: the rule applies to the resource.
     ReturnMatched() ends;
     /// Ends: the rule does not apply.

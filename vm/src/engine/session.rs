@@ -31,6 +31,7 @@ use crate::machine::{
     Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
     is_secret_path, render_go_value, selector_matches, wildcard_list_matches,
 };
+use crate::resource_kind::make_plural;
 use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
 
@@ -101,6 +102,8 @@ pub struct Session<'b> {
     names: String,
     text: String,
     runtime_expressions: bool,
+    /// Whether rules match resources rather than kinds.
+    matches_resources: bool,
 }
 
 /// Which outcomes are wanted.
@@ -133,6 +136,10 @@ impl<'b> Session<'b> {
             names: String::new(),
             text: String::new(),
             runtime_expressions: true,
+            matches_resources: tables
+                .policies
+                .iter()
+                .any(|policy| policy.flags & PolicyFlags::RESOURCES != 0),
         }
     }
 
@@ -274,6 +281,20 @@ impl<'b> Session<'b> {
             .old
             .and_then(|old| kind_of(&view, old).ok())
             .map(|kind| KindNames::of(kind, names));
+        let resource = match (request.resource, &own_kind) {
+            _ if !self.matches_resources => 0..0,
+            ("", Some(own)) => {
+                let start = names.len();
+                names.extend_from_within(own.kind.clone());
+                plural_behind(names, start)
+            }
+            ("", None) => {
+                let kind = request.kind.map_or("", |kind| kind.kind);
+                let start = push_name(names, kind).start;
+                plural_behind(names, start)
+            }
+            (resource, _) => push_name(names, resource),
+        };
         let names = &*self.names;
         let kind = request
             .kind
@@ -284,6 +305,7 @@ impl<'b> Session<'b> {
             group: kind.group,
             version: kind.version,
             kind: kind.kind,
+            resource: names.get(resource).unwrap_or_default(),
             subresource: request.subresource,
             operation: request.operation.bit(),
             operation_name: request.operation.name(),
@@ -297,6 +319,7 @@ impl<'b> Session<'b> {
             variables: request.variables,
             user: request.user.filter(|user| !user.is_empty()),
             namespace_labels: request.namespace_labels,
+            namespace_object: request.namespace_object,
         };
         let Some(main_names) = main_names else {
             return Err(EvaluateError::NoObject);
@@ -501,6 +524,12 @@ fn push_name(names: &mut String, name: &str) -> NameRange {
     start..names.len()
 }
 
+/// Makes the name of its resource of the kind that stands behind `start`.
+fn plural_behind(names: &mut String, start: usize) -> NameRange {
+    make_plural(names, start);
+    start..names.len()
+}
+
 /// The facts about an object that matching asks for, its names copied so that values
 /// can be added to the buffer while they are looked at.
 struct ObjectNames {
@@ -617,6 +646,7 @@ impl<'e> Evaluator<'e, '_> {
         let tables = self.tables;
         let kind = self.facts.kind;
         let keys = ObjectKeys {
+            resource: self.facts.resource,
             namespace: main.matched_namespace(),
             name: main.matched_name,
             operation: self.operation.name(),

@@ -68,6 +68,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) version: &'s str,
     /// Kind.
     pub(crate) kind: &'s str,
+    /// Name of the kind's resource, e.g. `pods`.
+    pub(crate) resource: &'s str,
     /// Subresource, usually empty.
     pub(crate) subresource: &'s str,
     /// Bit of the operation.
@@ -90,6 +92,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) user: Option<crate::engine::UserInfo<'s>>,
     /// Labels of the namespace.
     pub(crate) namespace_labels: &'s [(&'s str, &'s str)],
+    /// The namespace as an object, if it is known.
+    pub(crate) namespace_object: Option<&'s serde_json::Value>,
 }
 
 /// Whether a match operation holds.

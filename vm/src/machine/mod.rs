@@ -16,6 +16,7 @@ mod explain;
 mod finding;
 mod leaf;
 mod matching;
+mod resource_matching;
 mod shape;
 mod tags;
 mod trace;
@@ -762,6 +763,20 @@ impl Machine {
                 | Op::MatchSubjects
                 | Op::JumpIfNoUser => {
                     let holds = matching::holds(op, b, c, &scene);
+                    report!(op, instruction, holds);
+                    if !holds {
+                        position = target;
+                    }
+                    continue;
+                }
+                Op::MatchApiGroups
+                | Op::MatchApiVersions
+                | Op::MatchResources
+                | Op::MatchResourceNames
+                | Op::MatchScope
+                | Op::MatchObjectLabels
+                | Op::MatchNamespaceLabels => {
+                    let holds = resource_matching::holds(op, b, c, &scene);
                     report!(op, instruction, holds);
                     if !holds {
                         position = target;
