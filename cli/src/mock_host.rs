@@ -495,7 +495,7 @@ impl Cluster {
     /// Whether there is an object of a resource, whatever its group.
     pub(crate) fn has_resource(&self, plural: &str) -> bool {
         let mut objects = self.objects.iter();
-        objects.any(|object| plural_of(field(object, "kind")) == plural)
+        objects.any(|object| resource_kind::plural(field(object, "kind")) == plural)
     }
 
     /// The object of a name.
