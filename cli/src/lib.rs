@@ -21,6 +21,7 @@ pub mod input;
 pub mod line_index;
 pub mod list;
 pub mod mock_host;
+pub mod models;
 pub mod nearest;
 pub mod omitted;
 pub mod output;
