@@ -218,6 +218,8 @@ impl<'t> Reader<'t> {
     fn note_request(&self, kind: &'static str, instruction: &Instruction, demands: &mut Demands) {
         let mut fields = Vec::new();
         add_fields("", &self.register(u32::from(instruction.b)), &mut fields);
+        // The entry's own name is for errors.
+        fields.retain(|field| field.name != "entry");
         let request = Request { kind, fields };
         if !demands.external_data.contains(&request) {
             demands.external_data.push(request);
