@@ -22,6 +22,7 @@ use kpvm_compiler::expression::compile_expression;
 use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
+use crate::fake_client;
 use crate::host::ProcessHost;
 use crate::input::read_regular_file;
 use crate::line_index::LineIndex;
@@ -37,6 +38,8 @@ pub struct MockHost {
     /// Whether the cluster is asked for ConfigMaps.
     has_config_maps: bool,
     global_entries: BTreeMap<String, Value>,
+    /// What parameters are looked for in.
+    client: Cluster,
     process: ProcessHost,
 }
 
@@ -96,6 +99,12 @@ impl MockHost {
     pub fn set_cluster(&mut self, cluster: Cluster, has_config_maps: bool) {
         self.cluster = Some(cluster);
         self.has_config_maps = has_config_maps;
+    }
+
+    /// Gives the host the objects that may be parameters, beside those of the cluster.
+    pub fn set_client(&mut self, objects: impl Iterator<Item = Value>) {
+        self.client = self.cluster.clone().unwrap_or_default();
+        objects.for_each(|object| self.client.add(object));
     }
 
     /// The API server, if there is one.
@@ -174,7 +183,12 @@ impl Host for MockHost {
                 service_url.is_some(),
             ),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
-            ExternalQuery::ImageRegistry { .. } | ExternalQuery::HostAddresses { .. } => Ok(None),
+            ExternalQuery::KindScope { .. }
+            | ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. } => fake_client::answer(&self.client, query),
+            ExternalQuery::ImageRegistry { .. }
+            | ExternalQuery::AccessReview { .. }
+            | ExternalQuery::HostAddresses { .. } => Ok(None),
         }
     }
 }
@@ -478,7 +492,14 @@ impl Cluster {
         self.objects.iter().filter(is_here)
     }
 
-    fn one(
+    /// Whether there is an object of a resource, whatever its group.
+    pub(crate) fn has_resource(&self, plural: &str) -> bool {
+        let mut objects = self.objects.iter();
+        objects.any(|object| resource_kind::plural(field(object, "kind")) == plural)
+    }
+
+    /// The object of a name.
+    pub(crate) fn one(
         &self,
         group: &str,
         version: &str,

@@ -493,10 +493,16 @@ instruction_set! {
     CelRaiseAll(list: A List, target: D Forward);
     /// CEL: begins an expression, which has a budget of its own (sheet 07, section 2.7).
     CelBegin(text: C Text);
-    /// CEL: one of the values that an expression is given: 0 object, 1 oldObject, 2 request, 3 namespaceObject, 4 params.
+    /// CEL: one of the values that an expression is given: 0 object, 1 oldObject, 2 request, 3 namespaceObject, 4 params, 5 authorizer, 6 authorizer.requestResource.
     CelRoot(dst: A Destination, root: C Immediate);
     /// CEL: a variable, computed when it is first needed; its error is the same each time.
     CelVariable(dst: A Destination, entry: C Entry, target: D Forward);
+    /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for (sheet 07, section 2.6): a list of them.
+    CelParams(dst: A Destination, src: B Source, target: D Forward);
+    /// CEL: what follows sees this value as `params`, and computes variables anew.
+    CelBindParams(src: A Source);
+    /// Ends: a CEL rule cannot be evaluated, with the error's text.
+    ReturnErrorText() ends;
     /// Ends: a CEL expression does not hold, with a message known at compile time.
     ReturnFailText(text: C Text) ends;
     /// Ends: a CEL expression does not hold or failed, with the error's text.

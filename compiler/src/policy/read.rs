@@ -388,7 +388,8 @@ fn spanned_text(tree: &Tree, key: &str) -> Spanned<String> {
     })
 }
 
-fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
+/// A boolean field.
+pub(crate) fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
     match tree.get(key).map(|tree| &tree.value) {
         Some(TreeValue::Bool(value)) => *value,
         _ => default,

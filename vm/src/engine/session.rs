@@ -1088,6 +1088,7 @@ impl<'e> Evaluator<'e, '_> {
             Ending::FailText(_)
             | Ending::FailError
             | Ending::FailValue(_)
+            | Ending::CelError
             | Ending::Failed { .. }
             | Ending::OutOfFuel
                 if body_kind(rule) == BodyKind::Cel =>
@@ -1131,6 +1132,7 @@ impl<'e> Evaluator<'e, '_> {
             | Ending::FailText(_)
             | Ending::FailError
             | Ending::FailValue(_)
+            | Ending::CelError
             | Ending::OutOfFuel => self.out_of_fuel(),
         })
     }
@@ -1154,7 +1156,11 @@ impl<'e> Evaluator<'e, '_> {
                 None => self.machine.failure_text.clone(),
             },
         };
-        let mut judgement = self.fixed(Status::Fail, &text);
+        let status = match ending {
+            Ending::CelError => Status::Error,
+            _ => Status::Fail,
+        };
+        let mut judgement = self.fixed(status, &text);
         judgement.instruction = self.machine.ended_at;
         judgement
     }
