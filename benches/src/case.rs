@@ -10,7 +10,7 @@ use kpvm::tree::Tree;
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::{SourceId, Sources};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -74,7 +74,7 @@ struct Mocks {
 }
 
 /// One rule response.
-#[derive(Debug, Deserialize, PartialEq, Eq, Clone)]
+#[derive(Debug, Deserialize, Serialize, PartialEq, Eq, Clone)]
 pub struct RuleAnswer {
     /// The computed rule.
     pub rule: String,
@@ -84,7 +84,7 @@ pub struct RuleAnswer {
     #[serde(default)]
     pub message: String,
     /// Report properties.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
 }
 

@@ -86,3 +86,17 @@ fn the_answers_of_the_real_engine_agree() {
     differing.truncate(20);
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
+
+/// Differences that were found side by side, shrunk, with Kyverno's answers (recorded by
+/// `differential --record`).
+#[test]
+fn differences_that_were_found_stay_fixed() {
+    let lines = include_str!("../regressions.ndjson").lines();
+    let mut count = 0;
+    for line in lines {
+        let golden = Golden::parse(line).unwrap();
+        assert_eq!(golden::run(&golden), Verdict::Agree, "{}", golden.case.id);
+        count += 1;
+    }
+    assert!(count > 50, "only {count} cases");
+}

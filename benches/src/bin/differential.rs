@@ -3,6 +3,8 @@
 //! `differential [DIALECT…] [--seed N] [--from N] [--cases N]` makes cases for the
 //! dialects (all of them, if none is named). `differential --replay FILE` takes the cases
 //! of a file, one JSON object a line.
+//! `differential --record FILE` prints the cases of a file with the peer's answers, in the
+//! form of `benches/regressions.ndjson`.
 //! `differential --golden DIR` asks the peer for the recorded golden answers, to see
 //! whether the peer itself can be trusted.
 //!
@@ -38,6 +40,7 @@ struct Options {
     cases: u64,
     golden: Option<PathBuf>,
     replay: Option<PathBuf>,
+    record: Option<PathBuf>,
     oracle: PathBuf,
     shown: usize,
 }
@@ -61,6 +64,7 @@ fn read_options() -> Result<Options, String> {
         cases: 10_000,
         golden: None,
         replay: None,
+        record: None,
         oracle: program("kyverno-oracle"),
         shown: 5,
     };
@@ -78,6 +82,7 @@ fn read_options() -> Result<Options, String> {
             "--shown" => options.shown = number(value()?)? as usize,
             "--oracle" => options.oracle = value()?.into(),
             "--golden" => options.golden = Some(value()?.into()),
+            "--record" => options.record = Some(value()?.into()),
             "--replay" => options.replay = Some(value()?.into()),
             option if option.starts_with('-') => return Err(format!("unknown option {option}")),
             name if DIALECTS.iter().any(|dialect| dialect.name == name) => {
@@ -97,17 +102,14 @@ fn run(options: &Options) -> Result<bool, String> {
     if let Some(directory) = &options.golden {
         return check_oracle(&mut oracle, directory);
     }
+    if let Some(file) = &options.record {
+        return record(&mut oracle, file);
+    }
     let mut is_clean = true;
     Area::print_header();
     if let Some(file) = &options.replay {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| format!("{}: {error}", file.display()))?;
-        let cases = text
-            .lines()
-            .map(serde_json::from_str)
-            .collect::<Result<_, _>>();
         let mut area = Area::default();
-        area.add(&mut oracle, cases.map_err(|error| error.to_string())?)?;
+        area.add(&mut oracle, read_cases(file)?)?;
         return area.finish("replay", &mut oracle, options.shown);
     }
     let chosen =
@@ -125,6 +127,30 @@ fn run(options: &Options) -> Result<bool, String> {
         is_clean &= area.finish(dialect.name, &mut oracle, options.shown)?;
     }
     Ok(is_clean)
+}
+
+fn read_cases(file: &Path) -> Result<Vec<Value>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+    let cases = text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>();
+    cases.map_err(|error| failed(&error))
+}
+
+/// Prints the cases with the peer's answers.
+fn record(oracle: &mut Oracle, file: &Path) -> Result<bool, String> {
+    let cases = read_cases(file)?;
+    for (mut case, (theirs, _)) in cases.iter().cloned().zip(ask(oracle, &cases, 1)?) {
+        if !theirs.error.is_empty() {
+            return Err(format!("{}: {}", case["id"], theirs.error));
+        }
+        case["rules"] = json!(theirs.rules());
+        case["panic"] = json!(!theirs.panic.is_empty());
+        println!("{case}");
+    }
+    Ok(true)
 }
 
 /// What was found about the cases of one area.

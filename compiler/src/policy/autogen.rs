@@ -390,13 +390,17 @@ impl Shape {
         if let Some(patterns) = field(validate, "anyPattern") {
             let wrapped = patterns.as_list().unwrap_or_default().iter();
             let wrapped: Vec<Tree> = wrapped.map(|pattern| self.wrap(pattern)).collect();
-            let wrapped = match wrapped.is_empty() {
-                // Go's nil slice, which is written as null: the copy checks nothing.
+            // Without any, Go's nil slice is written as null: the copy checks nothing, and is
+            // no rule at all if there is nothing else in it.
+            let is_empty = wrapped.is_empty();
+            let wrapped = match is_empty {
                 true => TreeValue::Null,
                 false => TreeValue::List(wrapped),
             };
             let wrapped = Tree::new(wrapped, patterns.span);
-            return Some(self.validate_with(validate, "anyPattern", wrapped, "anyPattern"));
+            let copy = self.validate_with(validate, "anyPattern", wrapped, "anyPattern");
+            let has_more = copy.as_map().is_some_and(|members| members.len() > 1);
+            return (!is_empty || has_more).then_some(copy);
         }
         if let Some(foreach) = field(validate, "foreach") {
             return Some(self.validate_with(validate, "foreach", foreach.clone(), "pattern"));
