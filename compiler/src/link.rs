@@ -121,6 +121,9 @@ fn record(
         name: pools.bundle.text(&exception.name.value),
         block: U32::new(block),
         exclusion_block: U32::new(exclusion_block),
+        passes: 0,
+        priority: U32::ZERO,
+        allowed: [U32::new(NONE); 2],
     })
 }
 

@@ -45,6 +45,53 @@ pub enum Library {
     OrValue,
 }
 
+/// What an expression is given by the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Root {
+    /// The object, null where there is none; of a payload the whole of it.
+    Object,
+    /// The old object, null where there is none.
+    OldObject,
+    /// `request` of a ClusterPolicy: no resource is known of it.
+    Request,
+    /// `namespaceObject` of a ClusterPolicy.
+    Namespace,
+    /// `params`
+    Params,
+    /// The object, an empty map where there is none (sheet 07, section 6.2).
+    ObjectOrEmpty,
+    /// The old object likewise.
+    OldObjectOrEmpty,
+    /// `request` of a ValidatingPolicy: with its resource and its objects.
+    FullRequest,
+    /// `namespaceObject` of a ValidatingPolicy: the namespace as it was given, or null.
+    GivenNamespace,
+    /// `exceptions`: what those that hold allow.
+    Exceptions,
+}
+
+impl Root {
+    /// Every root in the order of its number.
+    pub const ALL: [Root; 10] = [
+        Root::Object,
+        Root::OldObject,
+        Root::Request,
+        Root::Namespace,
+        Root::Params,
+        Root::ObjectOrEmpty,
+        Root::OldObjectOrEmpty,
+        Root::FullRequest,
+        Root::GivenNamespace,
+        Root::Exceptions,
+    ];
+
+    /// The root with that number.
+    pub fn decode(number: u32) -> Option<Root> {
+        Root::ALL.get(number as usize).copied()
+    }
+}
+
 macro_rules! functions {
     ($($variant:ident = $library:ident $name:literal: $($overload:literal),+;)*) => {
         /// One function. The number is part of the bundle format.

@@ -381,14 +381,14 @@ fn spanned(tree: &Tree) -> Spanned<String> {
     }
 }
 
-fn spanned_text(tree: &Tree, key: &str) -> Spanned<String> {
+pub(super) fn spanned_text(tree: &Tree, key: &str) -> Spanned<String> {
     field(tree, key).map(spanned).unwrap_or_else(|| Spanned {
         value: String::new(),
         span: tree.span,
     })
 }
 
-fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
+pub(super) fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
     match tree.get(key).map(|tree| &tree.value) {
         Some(TreeValue::Bool(value)) => *value,
         _ => default,
@@ -405,7 +405,7 @@ fn optional_texts(tree: &Tree, key: &str) -> Option<Vec<String>> {
     Some(list.iter().map(|item| spanned(item).value).collect())
 }
 
-fn text_map(tree: &Tree, key: &str) -> Option<Vec<(String, String)>> {
+pub(super) fn text_map(tree: &Tree, key: &str) -> Option<Vec<(String, String)>> {
     let members = field(tree, key)?.as_map()?;
     Some(
         members

@@ -3,6 +3,7 @@
 
 mod assertion;
 mod exception;
+mod validation;
 
 use std::cell::OnceCell;
 use std::fmt::Write;
@@ -17,7 +18,7 @@ use super::observer::{Event, NotTried, Observer, Stage, Verdict};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
-    TextRange,
+    TextRange, Title,
 };
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
@@ -320,6 +321,7 @@ impl<'b> Session<'b> {
             user: request.user.filter(|user| !user.is_empty()),
             namespace_labels: request.namespace_labels,
             namespace_object: request.namespace_object,
+            numbers: request.numbers,
         };
         let Some(main_names) = main_names else {
             return Err(EvaluateError::NoObject);
@@ -486,6 +488,7 @@ impl Silence {
 /// What a rule came to, before it becomes an [`Outcome`].
 #[derive(Debug, Clone, Copy)]
 struct Judgement {
+    title: Title,
     status: Status,
     message: Message,
     path: TextRange,
@@ -502,6 +505,7 @@ struct Judgement {
 impl Judgement {
     fn plain(status: Status, message: Message) -> Self {
         Self {
+            title: Title::Rule,
             status,
             message,
             path: TextRange::default(),
@@ -771,6 +775,7 @@ impl<'e> Evaluator<'e, '_> {
         if self.mode == Mode::Report || refused {
             self.outcomes.push(Outcome {
                 rule: number,
+                title: judgement.title,
                 status: judgement.status,
                 message: judgement.message,
                 enforced,
@@ -859,6 +864,9 @@ impl<'e> Evaluator<'e, '_> {
             _ => return Err(Silence::NotMatched),
         }
         self.machine.begin_rule();
+        if body_kind(rule) == BodyKind::Validations {
+            return Ok(self.judge_validations(rule, setting));
+        }
         if rule.precondition_block.get() != NONE {
             match self.run_block(rule.precondition_block.get(), Stage::Preconditions, setting) {
                 Ending::True => {}

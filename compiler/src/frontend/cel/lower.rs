@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use kpvm::tree::{Tree, TreeValue};
-use kpvm_format::cel::Function;
+use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, ConstantKind, Range};
 use zerocopy::little_endian::U64;
@@ -23,8 +23,8 @@ use crate::lower::Pools;
 /// Where the value of a declared variable comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The machine: operand `root` of `CelRoot`.
-    Root(u32),
+    /// The machine.
+    Root(Root),
     /// The object whose fields are variables that are computed when needed.
     Variables,
     /// Null, whatever there is.
@@ -534,7 +534,8 @@ impl Lowering<'_, '_, '_> {
             Reference::Variable(name) => match self.bindings.sources.get(name) {
                 Some(Source::Root(root)) => {
                     let root = *root;
-                    self.emitter.load(Instruction::new(Op::CelRoot).c(root))
+                    let load = Instruction::new(Op::CelRoot).c(root as u32);
+                    self.emitter.load(load)
                 }
                 Some(Source::Null) => self.emitter.constant(&TreeValue::Null),
                 Some(Source::Variables | Source::Unbound) => self.unknown(name, on_error),
