@@ -431,6 +431,11 @@ impl Cluster {
         self.plurals.insert(key, name("/spec/names/plural"));
     }
 
+    /// Names of resources by group and kind, from definitions of custom resources.
+    pub fn plurals(&self) -> BTreeMap<(String, String), String> {
+        self.plurals.clone()
+    }
+
     /// The labels of the namespaces that it has (sheet 08, section 7.3).
     pub fn namespace_labels(&self) -> BTreeMap<String, Labels> {
         let namespaces = self.select("", "v1", "namespaces", None);

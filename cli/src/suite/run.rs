@@ -9,6 +9,7 @@ use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
 use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_format::Tables;
 use rayon::prelude::*;
 
 use crate::coverage::{Coverage, Tally};
@@ -264,6 +265,8 @@ impl Loader<'_> {
         }
         namespaces.extend(values.namespaces().clone());
         let circumstances = Circumstances {
+            namespace_objects: values.namespace_objects().clone(),
+            plurals: host.cluster().map(Cluster::plurals).unwrap_or_default(),
             // A cluster knows subresources by itself (section 7.3).
             subresources: match host.cluster() {
                 Some(_) => Vec::new(),
@@ -432,6 +435,7 @@ impl Loader<'_> {
         let names: BTreeSet<&str> = all.map(|resource| resource.metadata("name")).collect();
         self.diagnose(&circumstances.values.unused(&known, &names));
         let files = bundle.meta().sources;
+        let tables = bundle.tables();
         let mut evaluator = Evaluator::new(&bundle, &circumstances);
         let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
         let (mut answers, mut count) = (Vec::new(), 0);
@@ -453,6 +457,7 @@ impl Loader<'_> {
                 };
                 let answer = |response: &RuleResponse<'_>| RuleAnswer {
                     policy: response.policy_index(),
+                    number: rule_in_policy(&tables, response),
                     rule: response.rule().to_owned(),
                     status: report_status(response),
                     message: report_message(response).into_owned(),
@@ -483,7 +488,7 @@ impl Loader<'_> {
             keys: Keys::of(&objects.resources.list),
             expected: RefCell::default(),
             answers,
-            unsupported: unsupported_part(document, &policies),
+            unsupported: unsupported_part(document),
         };
         let mut warnings = Vec::new();
         for expectation in &document.results {
@@ -514,6 +519,13 @@ fn operations(document: &Document) -> Vec<Option<Operation>> {
     operations
 }
 
+/// Number of the rule in its policy.
+fn rule_in_policy(tables: &Tables<'_>, response: &RuleResponse<'_>) -> usize {
+    let policy = tables.policies.get(response.policy_index());
+    let first = policy.map_or(0, |policy| policy.rules.start.get() as usize);
+    response.rule_index().saturating_sub(first)
+}
+
 /// The status that reports show: failures of a policy that is not scored only warn
 /// (section 10.2).
 fn report_status(response: &RuleResponse<'_>) -> &'static str {
@@ -533,7 +545,7 @@ fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// What a suite has that is not supported yet, whatever its policies are.
-fn unsupported_part(document: &Document, policies: &SuitePolicies) -> Option<String> {
+fn unsupported_part(document: &Document) -> Option<String> {
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),
         ("paramResources", !document.param_resources.is_empty()),
@@ -543,9 +555,5 @@ fn unsupported_part(document: &Document, policies: &SuitePolicies) -> Option<Str
         ("envoyPayloads", !document.envoy_payloads.is_empty()),
     ];
     let part = parts.into_iter().find(|(_, is_there)| *is_there);
-    let part = part.map(|(field, _)| format!("`{field}` of a test is not supported yet"));
-    part.or_else(|| {
-        let reason = "a PolicyException of policies.kyverno.io is not supported yet";
-        policies.has_cel_exceptions.then(|| reason.to_owned())
-    })
+    part.map(|(field, _)| format!("`{field}` of a test is not supported yet"))
 }

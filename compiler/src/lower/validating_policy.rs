@@ -1,8 +1,6 @@
 //! A ValidatingPolicy in, a rule for each of the policies that it is evaluated as out.
 
-use kpvm_format::table::{
-    self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags,
-};
+use kpvm_format::table::{self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags};
 use zerocopy::little_endian::U32;
 
 use super::Lowerer;
@@ -24,7 +22,7 @@ const INDEX_KEY: &str = "cel.validationIndex";
 
 /// Diagnostics of expressions that do not compile, each with its place in `source`, the
 /// text of their file.
-pub fn refused(failures: Vec<Failure<'_>>, id: SourceId, source: &str) -> Vec<Diagnostic> {
+pub(crate) fn refused(failures: Vec<Failure<'_>>, id: SourceId, source: &str) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for failure in failures {
         let Failure { text, errors } = failure;
@@ -45,7 +43,7 @@ pub fn refused(failures: Vec<Failure<'_>>, id: SourceId, source: &str) -> Vec<Di
 }
 
 /// Everything that is wrong with the expressions of a policy, those of autogen included.
-pub fn check(policy: &ValidatingPolicy, source: &str) -> Vec<Diagnostic> {
+pub(crate) fn check(policy: &ValidatingPolicy, source: &str) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for variant in variants(policy) {
         if let Err(failures) = Programs::compile(&variant.spec, policy.mode) {
@@ -63,7 +61,7 @@ pub fn check(policy: &ValidatingPolicy, source: &str) -> Vec<Diagnostic> {
 
 impl Lowerer {
     /// Lowers a policy whose expressions were checked; gives what is wrong all the same.
-    pub fn lower_validating_policy(
+    pub(crate) fn lower_validating_policy(
         &mut self,
         policy: &ValidatingPolicy,
         sources: &Sources,

@@ -400,7 +400,10 @@ static VALIDATING_SPEC: &[Field] = &[
     field(
         "evaluation",
         Shape::Object(&[
-            field("mode", Shape::Text(&["Kubernetes", "JSON", "Envoy", "HTTP"])),
+            field(
+                "mode",
+                Shape::Text(&["Kubernetes", "JSON", "Envoy", "HTTP"]),
+            ),
             field("admission", Shape::Object(SWITCH)),
             field("background", Shape::Object(SWITCH)),
         ]),
@@ -413,7 +416,8 @@ static VALIDATING_SPEC: &[Field] = &[
 
 static VALIDATION_ACTION: Shape = Shape::Text(&["Deny", "Audit", "Warn"]);
 
-static AUDIT_ANNOTATION: Shape = Shape::Object(&[field("key", TEXT), field("valueExpression", TEXT)]);
+static AUDIT_ANNOTATION: Shape =
+    Shape::Object(&[field("key", TEXT), field("valueExpression", TEXT)]);
 
 /// A `PolicyException` of policies.kyverno.io (sheet 07, section 6.5).
 pub(super) static CEL_EXCEPTION: Shape = Shape::Object(&[

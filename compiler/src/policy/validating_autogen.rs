@@ -102,7 +102,9 @@ fn generate(
             api_groups: vec![group.to_owned()],
             api_versions: vec!["v1".to_owned()],
             operations: operations.to_vec(),
-            resources: of_group.map(|(_, resource)| (*resource).to_owned()).collect(),
+            resources: of_group
+                .map(|(_, resource)| (*resource).to_owned())
+                .collect(),
             ..ResourceRule::default()
         }
     };
@@ -187,10 +189,7 @@ mod tests {
                 "object.metadata.namespace == 'x'",
                 "object.metadata.namespace == 'x'",
             ),
-            (
-                "object.metadata.namespaces",
-                "object.T.metadata.namespaces",
-            ),
+            ("object.metadata.namespaces", "object.T.metadata.namespaces"),
             ("object.?spec.containers", "object.?spec.containers"),
             ("request.object.spec.x", "request.object.T.spec.x"),
             ("object['spec']", "object['spec']"),

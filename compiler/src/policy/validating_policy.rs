@@ -136,7 +136,10 @@ pub fn read_validating_policy(
         refuse("unsupported", message, mode.span, hint);
     }
     if let Some(constraints) = &policy.spec.constraints {
-        let selectors = [&constraints.namespace_selector, &constraints.object_selector];
+        let selectors = [
+            &constraints.namespace_selector,
+            &constraints.object_selector,
+        ];
         for selector in selectors.into_iter().flatten() {
             if let Some(problem) = selectors::problem(selector) {
                 let hint = "Kubernetes refuses such a selector";

@@ -276,6 +276,7 @@ impl<'b> Session<'b> {
             .map(|root| ObjectNames::collect(&view, root, names));
         let own_kind = match request.kind {
             Some(_) => None,
+            None if request.is_payload => None,
             None => Some(KindNames::of(kind_of(&view, main)?, names)),
         };
         let old_kind = objects
@@ -339,6 +340,8 @@ impl<'b> Session<'b> {
             mode,
             limits: &self.limits,
             runtime_expressions: self.runtime_expressions,
+            is_payload: request.is_payload,
+            every_namespace: request.every_namespace,
             fuel: self.limits.request_fuel,
             machine: &mut self.machine,
             world: World {
@@ -628,6 +631,8 @@ struct Evaluator<'e, 'm> {
     mode: Mode,
     limits: &'e Limits,
     runtime_expressions: bool,
+    is_payload: bool,
+    every_namespace: bool,
     fuel: u64,
     machine: &'m mut Machine,
     world: World<'m>,
@@ -665,12 +670,15 @@ impl<'e> Evaluator<'e, '_> {
             let Some(policy) = tables.policies.get(rule.policy.get() as usize) else {
                 continue;
             };
+            if self.is_payload && rule.flags & RuleFlags::PAYLOAD == 0 {
+                continue;
+            }
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
                 policy_state = PolicyState::Open;
-                if policy.flags & PolicyFlags::NAMESPACED != 0
-                    && namespace != Some(tables.text(policy.namespace))
-                {
+                let is_everywhere = policy.flags & PolicyFlags::NAMESPACED == 0
+                    || self.every_namespace && policy.flags & PolicyFlags::RESOURCES != 0;
+                if !is_everywhere && namespace != Some(tables.text(policy.namespace)) {
                     policy_state = PolicyState::OtherNamespace;
                 }
             }

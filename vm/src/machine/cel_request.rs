@@ -216,7 +216,9 @@ pub(super) fn exceptions(
             .iter()
             .filter_map(|&number| tables.exceptions.get(number as usize));
         let listed = records.filter_map(|record| record.allowed.get(which));
-        let texts: Vec<&str> = listed.flat_map(|list| tables.text_list(list.get())).collect();
+        let texts: Vec<&str> = listed
+            .flat_map(|list| tables.text_list(list.get()))
+            .collect();
         lists.push(values.new_texts(&texts)?);
     }
     let mut members = Members::new(values);

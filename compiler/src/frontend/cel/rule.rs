@@ -91,7 +91,11 @@ impl Scene {
     }
 
     /// An expression that has to be of a type.
-    pub(super) fn compile(&self, text: &str, wanted: Option<&Type>) -> Result<Program, Vec<TypeError>> {
+    pub(super) fn compile(
+        &self,
+        text: &str,
+        wanted: Option<&Type>,
+    ) -> Result<Program, Vec<TypeError>> {
         let program = compile(text, &self.environment)?;
         match wanted {
             Some(wanted) if program.result() != wanted => {

@@ -109,7 +109,12 @@ struct Compiler<'t, 'f> {
 
 impl<'t> Compiler<'t, '_> {
     /// The expression under a key; nothing where none is written, or it does not compile.
-    fn compile(&mut self, tree: &'t Tree, key: &str, wanted: Option<&Type>) -> Option<Compiled<'t>> {
+    fn compile(
+        &mut self,
+        tree: &'t Tree,
+        key: &str,
+        wanted: Option<&Type>,
+    ) -> Option<Compiled<'t>> {
         let text = text_at(tree, key)?;
         match self.scene.compile(text.text, wanted) {
             Ok(program) => Some(Compiled { program, text }),
@@ -121,7 +126,12 @@ impl<'t> Compiler<'t, '_> {
     }
 
     /// As [`Compiler::compile`], for an expression that has to be there.
-    fn required(&mut self, tree: &'t Tree, key: &str, wanted: Option<&Type>) -> Option<Compiled<'t>> {
+    fn required(
+        &mut self,
+        tree: &'t Tree,
+        key: &str,
+        wanted: Option<&Type>,
+    ) -> Option<Compiled<'t>> {
         if text_at(tree, key).is_none() {
             let text = Text {
                 text: "",
@@ -166,9 +176,14 @@ impl<'t> Programs<'t> {
         for variable in &spec.variables {
             let name = name_of(variable, "name");
             let compiled = compiler.required(variable, "expression", None);
-            let ty = compiled.as_ref().map_or(&Type::Dyn, |one| one.program.result());
+            let ty = compiled
+                .as_ref()
+                .map_or(&Type::Dyn, |one| one.program.result());
             let ty = ty.clone();
-            compiler.scene.environment.declare_field(VARIABLES, name, ty);
+            compiler
+                .scene
+                .environment
+                .declare_field(VARIABLES, name, ty);
             variables.extend(compiled.map(|compiled| (name, compiled)));
         }
         let mut validations = Vec::new();

@@ -23,7 +23,8 @@ impl Evaluator<'_, '_> {
         if let Some(judgement) = self.exempt(exceptions) {
             return judgement;
         }
-        self.machine.set_exceptions(exceptions.numbers(self.excepted));
+        self.machine
+            .set_exceptions(exceptions.numbers(self.excepted));
         let ending = self.run_block(rule.body_block.get(), Stage::Body, setting);
         self.judge_validation(rule, ending, setting)
     }
@@ -77,19 +78,17 @@ impl Evaluator<'_, '_> {
         let keys: Vec<String> = records()
             .map(|record| self.tables.exception_key(record))
             .collect();
-        let text = format!("rule is {word} due to policy exception: {}", keys.join(", "));
+        let text = format!(
+            "rule is {word} due to policy exception: {}",
+            keys.join(", ")
+        );
         let mut judgement = self.fixed(status, &text);
         judgement.title = Title::Exception;
         judgement.exceptions = exceptions;
         Some(judgement)
     }
 
-    fn judge_validation(
-        &mut self,
-        rule: &Rule,
-        ending: Ending,
-        setting: Setting<'_>,
-    ) -> Judgement {
+    fn judge_validation(&mut self, rule: &Rule, ending: Ending, setting: Setting<'_>) -> Judgement {
         let decided_at = self.machine.ended_at;
         let mut judgement = match ending {
             Ending::Pass => Judgement::plain(Status::Pass, Message::Success),
@@ -124,7 +123,8 @@ impl Evaluator<'_, '_> {
                 judgement
             }
             Err(text) if judgement.status == Status::Pass => {
-                let mut failed = self.fixed(Status::Error, &format!("failed to load context: {text}"));
+                let mut failed =
+                    self.fixed(Status::Error, &format!("failed to load context: {text}"));
                 failed.title = Title::Evaluation;
                 failed
             }
