@@ -385,9 +385,12 @@ impl<'r> Run<'r> {
                 .namespace_objects
                 .get(self.resource.metadata("namespace")),
             variables: self.variables.as_deref(),
-            is_payload: false,
+            is_payload: self.resource.payload.is_some(),
             every_namespace: true,
-            numbers: Numbers::Float,
+            numbers: match &self.resource.payload {
+                Some(payload) => payload.numbers,
+                None => Numbers::Float,
+            },
         }
     }
 }

@@ -100,7 +100,10 @@ impl Judge<'_> {
             None => (None, written),
         };
         let is_here = move |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
-        self.keys.numbers(name, is_here)
+        // A payload is named by its path.
+        let is_payload = move |key: &Key| namespace.is_some() && key.kind.is_empty();
+        let payloads = self.keys.numbers(written, is_payload);
+        self.keys.numbers(name, is_here).chain(payloads)
     }
 
     fn specified<'k>(&'k self, spec: &'k ResourceSpec) -> impl Iterator<Item = usize> + 'k {
@@ -152,7 +155,15 @@ impl Judge<'_> {
                 rows.push(row);
                 has_response = true;
             }
+            let is_payload = self
+                .keys
+                .all
+                .get(number)
+                .is_some_and(|key| key.kind.is_empty());
             for variant in &policy.variants {
+                if is_payload && matches!(variant, Variant::Rule { is_json: false, .. }) {
+                    continue;
+                }
                 let mut is_answered = false;
                 for answer in self.answers(expectation, number) {
                     let is_own = match variant {

@@ -15,7 +15,7 @@ use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_policy};
 use kpvm_compiler::policy::validating_autogen;
-use kpvm_compiler::policy::validating_policy::{ValidatingPolicy, read_validating_policy};
+use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy, read_validating_policy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use kpvm_format::meta::OmittedRule;
@@ -57,6 +57,8 @@ pub enum Variant {
         number: usize,
         /// See there.
         is_plain: bool,
+        /// Whether it looks at any JSON, and at nothing but JSON.
+        is_json: bool,
     },
 }
 
@@ -478,6 +480,7 @@ fn validating_policy(policy: &ValidatingPolicy) -> SuitePolicy {
             .map(|(number, variant)| Variant::Rule {
                 number,
                 is_plain: variant.is_plain(),
+                is_json: policy.mode == Mode::Json,
             })
             .collect(),
     }

@@ -12,6 +12,7 @@ use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use rayon::prelude::*;
 
+use crate::cel_context::CelContext;
 use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
 use crate::explain::{self, Explainer, Trace};
@@ -23,7 +24,7 @@ use crate::scan::{Place, failed_check};
 use crate::strict::{Decoder, Text};
 use crate::suite::document::{Document, read_documents};
 use crate::suite::judge::{Judge, RuleAnswer};
-use crate::suite::objects::{Keys, Objects, read_objects};
+use crate::suite::objects::{Keys, Objects, add_payloads, read_objects};
 use crate::suite::policies::{self, SuitePolicies};
 use crate::suite::row::{Row, Verdict};
 use crate::suite::selector::Selector;
@@ -249,7 +250,9 @@ impl Loader<'_> {
         );
         self.diagnose(&errors);
         self.diagnose(&as_warnings(warnings));
-        let objects = read_objects(&document.resources, self.directory, self.suite);
+        let mut objects = read_objects(&document.resources, self.directory, self.suite);
+        let payloads = &document.json_payloads;
+        add_payloads(&mut objects, payloads, self.directory, self.suite);
         self.diagnose(&objects.errors);
         let sources = &objects.resources.sources;
         let problems = objects.resources.problems.iter();
@@ -359,6 +362,16 @@ impl Loader<'_> {
                 cluster.add(resource.tree.to_json());
             }
             host.set_cluster(cluster, true);
+        }
+        if let Some(file) = &document.context {
+            let plurals = host.cluster().map(Cluster::plurals).unwrap_or_default();
+            let path = self.directory.join(&file.text);
+            host.set_context(CelContext::read_file(
+                &path,
+                file.span,
+                &plurals,
+                &mut decoder,
+            ));
         }
         self.diagnose(&decoder.diagnostics);
         host
@@ -549,8 +562,6 @@ fn unsupported_part(document: &Document) -> Option<String> {
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),
         ("paramResources", !document.param_resources.is_empty()),
-        ("context", document.context.is_some()),
-        ("jsonPayloads", !document.json_payloads.is_empty()),
         ("httpPayloads", !document.http_payloads.is_empty()),
         ("envoyPayloads", !document.envoy_payloads.is_empty()),
     ];

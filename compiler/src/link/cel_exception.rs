@@ -34,13 +34,20 @@ pub(super) fn add(
             continue;
         };
         let mut records = Tables::range(&known, rule.exceptions).to_vec();
-        if let Some((kind, name)) = policy_of(&rule, lowerer) {
+        if let Some((kind, name, namespace)) = policy_of(&rule, lowerer) {
             for exception in exceptions {
                 let is_about = |one: &PolicyRef| one.kind == kind && one.name.value == name;
                 if !exception.policies.iter().any(is_about) {
                     continue;
                 }
-                match record(exception, &rule, lowerer, sources, limits) {
+                match record(
+                    exception,
+                    &rule,
+                    namespace.as_deref(),
+                    lowerer,
+                    sources,
+                    limits,
+                ) {
                     Ok(record) => records.push(record),
                     Err(found) => diagnostics.extend(found),
                 }
@@ -68,8 +75,11 @@ pub(super) fn add(
     }
 }
 
-/// Kind and name of the policy of a rule, where it is one of CEL.
-fn policy_of(rule: &table::Rule, lowerer: &mut Lowerer) -> Option<(&'static str, String)> {
+/// Kind, name and namespace of the policy of a rule, where it is one of CEL.
+fn policy_of(
+    rule: &table::Rule,
+    lowerer: &mut Lowerer,
+) -> Option<(&'static str, String, Option<String>)> {
     if rule.body != BodyKind::Validations as u8 {
         return None;
     }
@@ -79,12 +89,15 @@ fn policy_of(rule: &table::Rule, lowerer: &mut Lowerer) -> Option<(&'static str,
         0 => "ValidatingPolicy",
         _ => "NamespacedValidatingPolicy",
     };
-    Some((kind, bundle.text_of(policy.name).to_owned()))
+    let is_namespaced = policy.flags & PolicyFlags::NAMESPACED != 0;
+    let namespace = is_namespaced.then(|| bundle.text_of(policy.namespace).to_owned());
+    Some((kind, bundle.text_of(policy.name).to_owned(), namespace))
 }
 
 fn record(
     exception: &CelException,
     rule: &table::Rule,
+    namespace: Option<&str>,
     lowerer: &mut Lowerer,
     sources: &Sources,
     limits: &Limits,
@@ -99,7 +112,8 @@ fn record(
         let found = found.into_iter();
         found.map(|one| one.subject(exception.key())).collect()
     };
-    let programs = ExceptionPrograms::compile(&exception.conditions, mode, ignores_failure)
+    let conditions = &exception.conditions;
+    let programs = ExceptionPrograms::compile(conditions, mode, namespace, ignores_failure)
         .map_err(|failures| subject(refused(failures, exception.source, text)))?;
     let mut pools = lowerer.pools(sources, limits);
     let block = programs.lower(exception.source, &mut pools);

@@ -46,7 +46,8 @@ pub(crate) fn refused(failures: Vec<Failure<'_>>, id: SourceId, source: &str) ->
 pub(crate) fn check(policy: &ValidatingPolicy, source: &str) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for variant in variants(policy) {
-        if let Err(failures) = Programs::compile(&variant.spec, policy.mode) {
+        if let Err(failures) = Programs::compile(&variant.spec, policy.mode, policy.own_namespace())
+        {
             for found in refused(failures, policy.source, source) {
                 let found = found.subject(&policy.name.value);
                 // What is wrong with the policy is wrong with those made of it.
@@ -84,11 +85,7 @@ impl Lowerer {
             (policy.denies(), PolicyFlags::ENFORCE),
             (unscored, PolicyFlags::UNSCORED),
         ];
-        let namespace = match (policy.is_namespaced, policy.namespace.as_str()) {
-            (false, _) => "",
-            (true, "") => "default",
-            (true, namespace) => namespace,
-        };
+        let namespace = policy.own_namespace().unwrap_or_default();
         let flags = flags.iter().filter(|(set, _)| *set);
         let entry = table::Policy {
             name: self.bundle.text(&policy.name.value),
@@ -114,7 +111,7 @@ impl Lowerer {
             source: policy.source,
             span: policy.name.span,
         };
-        let mut programs = Programs::compile(spec, policy.mode)
+        let mut programs = Programs::compile(spec, policy.mode, policy.own_namespace())
             .map_err(|failures| refused(failures, policy.source, ""))?;
         let too_big = |error: codegen::CodegenError| {
             let error = Diagnostic::error("rule-too-big", error.to_string(), place);

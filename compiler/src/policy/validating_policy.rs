@@ -69,6 +69,15 @@ pub struct ValidatingSpec {
 }
 
 impl ValidatingPolicy {
+    /// The namespace of a namespaced policy.
+    pub fn own_namespace(&self) -> Option<&str> {
+        let namespace = match self.namespace.as_str() {
+            "" => "default",
+            namespace => namespace,
+        };
+        self.is_namespaced.then_some(namespace)
+    }
+
     /// Whether a failure refuses a request.
     pub fn denies(&self) -> bool {
         self.actions.is_empty() || self.actions.iter().any(|action| action == "Deny")

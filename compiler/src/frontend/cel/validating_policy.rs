@@ -56,10 +56,13 @@ pub struct Programs<'t> {
 }
 
 /// What expressions of a policy may use.
-fn scene(mode: Mode) -> Scene {
+fn scene(mode: Mode, namespace: Option<&str>) -> Scene {
     let mut scene = Scene {
-        environment: Environment::kyverno(),
-        bindings: Bindings::default(),
+        environment: Environment::kyverno(namespace.is_some()),
+        bindings: Bindings {
+            namespace: namespace.unwrap_or_default().to_owned(),
+            ..Bindings::default()
+        },
     };
     let root = |in_kubernetes: Root, in_json: Option<Root>| match mode {
         Mode::Kubernetes => Source::Root(in_kubernetes),
@@ -161,14 +164,18 @@ fn name_of<'t>(tree: &'t Tree, key: &str) -> &'t str {
 
 impl<'t> Programs<'t> {
     /// Compiles everything, in the order in which things become known: no condition knows
-    /// a variable.
+    /// a variable. `namespace` is that of a namespaced policy.
     ///
     /// # Errors
     /// Every expression that does not compile.
-    pub fn compile(spec: &'t ValidatingSpec, mode: Mode) -> Result<Self, Vec<Failure<'t>>> {
+    pub fn compile(
+        spec: &'t ValidatingSpec,
+        mode: Mode,
+        namespace: Option<&str>,
+    ) -> Result<Self, Vec<Failure<'t>>> {
         let mut failures = Vec::new();
         let mut compiler = Compiler {
-            scene: scene(mode),
+            scene: scene(mode, namespace),
             failures: &mut failures,
         };
         let conditions = compiler.conditions(&spec.conditions);
@@ -390,10 +397,11 @@ impl<'t> ExceptionPrograms<'t> {
     pub fn compile(
         conditions: &'t [Tree],
         mode: Mode,
+        namespace: Option<&str>,
         ignores_failure: bool,
     ) -> Result<Self, Vec<Failure<'t>>> {
         let mut failures = Vec::new();
-        let mut scene = scene(mode);
+        let mut scene = scene(mode, namespace);
         for name in ["variables", "exceptions"] {
             scene.declare(name, Type::Dyn, Source::Unbound);
         }
