@@ -198,6 +198,8 @@ impl<'t> Reader<'t> {
                 let kinds = ["configMap", "apiCall", "globalReference", "imageRegistry"];
                 let mut fields = Vec::new();
                 add_fields("", &self.register(u32::from(instruction.b)), &mut fields);
+                // The entry's own name is for errors.
+                fields.retain(|field| field.name != "entry");
                 let request = Request {
                     kind: kinds
                         .get(usize::from(instruction.e))

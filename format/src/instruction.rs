@@ -280,6 +280,8 @@ instruction_set! {
     DropEntry(entry: C Entry);
     /// Makes a context entry active, to run when it is needed.
     ResetEntry(entry: C Entry);
+    /// Lets the context entries of the rule that failed run again.
+    RetryEntries();
 
     /// The value under a key: a map without it is a missing key, anything but a map gives null.
     GetKey(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
@@ -355,7 +357,7 @@ instruction_set! {
     /// Puts `failed to apply jmespath`, the text of a path and `to variable <nil>` in front of the error's text and goes on at the target.
     WrapPath(path: A Source, target: D Forward) ends;
     /// Takes what a key's variables gave; anything but text fails with a text known at compile time.
-    RequireKeyText(dst: A Destination, src: B Source, text: C Text, target: D Forward);
+    RequireKeyText(dst: A Destination, src: B Source, text: C Text, typed: E Immediate, target: D Forward);
 
     /// Condition: jumps when it does not hold; fails the block when it cannot be evaluated.
     TestCondition(key: A Source, value: B Source, operator: E ConditionOperator, target: D Forward);
@@ -394,10 +396,12 @@ instruction_set! {
     JumpIfSkip(target: D Forward);
     /// The elements of a foreach list: none of null, the items of a list, else the value alone.
     ToElements(dst: A Destination, src: B Source);
-    /// The value that `element` has: a number is a float64.
-    ToElement(dst: A Destination, src: B Source);
-    /// The value as it is stored in the context: every number a float64.
-    ToFloats(dst: A Destination, src: B Source);
+    /// The value that `element` has: a number is a float64. Jumps for one that is not finite.
+    ToElement(dst: A Destination, src: B Source, target: D Forward);
+    /// The value as it is stored in the context: every number a float64. Jumps when one is not finite.
+    ToFloats(dst: A Destination, src: B Source, target: D Forward);
+    /// What stands in the context once a value was added to another: maps merge at every depth, anything else is replaced.
+    MergeStored(dst: A Destination, existing: B Source, added: E Source);
     /// Jumps unless the host has outside data of a kind, numbered as in `Fetch`.
     JumpUnlessProvided(kind: E Immediate, target: D Forward);
     /// Asks the host for outside data: 0 configMap, 1 apiCall, 2 globalReference, 3 imageRegistry; missing when the host has none of that kind.

@@ -314,9 +314,7 @@ impl<'b> Session<'b> {
             object,
             old_object,
             is_old: false,
-            namespace: new_names
-                .as_ref()
-                .map_or("", |object| object.namespace(names)),
+            namespace: main_names.map_or("", |object| object.namespace(names)),
             context_user: request.user,
             variables: request.variables,
             user: request.user.filter(|user| !user.is_empty()),
@@ -1239,14 +1237,14 @@ impl<'e> Evaluator<'e, '_> {
                 self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?
             }
         };
-        let alone = noted.len() == 1 && message_kind(rule) == MessageKind::Absent;
+        // Texts are joined before variables are put in, which may come out empty.
+        let has_own = message_kind(rule) != MessageKind::Absent;
+        let alone = noted.len() == 1 && !has_own;
         for (index, noted) in noted.iter().enumerate() {
-            if !message.is_empty() {
-                message.push_str(if index == 0 {
-                    "; "
-                } else {
-                    separator(noted.separator)
-                });
+            if index > 0 {
+                message.push_str(separator(noted.separator));
+            } else if has_own {
+                message.push_str("; ");
             }
             if noted.block == NONE {
                 message.push_str(self.text_entry(noted.text));

@@ -131,7 +131,7 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchClusterRoles => request
             .user
             .is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
-        // Without a user the name is empty, which the wildcard `*` describes too.
+        // Without a user the name is empty, which `exclude` can describe, as does `*`.
         Op::MatchSubjects => subjects_match(entry, &request.user.unwrap_or_default(), tables),
         Op::JumpIfNoUser => request.user.is_some(),
         // `execute` hands over the operations above only.
