@@ -297,10 +297,7 @@ fn clean_path(path: &str) -> String {
 
 /// The documents of a file: YAML, or where that is not even YAML, JSON values one
 /// behind the other. YAML comes first because it keeps the place of every value.
-fn documents(
-    file: &InputFile,
-    duplicate_keys: DuplicateKeys,
-) -> Vec<Result<Tree, (Span, String)>> {
+fn documents(file: &InputFile, duplicate_keys: DuplicateKeys) -> Vec<Result<Tree, (Span, String)>> {
     let options = yaml::Options {
         duplicate_keys,
         limits: &Limits::DEFAULT,

@@ -203,6 +203,9 @@ pub struct PolicyFacts {
     pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
+    /// Which engine of Kyverno evaluates such policies, in the words of reports (sheet 08,
+    /// section 10.2).
+    pub source: &'static str,
     /// When it is evaluated, in the words of reports (sheet 08, section 10.2).
     pub process: &'static str,
     /// Its rules, generated ones included.
@@ -399,7 +402,11 @@ impl Scan {
         meta: &Meta,
         settings: &Settings,
     ) {
-        let only_warns = !response.is_scored() || settings.audit_warn && !policy_enforces;
+        // Sheet 08, section 9.7: of a policy of CEL neither counts.
+        let policy = self.policies.get(response.policy_index());
+        let is_classic = policy.is_none_or(|policy| policy.source == "kyverno");
+        let only_warns =
+            is_classic && (!response.is_scored() || settings.audit_warn && !policy_enforces);
         let outcome = match response.status() {
             Status::Pass => Outcome::Pass,
             Status::Fail if only_warns => Outcome::Warn,
@@ -435,7 +442,8 @@ impl Scan {
     /// Where the rule of a finding is written.
     pub fn rule_place(&self, finding: &Finding) -> Option<&Place> {
         let mut rules = self.policy(finding)?.rules.iter();
-        let rule = rules.find(|rule| rule.name == finding.rule)?;
+        // A policy of CEL has one place, whatever the result is called.
+        let rule = rules.find(|rule| rule.name.is_empty() || rule.name == finding.rule)?;
         (rule.place.line > 0).then_some(&rule.place)
     }
 
@@ -480,6 +488,10 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             title: text("title"),
             description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
+            source: match policy.flags & PolicyFlags::RESOURCES {
+                0 => "kyverno",
+                _ => "KyvernoValidatingPolicy",
+            },
             process: match meta.policies.get(index) {
                 Some(policy) if policy.background => "background scan",
                 Some(_) | None => "admission review",

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::report::{Run, excerpt};
-use crate::scan::{Finding, Outcome, Place, Scan, Summary};
-use crate::text::{clean, clean_lines, shortened};
+use crate::scan::{Finding, Outcome, Place, PolicyFacts, Scan, Summary};
+use crate::text::{clean, clean_lines, rule_name, shortened};
 
 /// The style of policy and rule names.
 const BOLD: Style = Style::new().bold();
@@ -144,10 +144,8 @@ fn write_heading(scan: &Scan, key: &GroupKey<'_>, out: &mut dyn Write) -> io::Re
     let outcome = key.outcome.as_str();
     write!(out, "{style}{outcome}{style:#}: {BOLD}")?;
     let policy = scan.policies.get(key.policy);
-    if let Some(policy) = policy {
-        write!(out, "{}/", clean(&policy.full_name()))?;
-    }
-    write!(out, "{}{BOLD:#}", clean(key.rule))?;
+    let name = policy.map_or(String::new(), PolicyFacts::full_name);
+    write!(out, "{}{BOLD:#}", clean(&rule_name(&name, key.rule)))?;
     if let Some(severity) = policy.and_then(|policy| policy.severity) {
         write!(out, " [{severity}]")?;
     }
