@@ -149,7 +149,7 @@ pub struct Check {
     pub policy: Place,
 }
 
-/// What reports say of an object.
+/// What reports say of an object; of a payload there is no more than its path as name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     /// `apiVersion`.
@@ -179,9 +179,10 @@ impl Object {
             name,
             ..
         } = self;
-        match namespace.as_str() {
-            "" => format!("{kind} {name}"),
-            namespace => format!("{kind} {namespace}/{name}"),
+        match (kind.as_str(), namespace.as_str()) {
+            ("", _) => format!("payload {name}"),
+            (kind, "") => format!("{kind} {name}"),
+            (kind, namespace) => format!("{kind} {namespace}/{name}"),
         }
     }
 }
@@ -293,10 +294,23 @@ pub fn scan(
 }
 
 fn object(resource: &Resource, resources: &Resources) -> Object {
-    let name = match resource.metadata("name") {
-        "" => resource.metadata("generateName"),
-        name => name,
+    let name = match (&resource.payload, resource.metadata("name")) {
+        (Some(payload), _) => &payload.path,
+        (None, "") => resource.metadata("generateName"),
+        (None, name) => name,
     };
+    if resource.payload.is_some() {
+        return Object {
+            api_version: String::new(),
+            kind: String::new(),
+            namespace: String::new(),
+            name: name.to_owned(),
+            uid: String::new(),
+            resource_version: String::new(),
+            place: resources.place(resource.location()),
+            location: resource.location(),
+        };
+    }
     Object {
         api_version: resource.text("apiVersion").to_owned(),
         kind: resource.text("kind").to_owned(),

@@ -134,7 +134,10 @@ fn write_group(
 
 fn lines(run: &Run<'_>, finding: &Finding) -> Option<String> {
     let object = run.scan.object(finding)?;
-    let label = format!("{}: {}", object.title(), label(finding)?);
+    let label = match label(finding)?.as_str() {
+        "" => object.title(),
+        label => format!("{}: {label}", object.title()),
+    };
     excerpt::render(run, finding, &label)
 }
 
@@ -174,6 +177,7 @@ fn label(finding: &Finding) -> Option<String> {
         ("nothing", path) if !path.is_empty() => {
             format!("found nothing at {}", clean(path.trim_end_matches('/')))
         }
+        ("", _) => String::new(),
         (text, _) => format!("found {}", found(text)),
     })
 }
