@@ -23,6 +23,7 @@ use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
 use crate::cel_context::CelContext;
+use crate::fake_client;
 use crate::host::ProcessHost;
 use crate::input::read_regular_file;
 use crate::line_index::LineIndex;
@@ -39,6 +40,8 @@ pub struct MockHost {
     has_config_maps: bool,
     global_entries: BTreeMap<String, Value>,
     context: CelContext,
+    /// What parameters are looked for in.
+    client: Cluster,
     process: ProcessHost,
 }
 
@@ -103,6 +106,12 @@ impl MockHost {
     /// Gives the host what expressions of CEL are told.
     pub fn set_context(&mut self, context: CelContext) {
         self.context = context;
+    }
+
+    /// Gives the host the objects that may be parameters, beside those of the cluster.
+    pub fn set_client(&mut self, objects: impl Iterator<Item = Value>) {
+        self.client = self.cluster.clone().unwrap_or_default();
+        objects.for_each(|object| self.client.add(object));
     }
 
     /// The API server, if there is one.
@@ -207,13 +216,18 @@ impl Host for MockHost {
                 self.global_context(name, projection).map(Some)
             }
             ExternalQuery::Http { method, url, .. } => self.http(method, url).map(Some),
-            ExternalQuery::Object { .. } | ExternalQuery::Objects { .. } => {
+            ExternalQuery::ResourceGet { .. } | ExternalQuery::ResourceList { .. } => {
                 let of_cluster = self.cluster.as_ref();
                 let answer = of_cluster.and_then(|cluster| cluster.answer(query));
                 answer.or_else(|| self.context.answer(query)).transpose()
             }
             ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
-            ExternalQuery::ImageRegistry { .. } | ExternalQuery::HostAddresses { .. } => Ok(None),
+            ExternalQuery::KindScope { .. }
+            | ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. } => fake_client::answer(&self.client, query),
+            ExternalQuery::ImageRegistry { .. }
+            | ExternalQuery::AccessReview { .. }
+            | ExternalQuery::HostAddresses { .. } => Ok(None),
         }
     }
 }
@@ -522,7 +536,14 @@ impl Cluster {
         self.objects.iter().filter(is_here)
     }
 
-    fn one(
+    /// Whether there is an object of a resource, whatever its group.
+    pub(crate) fn has_resource(&self, plural: &str) -> bool {
+        let mut objects = self.objects.iter();
+        objects.any(|object| resource_kind::plural(field(object, "kind")) == plural)
+    }
+
+    /// The object of a name.
+    pub(crate) fn one(
         &self,
         group: &str,
         version: &str,
@@ -557,7 +578,7 @@ impl Cluster {
             (group.to_owned(), version.to_owned())
         };
         match *query {
-            ExternalQuery::Object {
+            ExternalQuery::ResourceGet {
                 api_version,
                 resource,
                 namespace,
@@ -567,7 +588,7 @@ impl Cluster {
                 let found = self.one(&group, &version, resource, Some(namespace), name);
                 Some(Ok(found.unwrap_or_default()))
             }
-            ExternalQuery::Objects {
+            ExternalQuery::ResourceList {
                 api_version,
                 resource,
                 namespace,

@@ -15,6 +15,7 @@ use kpvm_format::instruction::Op;
 use serde_json::Value;
 
 use crate::cel_context::CelContext;
+use crate::fake_client;
 use crate::host::ProcessHost;
 use crate::mock_host::{Cluster, query};
 use crate::resources::{Resource, Resources};
@@ -50,7 +51,7 @@ impl ResourceHost {
             .partition(is_global_entry);
         resources.list = others;
         let entries: Vec<Resource> = entries;
-        if !entries.is_empty() || asks_for_calls(tables) {
+        if !entries.is_empty() || asks_for_calls(tables) || fake_client::is_asked(tables) {
             host.fill_cluster(resources, definitions);
         }
         for entry in &entries {
@@ -197,11 +198,15 @@ impl Host for ResourceHost {
                 self.services.insert(url.to_owned());
                 Err(format!("services are never asked: {method} {url}"))
             }
-            ExternalQuery::Object { .. }
-            | ExternalQuery::Objects { .. }
+            ExternalQuery::ResourceGet { .. }
+            | ExternalQuery::ResourceList { .. }
             | ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
+            ExternalQuery::KindScope { .. }
+            | ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. } => fake_client::answer(&self.cluster, query),
             ExternalQuery::ConfigMap { .. }
             | ExternalQuery::ImageRegistry { .. }
+            | ExternalQuery::AccessReview { .. }
             | ExternalQuery::HostAddresses { .. } => Ok(None),
         }
     }

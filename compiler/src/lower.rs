@@ -602,10 +602,6 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
             return unsupported(what, part.span);
         }
     }
-    let params = validate.cel.as_ref().and_then(|cel| cel.get("paramRef"));
-    if let Some(params) = params {
-        return unsupported("validate.cel.paramRef", params.span);
-    }
     Ok(())
 }
 

@@ -230,6 +230,76 @@ pub fn find(group: &str, kind: &str) -> Option<BuiltInKind> {
     built_in().find(|known| known.group == group && known.kind == kind)
 }
 
+/// Group, kind and subresources of the built-in kinds that have any, as an API server of
+/// Kubernetes 1.34 serves them.
+const SUBRESOURCES: &[(&str, &str, &[&str])] = &[
+    ("", "Namespace", &["finalize", "status"]),
+    ("", "Node", &["proxy", "status"]),
+    ("", "PersistentVolume", &["status"]),
+    ("", "PersistentVolumeClaim", &["status"]),
+    (
+        "",
+        "Pod",
+        &[
+            "attach",
+            "binding",
+            "ephemeralcontainers",
+            "eviction",
+            "exec",
+            "log",
+            "portforward",
+            "proxy",
+            "resize",
+            "status",
+        ],
+    ),
+    ("", "ReplicationController", &["scale", "status"]),
+    ("", "ResourceQuota", &["status"]),
+    ("", "Service", &["proxy", "status"]),
+    ("", "ServiceAccount", &["token"]),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingAdmissionPolicy",
+        &["status"],
+    ),
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        &["status"],
+    ),
+    ("apiregistration.k8s.io", "APIService", &["status"]),
+    ("apps", "DaemonSet", &["status"]),
+    ("apps", "Deployment", &["scale", "status"]),
+    ("apps", "ReplicaSet", &["scale", "status"]),
+    ("apps", "StatefulSet", &["scale", "status"]),
+    ("autoscaling", "HorizontalPodAutoscaler", &["status"]),
+    ("batch", "CronJob", &["status"]),
+    ("batch", "Job", &["status"]),
+    (
+        "certificates.k8s.io",
+        "CertificateSigningRequest",
+        &["approval", "status"],
+    ),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema", &["status"]),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "PriorityLevelConfiguration",
+        &["status"],
+    ),
+    ("networking.k8s.io", "Ingress", &["status"]),
+    ("networking.k8s.io", "ServiceCIDR", &["status"]),
+    ("policy", "PodDisruptionBudget", &["status"]),
+    ("resource.k8s.io", "ResourceClaim", &["status"]),
+    ("storage.k8s.io", "VolumeAttachment", &["status"]),
+];
+
+/// The subresources of a built-in kind, sorted.
+pub fn subresources(group: &str, kind: &str) -> &'static [&'static str] {
+    let of_kind = |(known, name, _): &&(&str, &str, &[&str])| *known == group && *name == kind;
+    let found = SUBRESOURCES.iter().find(of_kind);
+    found.map_or(&[], |(_, _, subresources)| subresources)
+}
+
 /// The name of a kind's resource as Kubernetes guesses it, which is right for every
 /// built-in kind.
 pub fn plural(kind: &str) -> String {

@@ -3,6 +3,7 @@
 pub mod assertion;
 pub mod autogen;
 pub mod condition;
+pub mod discovery;
 pub mod kind_selector;
 pub mod match_resources;
 pub mod model;

@@ -403,7 +403,8 @@ pub(super) fn spanned_text(tree: &Tree, key: &str) -> Spanned<String> {
     })
 }
 
-pub(super) fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
+/// A boolean field.
+pub(crate) fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
     match tree.get(key).map(|tree| &tree.value) {
         Some(TreeValue::Bool(value)) => *value,
         _ => default,

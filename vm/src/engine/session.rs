@@ -1104,6 +1104,7 @@ impl<'e> Evaluator<'e, '_> {
             Ending::FailText(_)
             | Ending::FailError
             | Ending::FailValue(_)
+            | Ending::CelError
             | Ending::Failed { .. }
             | Ending::OutOfFuel
                 if body_kind(rule) == BodyKind::Cel =>
@@ -1147,6 +1148,7 @@ impl<'e> Evaluator<'e, '_> {
             | Ending::FailText(_)
             | Ending::FailError
             | Ending::FailValue(_)
+            | Ending::CelError
             | Ending::OutOfFuel => self.out_of_fuel(),
         })
     }
@@ -1170,7 +1172,11 @@ impl<'e> Evaluator<'e, '_> {
                 None => self.machine.failure_text.clone(),
             },
         };
-        let mut judgement = self.fixed(Status::Fail, &text);
+        let status = match ending {
+            Ending::CelError => Status::Error,
+            _ => Status::Fail,
+        };
+        let mut judgement = self.fixed(status, &text);
         judgement.instruction = self.machine.ended_at;
         judgement
     }

@@ -8,6 +8,7 @@
 
 mod assertion;
 mod cel;
+mod cel_params;
 mod cel_request;
 mod context;
 mod dynamic;
@@ -114,6 +115,8 @@ pub(crate) enum Ending {
     FailText(u32),
     /// A CEL expression failed; the machine has the message.
     FailError,
+    /// A CEL rule that cannot be evaluated; the text is that of the error.
+    CelError,
     /// A CEL expression does not hold; the message is a value.
     FailValue(NodeId),
     /// The rule applies to the resource.

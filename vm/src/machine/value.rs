@@ -592,6 +592,11 @@ impl Machine {
         (stamp == self.rule && !value.is_missing()).then_some(value)
     }
 
+    /// Forgets the values of all variables.
+    pub(super) fn forget_variables(&mut self) {
+        self.rule += 1;
+    }
+
     pub(super) fn set_variable(&mut self, slot: u32, value: NodeId) {
         if let Some(entry) = self.variables.get_mut(slot as usize) {
             *entry = (self.rule, value);
