@@ -724,7 +724,7 @@ fn any_json_is_looked_at_in_the_mode_of_that_name() {
     policy["spec"]["validations"] = json!([{"expression": "object.n % 2 == 0"}]);
     assert_eq!(
         outcome(&policy, &payload(Numbers::Float)),
-        "error: error: no such overload"
+        "error: error: no such overload: _%_"
     );
     assert_eq!(outcome(&policy, &payload(Numbers::Exact)), "pass: success");
     // A policy about objects of Kubernetes has nothing to say of a payload.

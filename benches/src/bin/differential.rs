@@ -9,7 +9,8 @@
 //! whether the peer itself can be trusted.
 //!
 //! Further options: `--oracle PROGRAM` (default `benches/peers/bin/kyverno-oracle`),
-//! `--shown N` differences that are shrunk and printed for each area (default 5).
+//! `--shown N` differences that are shrunk and printed for each area (default 5),
+//! `--listed` to print cases of the differences that `docs/differences.md` lists.
 //!
 //! Exits with 1 when something differs that has no reason.
 
@@ -30,6 +31,9 @@ use serde_json::{Value, json};
 /// Cases sent at once.
 const BATCH: usize = 500;
 
+/// Cases of listed differences that are kept.
+const EXAMPLES: usize = 30;
+
 /// Evaluations that show whether an answer is left to chance.
 const REPEATS: u32 = 100;
 
@@ -43,6 +47,7 @@ struct Options {
     record: Option<PathBuf>,
     oracle: PathBuf,
     shown: usize,
+    listed: bool,
 }
 
 fn main() -> ExitCode {
@@ -67,6 +72,7 @@ fn read_options() -> Result<Options, String> {
         record: None,
         oracle: program("kyverno-oracle"),
         shown: 5,
+        listed: false,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -80,6 +86,7 @@ fn read_options() -> Result<Options, String> {
             "--from" => options.from = number(value()?)?,
             "--cases" => options.cases = number(value()?)?,
             "--shown" => options.shown = number(value()?)? as usize,
+            "--listed" => options.listed = true,
             "--oracle" => options.oracle = value()?.into(),
             "--golden" => options.golden = Some(value()?.into()),
             "--record" => options.record = Some(value()?.into()),
@@ -124,6 +131,11 @@ fn run(options: &Options) -> Result<bool, String> {
             area.add(&mut oracle, cases.collect())?;
             start = next;
         }
+        if options.listed {
+            for (kind, case) in &area.examples {
+                println!("  {kind}: {case}");
+            }
+        }
         is_clean &= area.finish(dialect.name, &mut oracle, options.shown)?;
     }
     Ok(is_clean)
@@ -161,6 +173,8 @@ struct Area {
     agree: usize,
     aside: BTreeMap<Aside, usize>,
     differing: Vec<(Value, Difference)>,
+    /// Cases of the kinds of differences that are listed.
+    examples: Vec<(String, Value)>,
     evaluation: Duration,
     elapsed: Duration,
 }
@@ -188,7 +202,12 @@ impl Area {
                 }
                 match compare(case, &theirs, &ours) {
                     Comparison::Agree => self.agree += 1,
-                    Comparison::Set(aside) => self.set(aside),
+                    Comparison::Set(aside) => {
+                        if matches!(aside, Aside::Listed(_)) && self.examples.len() < EXAMPLES {
+                            self.examples.push((aside.to_string(), case.clone()));
+                        }
+                        self.set(aside);
+                    }
                     Comparison::Differ(difference) => {
                         self.differing.push((case.clone(), difference))
                     }
