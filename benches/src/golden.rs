@@ -1,38 +1,29 @@
 //! Runs cases in the format of the golden answers (`golden/README.md` of the
 //! conformance data): whole policies with the real engine's answer for every rule.
 
-use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
 use kpvm::tree::Tree;
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::policy::{autogen, read, validate};
-use kpvm_compiler::source::{SourceId, Sources};
+use kpvm_compiler::source::SourceId;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-/// One line of a golden file.
+use crate::case::{Answer, Case, RuleAnswer, answer};
+
+/// One line of a golden file: a case and the real engine's answer.
+#[derive(Debug)]
+pub struct Golden<'c> {
+    /// What is evaluated.
+    pub case: Case<'c>,
+    expected: Expected,
+}
+
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Case<'c> {
-    /// Unique name.
-    pub id: String,
+struct Expected {
     mode: Option<String>,
-    policy: Value,
-    #[serde(borrow)]
-    resource: Option<&'c RawValue>,
-    #[serde(borrow)]
-    old: Option<&'c RawValue>,
-    operation: Option<String>,
-    user: Option<User>,
     #[serde(default)]
-    namespace_labels: std::collections::BTreeMap<String, String>,
-    #[serde(default)]
-    subresource: String,
-    gvk: Option<[String; 3]>,
-    exceptions: Option<Vec<Value>>,
-    #[serde(default)]
-    rules: Vec<ExpectedRule>,
+    rules: Vec<RuleAnswer>,
     #[serde(default)]
     panic: bool,
     kind: Option<String>,
@@ -41,38 +32,22 @@ pub struct Case<'c> {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct User {
-    #[serde(default)]
-    roles: Vec<String>,
-    #[serde(default)]
-    cluster_roles: Vec<String>,
-    #[serde(default)]
-    user_info: UserNames,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct UserNames {
-    #[serde(default)]
-    username: String,
-    #[serde(default)]
-    groups: Vec<String>,
-}
-
-#[derive(Debug, Deserialize, PartialEq, Eq, Clone)]
-struct ExpectedRule {
-    rule: String,
-    status: String,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    properties: std::collections::BTreeMap<String, String>,
-}
-
-#[derive(Debug, Deserialize)]
 struct Load {
     ok: bool,
     error: Option<String>,
+}
+
+impl<'c> Golden<'c> {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// When it is not of this form.
+    pub fn parse(line: &'c str) -> serde_json::Result<Self> {
+        Ok(Self {
+            case: serde_json::from_str(line)?,
+            expected: serde_json::from_str(line)?,
+        })
+    }
 }
 
 /// How a case came out.
@@ -94,12 +69,12 @@ const EXPLAINED: &str = include_str!("../explained.txt");
 /// Whether a difference in a case is one that we mean to have (`docs/differences.md`):
 /// it is listed, or text of a resource with `{{ }}` in it is data to us where the real
 /// engine substitutes it again.
-pub fn is_explained(case: &Case<'_>) -> bool {
+pub fn is_explained(golden: &Golden<'_>) -> bool {
     let listed = |line: &str| {
         line.split_once(':')
-            .is_some_and(|(listed, _)| listed == case.id)
+            .is_some_and(|(listed, _)| listed == golden.case.id)
     };
-    let objects = [case.resource, case.old];
+    let objects = [golden.case.resource, golden.case.old];
     let brings_variables = objects
         .into_iter()
         .flatten()
@@ -108,149 +83,27 @@ pub fn is_explained(case: &Case<'_>) -> bool {
 }
 
 /// Runs one case.
-pub fn run(case: &Case<'_>) -> Verdict {
-    match case.mode.as_deref() {
-        None => run_evaluation(case),
-        Some("rules") => run_autogen(case),
-        Some("load") => run_load(case),
+pub fn run(golden: &Golden<'_>) -> Verdict {
+    match golden.expected.mode.as_deref() {
+        None => run_evaluation(golden),
+        Some("rules") => run_autogen(golden),
+        Some("load") => run_load(golden),
         Some(other) => Verdict::Unsupported(format!("mode {other}")),
     }
 }
 
-fn sources() -> Sources {
-    let mut sources = Sources::new();
-    sources.add("policy.json", "");
-    sources
-}
-
-fn run_evaluation(case: &Case<'_>) -> Verdict {
-    let options = Options {
-        check: false,
-        ignore_assert: true,
-        ..Options::default()
-    };
-    let documents = [(SourceId(0), Tree::from(&case.policy))];
-    let exceptions: Vec<(SourceId, Tree)> = case
-        .exceptions
-        .iter()
-        .flatten()
-        .map(|exception| (SourceId(0), Tree::from(exception)))
-        .collect();
-    let compilation =
-        compile::compile_with_exceptions(&documents, &exceptions, &sources(), &options, Vec::new());
-    let Some(bytes) = compilation.bundle else {
-        let first = compilation
-            .diagnostics
-            .iter()
-            .find(|diagnostic| diagnostic.severity == Severity::Error);
-        return match first {
-            Some(first) if first.code == "unsupported" => {
-                Verdict::Unsupported(first.message.clone())
-            }
-            _ if case.panic => Verdict::Agree,
-            Some(first) => Verdict::StatusDiffers(format!("refused: {}", first.message)),
-            None => Verdict::StatusDiffers("refused without a reason".into()),
-        };
-    };
-    match evaluate(case, bytes) {
-        Err(error) => Verdict::StatusDiffers(error),
+fn run_evaluation(golden: &Golden<'_>) -> Verdict {
+    match answer(&golden.case) {
+        Answer::Unsupported(reason) => Verdict::Unsupported(reason),
         // Where the real engine crashes there is no answer; not crashing is enough.
-        Ok(_) if case.panic => Verdict::Agree,
-        Ok(found) => compare(&case.rules, &found),
+        _ if golden.expected.panic => Verdict::Agree,
+        Answer::Refused(reason) => Verdict::StatusDiffers(format!("refused: {reason}")),
+        Answer::Rules(found) => compare(&golden.expected.rules, &found),
     }
 }
 
-fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Vec<ExpectedRule>, String> {
-    let bundle = Bundle::load(bytes).map_err(|error| error.to_string())?;
-    let mut session = Session::new(&bundle);
-    let json = |raw: Option<&'_ RawValue>| raw.map(|raw| raw.get().to_owned());
-    let (object, old_object) = (json(case.resource), json(case.old));
-    let strs = |list: &[String]| {
-        list.iter()
-            .map(|text| text.to_owned())
-            .collect::<Vec<String>>()
-    };
-    let lists = case.user.as_ref().map(|user| {
-        (
-            strs(&user.user_info.groups),
-            strs(&user.roles),
-            strs(&user.cluster_roles),
-        )
-    });
-    let (groups, roles, cluster_roles) = lists.unwrap_or_default();
-    let as_strs = |list: &'_ [String]| -> Vec<&'static str> {
-        // The harness runs each case once; a few leaked names do not matter.
-        list.iter()
-            .map(|text| &*Box::leak(text.clone().into_boxed_str()))
-            .collect()
-    };
-    let (groups, roles, cluster_roles) =
-        (as_strs(&groups), as_strs(&roles), as_strs(&cluster_roles));
-    let user = case.user.as_ref().map(|user| UserInfo {
-        username: &user.user_info.username,
-        groups: &groups,
-        roles: &roles,
-        cluster_roles: &cluster_roles,
-    });
-    let labels: Vec<(&str, &str)> = case
-        .namespace_labels
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect();
-    let request = Request {
-        object: object.as_ref().map(|text| Input::Json(text.as_bytes())),
-        old_object: old_object.as_ref().map(|text| Input::Json(text.as_bytes())),
-        operation: case
-            .operation
-            .as_deref()
-            .and_then(Operation::parse)
-            .unwrap_or_default(),
-        kind: case
-            .gvk
-            .as_ref()
-            .map(|[group, version, kind]| GroupVersionKind {
-                group,
-                version,
-                kind,
-            }),
-        subresource: &case.subresource,
-        user,
-        namespace_labels: &labels,
-        ..Request::default()
-    };
-    let mut answer = |projection: bool| -> Result<Vec<ExpectedRule>, String> {
-        session.set_projection(projection);
-        let evaluation = session
-            .evaluate(&request)
-            .map_err(|error| error.to_string())?;
-        let responses = evaluation.responses().map(|response| ExpectedRule {
-            rule: response.rule().to_owned(),
-            status: response.status().to_string(),
-            message: response.message().into_owned(),
-            properties: response
-                .properties()
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
-        });
-        Ok(responses.collect())
-    };
-    let (whole, in_part) = (answer(false)?, answer(true)?);
-    if whole != in_part && !answers_differ_by_themselves(case) {
-        return Err(format!(
-            "with everything read {whole:#?}\nwith a projection {in_part:#?}"
-        ));
-    }
-    Ok(in_part)
-}
-
-/// Whether two evaluations need not agree: the policy draws at random or asks the time.
-fn answers_differ_by_themselves(case: &Case<'_>) -> bool {
-    let policy = case.policy.to_string();
-    policy.contains("random(") || policy.contains("time_now")
-}
-
-fn compare(expected: &[ExpectedRule], found: &[ExpectedRule]) -> Verdict {
-    let statuses = |rules: &[ExpectedRule]| -> Vec<(String, String)> {
+fn compare(expected: &[RuleAnswer], found: &[RuleAnswer]) -> Verdict {
+    let statuses = |rules: &[RuleAnswer]| -> Vec<(String, String)> {
         rules
             .iter()
             .map(|rule| (rule.rule.clone(), rule.status.clone()))
@@ -266,19 +119,25 @@ fn compare(expected: &[ExpectedRule], found: &[ExpectedRule]) -> Verdict {
     }
 }
 
-fn run_autogen(case: &Case<'_>) -> Verdict {
+fn run_autogen(golden: &Golden<'_>) -> Verdict {
     let mut diagnostics = Vec::new();
-    let policy = read::read_policy(&Tree::from(&case.policy), SourceId(0), &mut diagnostics);
-    let Some(mut policy) = policy else {
+    let tree = Tree::from(&golden.case.policy);
+    let Some(mut policy) = read::read_policy(&tree, SourceId(0), &mut diagnostics) else {
         return Verdict::StatusDiffers(format!("not read: {diagnostics:?}"));
     };
     policy.ignore_assert();
-    let rules = autogen::compute_rules(&policy, case.kind.as_deref());
+    let rules = autogen::compute_rules(&policy, golden.expected.kind.as_deref());
     let found: Vec<Value> = rules
         .iter()
         .map(|rule| without_empty(&rule.tree.to_json()))
         .collect();
-    let expected: Vec<Value> = case.autogen.iter().flatten().map(without_empty).collect();
+    let expected: Vec<Value> = golden
+        .expected
+        .autogen
+        .iter()
+        .flatten()
+        .map(without_empty)
+        .collect();
     if expected == found {
         Verdict::Agree
     } else {
@@ -311,16 +170,17 @@ fn without_empty(value: &Value) -> Value {
     }
 }
 
-fn run_load(case: &Case<'_>) -> Verdict {
-    let Some(expected) = &case.load else {
+fn run_load(golden: &Golden<'_>) -> Verdict {
+    let Some(expected) = &golden.expected.load else {
         return Verdict::Unsupported("no load answer".into());
     };
-    let kind = case
+    let kind = golden
+        .case
         .policy
         .get("kind")
         .and_then(Value::as_str)
         .unwrap_or("");
-    let tree = Tree::from(&case.policy);
+    let tree = Tree::from(&golden.case.policy);
     let diagnostics = if kind == "PolicyException" {
         let mut diagnostics = Vec::new();
         if let Some(exception) = read::read_exception(&tree, SourceId(0), &mut diagnostics) {

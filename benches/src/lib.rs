@@ -2,7 +2,10 @@
 //!
 //! Nothing of this is needed to use kpvm.
 
+pub mod case;
+pub mod differential;
 pub mod gate;
 pub mod golden;
 pub mod interleave;
+pub mod peer;
 pub mod workload;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use kpvm_bench::gate::{Listed, gaps};
-use kpvm_bench::golden::{self, Case, Verdict};
+use kpvm_bench::golden::{self, Golden, Verdict};
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_cli::suite::{Options, SuiteRun, run_files};
 
@@ -70,13 +70,13 @@ fn the_answers_of_the_real_engine_agree() {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         for line in text.lines().filter(|line| !line.is_empty()) {
-            let case: Case<'_> = serde_json::from_str(line).unwrap();
-            match golden::run(&case) {
+            let golden = Golden::parse(line).unwrap();
+            match golden::run(&golden) {
                 Verdict::Agree => agreeing += 1,
                 Verdict::Unsupported(_) => {}
                 Verdict::MessageDiffers(text) | Verdict::StatusDiffers(text) => {
-                    if !golden::is_explained(&case) {
-                        differing.push(format!("{}: {text}", case.id));
+                    if !golden::is_explained(&golden) {
+                        differing.push(format!("{}: {text}", golden.case.id));
                     }
                 }
             }

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use kpvm::jmespath::functions::{self, Purity};
 use kpvm_format::Tables;
+use kpvm_format::cel;
 use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::table::{Block, Constant, ConstantKind, NONE, Rule};
@@ -46,7 +47,8 @@ pub struct Demands {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// `configMap`, `apiCall`, `globalReference` or `imageRegistry`.
+    /// `configMap`, `apiCall`, `globalReference`, `imageRegistry`, `params` or
+    /// `accessReview`.
     pub kind: &'static str,
     /// What is asked for, field by field.
     pub fields: Vec<RequestField>,
@@ -196,20 +198,31 @@ impl<'t> Reader<'t> {
             Op::Call => self.note_call(instruction, demands),
             Op::Fetch => {
                 let kinds = ["configMap", "apiCall", "globalReference", "imageRegistry"];
-                let mut fields = Vec::new();
-                add_fields("", &self.register(u32::from(instruction.b)), &mut fields);
-                let request = Request {
-                    kind: kinds
-                        .get(usize::from(instruction.e))
-                        .copied()
-                        .unwrap_or("unknown"),
-                    fields,
-                };
+                let kind = kinds.get(usize::from(instruction.e)).copied();
+                self.note_request(kind.unwrap_or("unknown"), instruction, demands);
+            }
+            Op::CelParams => self.note_request("params", instruction, demands),
+            Op::CelBinary if instruction.c.get() == cel::Function::AuthorizeCheck as u32 => {
+                let kind = "accessReview";
+                let fields = Vec::new();
+                let request = Request { kind, fields };
                 if !demands.external_data.contains(&request) {
                     demands.external_data.push(request);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Notes a request that stands in register `b`.
+    fn note_request(&self, kind: &'static str, instruction: &Instruction, demands: &mut Demands) {
+        let mut fields = Vec::new();
+        add_fields("", &self.register(u32::from(instruction.b)), &mut fields);
+        // The entry's own name is for errors.
+        fields.retain(|field| field.name != "entry");
+        let request = Request { kind, fields };
+        if !demands.external_data.contains(&request) {
+            demands.external_data.push(request);
         }
     }
 

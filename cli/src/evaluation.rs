@@ -362,9 +362,11 @@ impl<'r> Run<'r> {
                 version,
                 kind,
             }),
+            resource: "",
             subresource: subresource.map_or("", |entry| &entry.name),
             user,
             namespace_labels: &self.labels,
+            namespace_object: None,
             variables: self.variables.as_deref(),
             numbers: Numbers::Float,
         }

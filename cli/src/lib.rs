@@ -6,7 +6,6 @@
 //! that is meant for people and is not the payload goes to standard error. What a
 //! rule means is never decided here.
 
-pub mod cluster_scope;
 pub mod command;
 pub mod coverage;
 pub mod demands;
@@ -14,6 +13,7 @@ pub mod diagnostics;
 pub mod evaluation;
 pub mod explain;
 pub mod expression;
+pub mod fake_client;
 pub mod go_json;
 pub mod hints;
 pub mod host;
@@ -21,6 +21,7 @@ pub mod input;
 pub mod line_index;
 pub mod list;
 pub mod mock_host;
+pub mod models;
 pub mod nearest;
 pub mod omitted;
 pub mod output;

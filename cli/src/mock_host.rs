@@ -15,12 +15,14 @@ use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, ExpressionSession};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
 use kpvm::limits::Limits;
+use kpvm::resource_kind;
 use kpvm::tree::{Span, Tree};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::expression::compile_expression;
 use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
+use crate::fake_client;
 use crate::host::ProcessHost;
 use crate::input::read_regular_file;
 use crate::line_index::LineIndex;
@@ -36,6 +38,8 @@ pub struct MockHost {
     /// Whether the cluster is asked for ConfigMaps.
     has_config_maps: bool,
     global_entries: BTreeMap<String, Value>,
+    /// What parameters are looked for in.
+    client: Cluster,
     process: ProcessHost,
 }
 
@@ -95,6 +99,12 @@ impl MockHost {
     pub fn set_cluster(&mut self, cluster: Cluster, has_config_maps: bool) {
         self.cluster = Some(cluster);
         self.has_config_maps = has_config_maps;
+    }
+
+    /// Gives the host the objects that may be parameters, beside those of the cluster.
+    pub fn set_client(&mut self, objects: impl Iterator<Item = Value>) {
+        self.client = self.cluster.clone().unwrap_or_default();
+        objects.for_each(|object| self.client.add(object));
     }
 
     /// The API server, if there is one.
@@ -173,7 +183,12 @@ impl Host for MockHost {
                 service_url.is_some(),
             ),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
-            ExternalQuery::ImageRegistry { .. } | ExternalQuery::HostAddresses { .. } => Ok(None),
+            ExternalQuery::KindScope { .. }
+            | ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. } => fake_client::answer(&self.client, query),
+            ExternalQuery::ImageRegistry { .. }
+            | ExternalQuery::AccessReview { .. }
+            | ExternalQuery::HostAddresses { .. } => Ok(None),
         }
     }
 }
@@ -458,7 +473,7 @@ impl Cluster {
         let defined = self.plurals.get(&(group.to_owned(), kind.to_owned()));
         match defined {
             Some(defined) => defined == plural,
-            None => plural_of(kind) == plural,
+            None => resource_kind::plural(kind) == plural,
         }
     }
 
@@ -477,7 +492,14 @@ impl Cluster {
         self.objects.iter().filter(is_here)
     }
 
-    fn one(
+    /// Whether there is an object of a resource, whatever its group.
+    pub(crate) fn has_resource(&self, plural: &str) -> bool {
+        let mut objects = self.objects.iter();
+        objects.any(|object| resource_kind::plural(field(object, "kind")) == plural)
+    }
+
+    /// The object of a name.
+    pub(crate) fn one(
         &self,
         group: &str,
         version: &str,
@@ -539,17 +561,6 @@ fn version_of(group: &str, version: &str) -> String {
     match group {
         "" => version.to_owned(),
         group => format!("{group}/{version}"),
-    }
-}
-
-/// The plural as Kubernetes guesses it from a kind.
-fn plural_of(kind: &str) -> String {
-    let kind = kind.to_lowercase();
-    match (kind.strip_suffix('y'), kind.ends_with('s')) {
-        _ if kind.ends_with("endpoints") => kind,
-        (Some(stem), _) => format!("{stem}ies"),
-        (None, true) => format!("{kind}es"),
-        (None, false) => format!("{kind}s"),
     }
 }
 

@@ -11,14 +11,18 @@ use std::path::PathBuf;
 
 use kpvm::tree::{Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
+use kpvm_compiler::compile::{
+    Compilation, Options, check_documents, check_exceptions, compile_with_exceptions,
+};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
-use kpvm_compiler::policy::read::{DocumentKind, document_kind};
+use kpvm_compiler::policy::discovery::Discovery;
+use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_exception, read_policy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::input::{InputFile, Unreadable, read_inputs};
 use crate::list::{Item, expand};
+use crate::models::Models;
 use crate::omitted;
 use crate::problem::show_unreadable;
 use crate::resources::Resources;
@@ -125,6 +129,30 @@ pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Optio
         None => policies.compilation = first,
     }
     policies
+}
+
+/// Reads all policies and exceptions and checks them as Kyverno does when they are
+/// loaded, but compiles nothing: rules that are not supported yet are there as well.
+pub fn load_models(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Models {
+    let (mut policies, documents) = read(paths, stdin, options);
+    let diagnostics = &mut policies.compilation.diagnostics;
+    diagnostics.extend(documents.diagnostics);
+    diagnostics.extend(check_documents(&documents.policies, options));
+    diagnostics.extend(check_exceptions(&documents.exceptions, options));
+    // What is wrong has been said.
+    let mut said = Vec::new();
+    let models = documents.policies.iter();
+    let exceptions = documents.exceptions.iter();
+    Models {
+        policies: models
+            .filter_map(|(source, tree)| read_policy(tree, *source, &mut said))
+            .collect(),
+        exceptions: exceptions
+            .filter_map(|(source, tree)| read_exception(tree, *source, &mut said))
+            .collect(),
+        discovery: Discovery::default(),
+        read: policies,
+    }
 }
 
 fn read(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> (Policies, Documents) {

@@ -14,6 +14,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use serde_json::Value;
 
+use crate::fake_client;
 use crate::host::ProcessHost;
 use crate::mock_host::{Cluster, query};
 use crate::resources::{Resource, Resources};
@@ -48,7 +49,7 @@ impl ResourceHost {
             .partition(is_global_entry);
         resources.list = others;
         let entries: Vec<Resource> = entries;
-        if !entries.is_empty() || asks_for_calls(tables) {
+        if !entries.is_empty() || asks_for_calls(tables) || fake_client::is_asked(tables) {
             host.fill_cluster(resources, definitions);
         }
         for entry in &entries {
@@ -176,8 +177,12 @@ impl Host for ResourceHost {
                 "the given resources do not answer {method} {url_path}"
             )),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
+            ExternalQuery::KindScope { .. }
+            | ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. } => fake_client::answer(&self.cluster, query),
             ExternalQuery::ConfigMap { .. }
             | ExternalQuery::ImageRegistry { .. }
+            | ExternalQuery::AccessReview { .. }
             | ExternalQuery::HostAddresses { .. } => Ok(None),
         }
     }

@@ -7,13 +7,13 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use kpvm::limits::Limits;
+use kpvm::resource_kind::{self, Scope};
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{LineColumn, Location, SourceId, Sources};
 use serde_json::Value;
 
-use crate::cluster_scope::is_cluster_scoped;
 use crate::input::{InputFile, read_inputs};
 use crate::line_index::LineIndex;
 use crate::list::{Item, expand};
@@ -248,6 +248,14 @@ fn read_json(text: &str) -> Option<Vec<Tree>> {
     Some(values.ok()?.iter().map(Tree::from).collect())
 }
 
+/// Whether the kind is known to be cluster-scoped. Every unknown kind counts as
+/// namespaced, custom ones included; versions are not compared (sheet 08, section 8.6,
+/// step 3).
+fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    resource_kind::find(group, kind).is_some_and(|found| found.scope == Scope::Cluster)
+}
+
 /// Writes the namespace `default` into an object of a namespaced kind that has none
 /// (sheet 08, section 8.6, step 3).
 fn default_namespace(tree: &mut Tree) {
@@ -360,6 +368,32 @@ fn strip_segment<'p>(path: &'p str, key: &str) -> Option<&'p str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sheet 08, section 8.6, step 3.
+    #[test]
+    fn kinds_and_groups_are_compared_and_versions_are_not() {
+        for (api_version, kind, expected) in [
+            ("v1", "Namespace", true),
+            ("v1", "Pod", false),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole", true),
+            ("rbac.authorization.k8s.io/v9", "ClusterRole", true),
+            ("rbac.authorization.k8s.io/v1", "Role", false),
+            (
+                "admissionregistration.k8s.io/v1",
+                "MutatingAdmissionPolicy",
+                false,
+            ),
+            ("example.com/v1", "Node", false),
+            ("", "Node", true),
+            ("authorization.k8s.io/v1", "LocalSubjectAccessReview", false),
+        ] {
+            assert_eq!(
+                is_cluster_scoped(api_version, kind),
+                expected,
+                "{api_version} {kind}"
+            );
+        }
+    }
 
     /// Sheet 08, section 8.6, step 3.
     #[test]

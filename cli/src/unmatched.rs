@@ -9,6 +9,7 @@ use std::fmt;
 
 use kpvm::engine::Bundle;
 use kpvm::host::Host;
+use kpvm::resource_kind;
 use kpvm::scalar::wildcard;
 use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
@@ -92,12 +93,7 @@ fn reason(tables: &Tables<'_>, policy: &Policy, objects: &[Object]) -> Reason {
         .iter()
         .flat_map(|rule| kinds(rule).iter().map(|&kind| tables.text(kind)))
         .collect();
-    let fits = |object: &&Object| {
-        let kind = object.kind.as_bytes();
-        wanted
-            .iter()
-            .any(|wanted| wildcard::matches(wanted.as_bytes(), kind))
-    };
+    let fits = |object: &&Object| wanted.iter().any(|wanted| is_of(&object.kind, wanted));
     let of_kind: Vec<&Object> = objects.iter().filter(fits).collect();
     let namespace = tables.text(policy.namespace);
     if of_kind.is_empty() {
@@ -121,6 +117,12 @@ fn reason(tables: &Tables<'_>, policy: &Policy, objects: &[Object]) -> Reason {
             example: None,
         }
     }
+}
+
+/// Whether a kind is one that the index lists: by itself, by a wildcard, or by the name
+/// of its resource.
+fn is_of(kind: &str, wanted: &str) -> bool {
+    wildcard::matches(wanted.as_bytes(), kind.as_bytes()) || resource_kind::plural(kind) == wanted
 }
 
 /// Policies for which an example is looked for; each takes an evaluation.
@@ -171,10 +173,9 @@ fn candidate<'r>(
     written.find_map(|(number, rule)| {
         let kinds = Tables::range(tables.index_kinds, rule.kinds);
         let fits = |resource: &&Resource| {
-            let kind = resource.text("kind").as_bytes();
-            kinds
-                .iter()
-                .any(|&wanted| wildcard::matches(tables.text(wanted).as_bytes(), kind))
+            let kind = resource.text("kind");
+            let mut wanted = kinds.iter().map(|&wanted| tables.text(wanted));
+            wanted.any(|wanted| is_of(kind, wanted))
         };
         Some((number, resources.list.iter().find(fits)?))
     })
@@ -220,11 +221,11 @@ fn filters(tables: &Tables<'_>, rules: &[Rule]) -> Vec<&'static str> {
     let ops: BTreeSet<u8> = code.flatten().map(|instruction| instruction.op).collect();
     let named = ops.into_iter().filter_map(|op| match Op::decode(op)? {
         Op::MatchOperations => Some("operations"),
-        Op::MatchNames => Some("names"),
+        Op::MatchNames | Op::MatchResourceNames => Some("names"),
         Op::MatchNamespaces => Some("namespaces"),
         Op::MatchAnnotations => Some("annotations"),
-        Op::MatchSelector => Some("labels"),
-        Op::MatchNamespaceSelector => Some("labels of the namespace"),
+        Op::MatchSelector | Op::MatchObjectLabels => Some("labels"),
+        Op::MatchNamespaceSelector | Op::MatchNamespaceLabels => Some("labels of the namespace"),
         Op::MatchRoles | Op::MatchClusterRoles => Some("roles of the user"),
         Op::MatchSubjects => Some("subjects"),
         _ => None,

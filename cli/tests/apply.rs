@@ -831,3 +831,43 @@ fn everything_that_people_are_told() {
     assert_eq!(done.code, 2);
     insta::assert_snapshot!(done.err);
 }
+
+/// Sheet 08, section 10.4: what was generated lets pass what failed, and no more.
+#[test]
+fn generated_exceptions_are_those_that_are_missing() {
+    let cron_job = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly}, spec: {jobTemplate: {spec: {template: {metadata: {labels: {}}}}}}}";
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: node-a, labels: {}}}";
+    let good = "{apiVersion: v1, kind: Pod, metadata: {name: good, labels: {team: a}}}";
+    let nodes = POLICY
+        .replace("kinds: [Pod]", "kinds: [Node]")
+        .replace("name: need-team", "name: nodes");
+    let files = Files::new(
+        "generated-exceptions",
+        &[
+            ("p/pods.yaml", POLICY),
+            ("p/nodes.yaml", &nodes),
+            ("r/cron.yaml", cron_job),
+            ("r/node.yaml", node),
+            ("r/good.yaml", good),
+        ],
+    );
+    let before = run(&files, "apply p -r r");
+    assert_eq!(counts(&before), summary("1 2 0 0 0"), "{}", before.err);
+    for (form, file) in [("yaml", "e.yaml"), ("json", "e.json")] {
+        let command = format!("apply p -r r --generate-exceptions -o {form} --output-file {file}");
+        let written = run(&files, &command);
+        assert_eq!(written.code, 1, "{}", written.err);
+        let after = run(&files, &format!("apply p -r r -e {file}"));
+        assert_eq!(counts(&after), summary("1 0 0 0 2"), "{}", after.err);
+    }
+    let command = "apply p -r r --generate-exceptions --generated-exception-ttl 0";
+    let told = run(&files, command);
+    assert!(!told.out.contains("labels"), "{}", told.out);
+    for name in [
+        "need-team-autogen-cronjob-team-default-nightly",
+        "nodes-team--node-a",
+    ] {
+        let name = format!("  name: {name}\n");
+        assert!(told.out.contains(&name), "{}", told.out);
+    }
+}

@@ -620,6 +620,43 @@ fn output_that_cannot_be_written_is_a_failure_without_a_panic() {
     assert_eq!(String::from_utf8_lossy(&done.stderr), "");
 }
 
+/// Row 109 of the hostile inputs: whoever is interrupted has reported nothing.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupted_run_leaves_no_half_report() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let files = Files::new("interrupted", &[("p.yaml", POLICY), ("old", "as it was")]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kpvm"))
+        .args(["apply", "p.yaml", "-r", "-", "--output-file", "old"])
+        .args(["--report", "json=new"])
+        .current_dir(&files.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its input is not at its end, so it waits for more.
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, GOOD.as_bytes()).unwrap();
+    let id = child.id().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(kill.success());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.signal(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "");
+    let mut left: Vec<_> = std::fs::read_dir(&files.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["old", "p.yaml"]);
+    assert_eq!(
+        std::fs::read_to_string(files.0.join("old")).unwrap(),
+        "as it was"
+    );
+}
+
 /// A policy that uses variables, context entries and foreach; one of each `%` is
 /// replaced by an expression.
 const EXPRESSIONS: &str = "\

@@ -45,6 +45,12 @@ fn pod_security_as_policy_report() {
     insta::assert_snapshot!(pod_security("policyreport"));
 }
 
+/// Sheet 08, section 10.4.
+#[test]
+fn pod_security_as_exceptions() {
+    insta::assert_snapshot!(pod_security("exceptions"));
+}
+
 #[test]
 fn text() {
     insta::assert_snapshot!(report("text"));

@@ -2,6 +2,7 @@
 //!
 //! Nothing here ever looks at a resource.
 
+pub mod admission_policy;
 pub mod codegen;
 pub mod compile;
 pub mod diagnostic;
@@ -14,3 +15,4 @@ pub mod lower;
 pub mod optimise;
 pub mod policy;
 pub mod source;
+pub mod webhooks;

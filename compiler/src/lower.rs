@@ -107,7 +107,7 @@ impl Pools<'_> {
         scope: &Scope,
         source: SourceId,
     ) -> Option<u32> {
-        if !has_variable(&message.value) {
+        if !is_changed_by_substitution(&message.value) {
             return None;
         }
         let mut emitter = Emitter::new(source, scope.clone(), self);
@@ -596,10 +596,6 @@ fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError
             return unsupported(what, part.span);
         }
     }
-    let params = validate.cel.as_ref().and_then(|cel| cel.get("paramRef"));
-    if let Some(params) = params {
-        return unsupported("validate.cel.paramRef", params.span);
-    }
     Ok(())
 }
 
@@ -640,6 +636,11 @@ fn lower_blocks(
     let matching = pools.generate(matching).map_err(too_big)?;
     let mut scope = Scope::default();
     scope.rewrites_delete = true;
+    scope.is_confined = policy.kind == PolicyKind::Policy
+        && policy
+            .namespace
+            .as_ref()
+            .is_some_and(|name| !name.is_empty());
     if validate.foreach.is_some() {
         // Entries of the rule may mention the element that is bound when they run.
         for name in ["element", "elementIndex"] {
@@ -840,36 +841,18 @@ fn lower_any_pattern(
             return Ok(());
         }
     };
-    let go_kind = match &resolved.value {
-        TreeValue::List(items) if items.is_empty() => {
-            // Kyverno passes an empty list with the raw message of the rule.
-            let message = validate
-                .message
-                .as_ref()
-                .map_or("", |message| &message.value);
-            fixed_text(0, message, emitter);
-            return Ok(());
-        }
+    let message = validate
+        .message
+        .as_ref()
+        .map_or("", |message| &message.value);
+    match &resolved.value {
+        // Kyverno passes an empty list with the raw message of the rule.
+        TreeValue::List(items) if items.is_empty() => fixed_text(0, message, emitter),
         TreeValue::List(items) => return lower_alternatives(items, emitter),
-        TreeValue::String(text) if has_variable(text) => {
-            let message = validate
-                .message
-                .as_ref()
-                .map_or("", |message| &message.value);
-            emitter.in_part("anyPattern", |emitter| {
-                pattern::lower_computed_alternatives(text, patterns.span, message, emitter);
-            });
-            return Ok(());
-        }
-        TreeValue::Map(_) => "object",
-        TreeValue::String(_) => "string",
-        TreeValue::Bool(_) => "bool",
-        TreeValue::Null | TreeValue::Int(_) | TreeValue::Float(_) => "number",
-    };
-    let error = format!(
-        "failed to deserialize anyPattern, expected type array: json: cannot unmarshal {go_kind} into Go value of type []interface {{}}"
-    );
-    fixed_text(1, &error, emitter);
+        _ => emitter.in_part("anyPattern", |emitter| {
+            pattern::lower_computed_alternatives(&resolved, message, emitter);
+        }),
+    }
     Ok(())
 }
 
@@ -982,7 +965,9 @@ fn lower_message(
     let Ok(text) = reference::resolve_text(&message.value, &document) else {
         return (MessageKind::Unresolvable, String::new(), NONE);
     };
-    if let Some(block) = pools.message_block(message, &scope.for_message(), policy.source) {
+    if has_variable(&message.value)
+        && let Some(block) = pools.message_block(message, &scope.for_message(), policy.source)
+    {
         return (MessageKind::Computed, String::new(), block);
     }
     (
@@ -992,17 +977,21 @@ fn lower_message(
     )
 }
 
+/// Whether a text has variables, references or escapes of them in it.
+fn is_changed_by_substitution(text: &str) -> bool {
+    has_variable(text) || text.contains("\\{{") || text.contains("$(")
+}
+
 fn lower_properties(
     rule: &Rule,
     policy: &Policy,
     scope: &Scope,
     pools: &mut Pools<'_>,
 ) -> Option<Block> {
-    let changes = |text: &str| has_variable(text) || text.contains("\\{{") || text.contains("$(");
     if !rule
         .report_properties
         .iter()
-        .any(|(_, value)| changes(&value.value))
+        .any(|(_, value)| is_changed_by_substitution(&value.value))
     {
         return None;
     }

@@ -259,6 +259,20 @@ functions! {
     Major = Kubernetes "major": "kubernetes.Semver.() -> int";
     Minor = Kubernetes "minor": "kubernetes.Semver.() -> int";
     Patch = Kubernetes "patch": "kubernetes.Semver.() -> int";
+    AuthorizePath = Kubernetes "path": "kubernetes.authorization.Authorizer.(string) -> kubernetes.authorization.PathCheck";
+    AuthorizeGroup = Kubernetes "group": "kubernetes.authorization.Authorizer.(string) -> kubernetes.authorization.GroupCheck";
+    AuthorizeServiceAccount = Kubernetes "serviceAccount": "kubernetes.authorization.Authorizer.(string, string) -> kubernetes.authorization.Authorizer";
+    AuthorizeResource = Kubernetes "resource": "kubernetes.authorization.GroupCheck.(string) -> kubernetes.authorization.ResourceCheck";
+    AuthorizeSubresource = Kubernetes "subresource": "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck";
+    AuthorizeNamespace = Kubernetes "namespace": "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck";
+    AuthorizeName = Kubernetes "name": "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck";
+    AuthorizeFieldSelector = Kubernetes "fieldSelector": "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck";
+    AuthorizeLabelSelector = Kubernetes "labelSelector": "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck";
+    AuthorizeCheck = Kubernetes "check": "kubernetes.authorization.PathCheck.(string) -> kubernetes.authorization.Decision", "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.Decision";
+    IsAllowed = Kubernetes "allowed": "kubernetes.authorization.Decision.() -> bool";
+    DecisionReason = Kubernetes "reason": "kubernetes.authorization.Decision.() -> string";
+    IsErrored = Kubernetes "errored": "kubernetes.authorization.Decision.() -> bool";
+    DecisionError = Kubernetes "error": "kubernetes.authorization.Decision.() -> string";
 
     Md5 = Kyverno "md5": "(string) -> string";
     HashMd5 = Kyverno "hash.md5": "(string) -> string";

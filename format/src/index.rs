@@ -1,5 +1,5 @@
-//! The match index: from a resource's kind, namespace, name and operation to the rules
-//! worth trying.
+//! The match index: from an object's kind, resource, namespace, name and operation to the
+//! rules worth trying.
 //!
 //! It is derived from the kinds and keys that each rule lists, by the compiler when a
 //! bundle is written and again by the verifier when one is loaded, so that a bundle
@@ -218,6 +218,8 @@ pub(crate) fn is_derived_from_rules(tables: &Tables<'_>) -> bool {
 /// What the index asks of an object, in the order of [`KeyKind`].
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectKeys<'o> {
+    /// Name of its kind's resource; empty where no rule asks for resources.
+    pub resource: &'o str,
     /// Its namespace; of a Namespace its name.
     pub namespace: &'o str,
     /// Its name, or `generateName` where it has none.
@@ -237,8 +239,17 @@ impl Tables<'_> {
                 .binary_search_by_key(&kind, |entry| entry.kind.get());
             found.ok().and_then(|entry| self.index.get(entry))
         };
-        let own = self.symbols.lookup(kind.as_bytes());
-        let entries = [own.and_then(|kind| entry_of(kind.0)), entry_of(NONE)];
+        let listed = |name: &str| {
+            let symbol = self.symbols.lookup(name.as_bytes());
+            symbol.and_then(|symbol| entry_of(symbol.0))
+        };
+        // Names of kinds begin with a capital, those of resources do not.
+        let resource = match object.resource {
+            "" => None,
+            name if name == kind => None,
+            name => listed(name),
+        };
+        let entries = [listed(kind), resource, entry_of(NONE)];
         let mut lists = 0;
         let mut add = |rules: Range| {
             let rules = Self::range(self.index_rules, rules);
@@ -382,6 +393,7 @@ mod tests {
         let mut candidates = vec![99];
         for (kind, [namespace, name, operation], rules) in rows {
             let object = ObjectKeys {
+                resource: "",
                 namespace,
                 name,
                 operation,

@@ -278,6 +278,8 @@ instruction_set! {
     DropEntry(entry: C Entry);
     /// Makes a context entry active, to run when it is needed.
     ResetEntry(entry: C Entry);
+    /// Lets the context entries of the rule that failed run again.
+    RetryEntries();
 
     /// The value under a key: a map without it is a missing key, anything but a map gives null.
     GetKey(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
@@ -353,7 +355,7 @@ instruction_set! {
     /// Puts `failed to apply jmespath`, the text of a path and `to variable <nil>` in front of the error's text and goes on at the target.
     WrapPath(path: A Source, target: D Forward) ends;
     /// Takes what a key's variables gave; anything but text fails with a text known at compile time.
-    RequireKeyText(dst: A Destination, src: B Source, text: C Text, target: D Forward);
+    RequireKeyText(dst: A Destination, src: B Source, text: C Text, typed: E Immediate, target: D Forward);
 
     /// Condition: jumps when it does not hold; fails the block when it cannot be evaluated.
     TestCondition(key: A Source, value: B Source, operator: E ConditionOperator, target: D Forward);
@@ -392,10 +394,12 @@ instruction_set! {
     JumpIfSkip(target: D Forward);
     /// The elements of a foreach list: none of null, the items of a list, else the value alone.
     ToElements(dst: A Destination, src: B Source);
-    /// The value that `element` has: a number is a float64.
-    ToElement(dst: A Destination, src: B Source);
-    /// The value as it is stored in the context: every number a float64.
-    ToFloats(dst: A Destination, src: B Source);
+    /// The value that `element` has: a number is a float64. Jumps for one that is not finite.
+    ToElement(dst: A Destination, src: B Source, target: D Forward);
+    /// The value as it is stored in the context: every number a float64. Jumps when one is not finite.
+    ToFloats(dst: A Destination, src: B Source, target: D Forward);
+    /// What stands in the context once a value was added to another: maps merge at every depth, anything else is replaced.
+    MergeStored(dst: A Destination, existing: B Source, added: E Source);
     /// Jumps unless the host has outside data of a kind, numbered as in `Fetch`.
     JumpUnlessProvided(kind: E Immediate, target: D Forward);
     /// Asks the host for outside data: 0 configMap, 1 apiCall, 2 globalReference, 3 imageRegistry; missing when the host has none of that kind.
@@ -487,10 +491,16 @@ instruction_set! {
     CelRaiseAll(list: A List, target: D Forward);
     /// CEL: begins an expression, which has a budget of its own (sheet 07, section 2.7).
     CelBegin(text: C Text);
-    /// CEL: one of the values that an expression is given: 0 object, 1 oldObject, 2 request, 3 namespaceObject, 4 params.
+    /// CEL: one of the values that an expression is given: 0 object, 1 oldObject, 2 request, 3 namespaceObject, 4 params, 5 authorizer, 6 authorizer.requestResource.
     CelRoot(dst: A Destination, root: C Immediate);
     /// CEL: a variable, computed when it is first needed; its error is the same each time.
     CelVariable(dst: A Destination, entry: C Entry, target: D Forward);
+    /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for (sheet 07, section 2.6): a list of them.
+    CelParams(dst: A Destination, src: B Source, target: D Forward);
+    /// CEL: what follows sees this value as `params`, and computes variables anew.
+    CelBindParams(src: A Source);
+    /// Ends: a CEL rule cannot be evaluated, with the error's text.
+    ReturnErrorText() ends;
     /// Ends: a CEL expression does not hold, with a message known at compile time.
     ReturnFailText(text: C Text) ends;
     /// Ends: a CEL expression does not hold or failed, with the error's text.
@@ -521,6 +531,21 @@ instruction_set! {
     MatchSubjects(subjects: C Subjects, target: D Forward);
     /// Jumps when the request carries no user information at all.
     JumpIfNoUser(target: D Forward);
+    /// Match: the API group of the resource is one of the texts, or `*` is (sheet 07, section 6.3).
+    MatchApiGroups(groups: C Texts, target: D Forward);
+    /// Match: the API version of the resource is one of the texts, or `*` is.
+    MatchApiVersions(versions: C Texts, target: D Forward);
+    /// Match: the resource with its subresource is one of `pods`, `pods/log`, `pods/*`, `*/log`, `*` and `*/*`.
+    MatchResources(resources: C Texts, target: D Forward);
+    /// Match: the object's name is one of the texts; where it has none, its generateName begins with one.
+    MatchResourceNames(names: C Texts, target: D Forward);
+    /// Match: the object is in a namespace (0), or it is not (1).
+    MatchScope(scope: B Immediate, target: D Forward);
+    /// Match: the selector selects the labels of the object or of the old object; one that is not there counts as an object
+    /// without labels (`absent` 1).
+    MatchObjectLabels(absent: B Immediate, selector: C Selector, target: D Forward);
+    /// Match: the selector selects the labels of the namespace; what is in no namespace is not asked, a Namespace has its own.
+    MatchNamespaceLabels(selector: C Selector, target: D Forward);
     /// Ends: the rule applies to the resource.
     ReturnMatched() ends;
     /// Ends: the rule does not apply.

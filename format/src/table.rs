@@ -702,7 +702,8 @@ record! {
         /// The message with its full stop, or as it is for a deny rule; `level:version`
         /// for podSecurity.
         message: Text,
-        /// Kinds under which the index lists the rule: range of `index_kinds`.
+        /// Kinds, or names of resources, under which the index lists the rule: range of
+        /// `index_kinds`.
         kinds: Range,
         /// What an object must have to be matched: range of `index_keys`; empty when
         /// nothing is known, else the rule matches none that has no key of the list.
@@ -834,8 +835,10 @@ impl PolicyFlags {
     pub const ENFORCE: u8 = 4;
     /// Annotated `policies.kyverno.io/scored: "false"`: failures are warnings.
     pub const UNSCORED: u8 = 8;
+    /// Its rules match resources such as `pods`, not kinds: the policy is one of CEL.
+    pub const RESOURCES: u8 = 16;
     /// All bits that mean something.
-    pub const ALL: u8 = 15;
+    pub const ALL: u8 = 31;
 }
 
 /// What an index key looks at.
@@ -868,9 +871,9 @@ record! {
 }
 
 record! {
-    /// The rules to try for one kind.
+    /// The rules to try for one kind, or for one resource (`pods`).
     IndexEntry {
-        /// The kind's symbol; [`NONE`], in the last entry, stands for every kind: its
+        /// The symbol of the kind or resource; [`NONE`], in the last entry, stands for every kind: its
         /// rules name kinds with wildcards.
         kind: U32,
         /// The rules to try always: range of `index_rules`, ascending.

@@ -54,6 +54,40 @@ pub enum ExternalQuery<'q> {
         /// The image.
         reference: &'q str,
     },
+    /// Whether the objects of a kind live in namespaces: `true` or `false`.
+    KindScope {
+        /// Group and version, such as `apps/v1`.
+        api_version: &'q str,
+        /// The kind.
+        kind: &'q str,
+    },
+    /// An object of a cluster.
+    Object {
+        /// Group and version, such as `apps/v1`.
+        api_version: &'q str,
+        /// The kind.
+        kind: &'q str,
+        /// Its namespace; empty for an object that is in none.
+        namespace: &'q str,
+        /// Its name.
+        name: &'q str,
+    },
+    /// The objects of a cluster that a label selector selects, as a list.
+    Objects {
+        /// Group and version, such as `apps/v1`.
+        api_version: &'q str,
+        /// The kind.
+        kind: &'q str,
+        /// Their namespace; empty for objects that are in none.
+        namespace: &'q str,
+        /// `matchLabels` and `matchExpressions`.
+        selector: &'q Value,
+    },
+    /// Whether a user may do something: the `status` of a SubjectAccessReview.
+    AccessReview {
+        /// Its `spec`.
+        spec: &'q Value,
+    },
     /// The addresses of a host name: a list of texts, such as `["10.0.0.1", "::1"]`.
     HostAddresses {
         /// The host name.

@@ -16,6 +16,7 @@ pub mod jmespath;
 pub mod labels;
 pub mod limits;
 mod machine;
+pub mod resource_kind;
 pub mod scalar;
 mod text;
 pub mod tree;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use kpvm_bench::golden::{Case, Verdict, is_explained, run};
+use kpvm_bench::golden::{Golden, Verdict, is_explained, run};
 
 /// Differences shown for each area.
 const SHOWN: usize = 3;
@@ -100,12 +100,12 @@ fn run_file(file: &std::path::Path, wanted: Option<&str>) -> Result<Area, String
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let mut area = Area::default();
     for line in text.lines().filter(|line| !line.is_empty()) {
-        let case: Case<'_> = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        if wanted.is_some_and(|wanted| wanted != case.id) {
+        let golden = Golden::parse(line).map_err(|error| error.to_string())?;
+        if wanted.is_some_and(|wanted| wanted != golden.case.id) {
             continue;
         }
         area.total += 1;
-        let (status, message, difference) = match run(&case) {
+        let (status, message, difference) = match run(&golden) {
             Verdict::Agree => (true, true, None),
             Verdict::MessageDiffers(difference) => (true, false, Some(difference)),
             Verdict::StatusDiffers(difference) => (false, false, Some(difference)),
@@ -118,10 +118,10 @@ fn run_file(file: &std::path::Path, wanted: Option<&str>) -> Result<Area, String
         area.status += usize::from(status);
         area.message += usize::from(message);
         if let Some(difference) = difference {
-            if is_explained(&case) {
+            if is_explained(&golden) {
                 area.explained += 1;
             } else {
-                area.differences.push((case.id, difference));
+                area.differences.push((golden.case.id, difference));
             }
         }
     }

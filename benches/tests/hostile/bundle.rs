@@ -233,12 +233,12 @@ fn versions_flags_and_tails() {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     refused(
         "row 12",
-        "bundle format 3, this program reads 2",
+        "bundle format 4, this program reads 3",
         &with(8, &(version + 1).to_le_bytes()),
     );
     refused(
         "row 12",
-        "bundle format 1, this program reads 2",
+        "bundle format 2, this program reads 3",
         &with(8, &(version - 1).to_le_bytes()),
     );
     refused(

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use kpvm_cli::command::{check, compile, completion, disassemble, inspect, jp, man, version};
+use kpvm_cli::command::{
+    check, compile, completion, disassemble, inspect, jp, man, vap, version, webhooks,
+};
 use kpvm_cli::stream;
 
 /// Compile Kyverno policies into bundles for kpvm.
@@ -58,6 +60,12 @@ enum Command {
         after_help = "Examples:\n  kpc jp query -i pod.yaml 'spec.containers[].image'\n  kpc jp parse \"to_upper(a || 'b')\"\n  kpc jp function regex_match"
     )]
     Jp(jp::Arguments),
+    /// Print the webhooks that policies need of an API server
+    #[command(after_help = webhooks::HELP)]
+    Webhooks(webhooks::Arguments),
+    /// Generate ValidatingAdmissionPolicies with their bindings from policies
+    #[command(after_help = vap::HELP)]
+    Vap(vap::Arguments),
     /// Print completions for a shell
     #[command(after_help = completion::HELP)]
     Completion(completion::Arguments),
@@ -76,6 +84,8 @@ fn main() -> ExitCode {
         Command::Disasm(arguments) => disassemble::run(arguments, streams),
         Command::Inspect(arguments) => inspect::run(arguments, streams),
         Command::Jp(arguments) => jp::run(arguments, streams),
+        Command::Webhooks(arguments) => webhooks::run(arguments, streams),
+        Command::Vap(arguments) => vap::run(arguments, streams),
         Command::Completion(arguments) => completion::run(arguments, Arguments::command(), streams),
         Command::Man(arguments) => man::run(arguments, Arguments::command(), streams),
         Command::Version(arguments) => version::run(arguments, streams),

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use kpvm::engine::Bundle;
+use kpvm::scalar::duration;
 
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
 use crate::command::explain;
@@ -48,6 +49,13 @@ pub struct CommonArguments {
     /// Print Kyverno's policy reports, as YAML or with --output-format json as JSON
     #[arg(short, long)]
     pub policy_report: bool,
+    /// Print an exception for each failure, as YAML or with --output-format json as JSON:
+    /// short for --output-format exceptions
+    #[arg(long)]
+    pub generate_exceptions: bool,
+    /// How long these exceptions hold, e.g. 24h; 0 for ever
+    #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = read_duration)]
+    pub generated_exception_ttl: i64,
     /// Show what was skipped, and why policies matched nothing
     #[arg(long)]
     pub verbose: bool,
@@ -131,6 +139,11 @@ impl FromStr for Output {
             _ => Ok(Self::Objects(text.into())),
         }
     }
+}
+
+/// A duration as Go writes it, in nanoseconds.
+fn read_duration(text: &str) -> Result<i64, String> {
+    duration::parse(text).ok_or_else(|| "expected a duration, e.g. 720h or 1h30m".to_owned())
 }
 
 /// What is evaluated.
@@ -218,6 +231,7 @@ pub fn evaluate(
         now: since_epoch().as_secs(),
         verbose: arguments.is_verbose(),
         detailed: arguments.detailed_results,
+        exception_ttl: arguments.generated_exception_ttl,
     };
     write_reports(&run, arguments, streams)?;
     hints::show(&scan, &resources, arguments.is_verbose(), streams)?;
@@ -298,11 +312,15 @@ impl CommonArguments {
             Some(Output::Objects(_)) | None => None,
         };
         let given = self.output_format.or(of_output).unwrap_or_default();
-        match (self.policy_report, self.table, given) {
-            (true, _, Format::Json) => Format::KyvernoReportJson,
-            (true, _, _) => Format::KyvernoReport,
-            (false, true, _) => Format::Table,
-            (false, false, format) => format,
+        let is_json = given == Format::Json;
+        // What wins where several are given is Kyverno's order.
+        match () {
+            () if self.policy_report && is_json => Format::KyvernoReportJson,
+            () if self.policy_report => Format::KyvernoReport,
+            () if self.generate_exceptions && is_json => Format::ExceptionsJson,
+            () if self.generate_exceptions => Format::Exceptions,
+            () if self.table => Format::Table,
+            () => given,
         }
     }
 

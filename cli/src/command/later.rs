@@ -101,19 +101,12 @@ pub struct LaterArguments {
     /// Data for policies that are written in CEL
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub context_file: Option<PathBuf>,
-    /// Print an exception for each failure
-    #[arg(long, hide_short_help = true)]
-    pub generate_exceptions: bool,
-    /// How long these exceptions hold
-    #[arg(long, value_name = "DURATION", hide_short_help = true)]
-    pub generated_exception_ttl: Option<String>,
 }
 
 impl LaterArguments {
     /// The options without which the run would be another one, each with what to do.
     pub fn refused(&self) -> Vec<(&'static str, &'static str)> {
         let registry = "registries are not asked: give the data under the name of the context entry in a values file";
-        let exceptions = "write them by hand: the report names policy, rule and resource";
         let given = [
             (self.cluster, "--cluster", CLUSTER),
             (
@@ -142,11 +135,6 @@ impl LaterArguments {
                 CEL,
             ),
             (self.context_file.is_some(), "--context-file", CEL),
-            (
-                self.generate_exceptions,
-                "--generate-exceptions",
-                exceptions,
-            ),
         ];
         chosen(given)
     }
@@ -154,17 +142,11 @@ impl LaterArguments {
     /// The options that change nothing without one that is refused.
     pub fn unused(&self) -> Vec<(&'static str, &'static str)> {
         let cluster = "it only says how a cluster is read";
-        let exceptions = "it only says how long generated exceptions hold";
         let given = [
             (self.continue_on_error, "--continue-on-error", cluster),
             (self.concurrent.is_some(), "--concurrent", cluster),
             (self.batch_size.is_some(), "--batch-size", cluster),
             (self.show_performance, "--show-performance", cluster),
-            (
-                self.generated_exception_ttl.is_some(),
-                "--generated-exception-ttl",
-                exceptions,
-            ),
         ];
         chosen(given)
     }

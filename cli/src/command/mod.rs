@@ -17,7 +17,9 @@ pub mod later;
 pub mod limits;
 pub mod man;
 pub mod test;
+pub mod vap;
 pub mod version;
+pub mod webhooks;
 
 use std::io;
 use std::path::Path;

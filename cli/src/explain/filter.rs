@@ -29,7 +29,14 @@ pub(crate) fn expected(tables: &Tables<'_>, op: Op, instruction: &Instruction) -
             let pairs = Tables::range(tables.pairs, list(tables.pair_lists));
             join(pairs.iter().map(|pair| show_pair(tables, pair)))
         }
-        Op::MatchSelector | Op::MatchNamespaceSelector => tables
+        Op::MatchScope => match instruction.b {
+            0 => "an object in a namespace".into(),
+            _ => "an object in no namespace".into(),
+        },
+        Op::MatchSelector
+        | Op::MatchNamespaceSelector
+        | Op::MatchObjectLabels
+        | Op::MatchNamespaceLabels => tables
             .selectors
             .get(number as usize)
             .map_or_else(String::new, |selector| show_selector(tables, selector)),
@@ -44,7 +51,7 @@ pub(crate) fn expected(tables: &Tables<'_>, op: Op, instruction: &Instruction) -
                 }
             }))
         }
-        // Names, namespaces, roles and cluster roles.
+        // Names, namespaces, roles, cluster roles, and what resource rules list.
         _ => join(tables.text_list(number).map(str::to_owned)),
     }
 }
@@ -59,11 +66,17 @@ pub(super) fn found(op: Op, facts: &Facts<'_>, limit: usize) -> String {
             parts.join("/")
         }
         Op::MatchOperations => facts.operation.to_owned(),
-        Op::MatchNames => or_none(facts.name, "no name"),
-        Op::MatchNamespaces => or_none(facts.namespace, "no namespace"),
+        Op::MatchNames | Op::MatchResourceNames => or_none(facts.name, "no name"),
+        Op::MatchNamespaces | Op::MatchScope => or_none(facts.namespace, "no namespace"),
+        Op::MatchApiGroups => or_none(facts.group, "the core group"),
+        Op::MatchApiVersions => facts.version.to_owned(),
+        Op::MatchResources => match facts.subresource {
+            "" => facts.resource.to_owned(),
+            part => format!("{}/{part}", facts.resource),
+        },
         Op::MatchAnnotations => facts.annotations.show(limit),
-        Op::MatchSelector => facts.labels.show(limit),
-        Op::MatchNamespaceSelector => match facts.namespace_labels {
+        Op::MatchSelector | Op::MatchObjectLabels => facts.labels.show(limit),
+        Op::MatchNamespaceSelector | Op::MatchNamespaceLabels => match facts.namespace_labels {
             [] => "a namespace without known labels".into(),
             labels => join(labels.iter().map(|(key, value)| format!("{key}={value}"))),
         },

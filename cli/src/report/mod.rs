@@ -5,6 +5,7 @@
 //! is told on the other stream as well, whatever the form.
 
 pub mod entry;
+pub mod exception;
 pub mod excerpt;
 pub mod github;
 pub mod junit;
@@ -42,6 +43,8 @@ pub struct Run<'r> {
     pub verbose: bool,
     /// Whether the table has a column for messages.
     pub detailed: bool,
+    /// How long generated exceptions hold, in nanoseconds; for ever where it is not above 0.
+    pub exception_ttl: i64,
 }
 
 /// The forms of a report.
@@ -70,6 +73,11 @@ pub enum Format {
     Github,
     /// Tables in Markdown, for job summaries and comments
     Markdown,
+    /// A PolicyException for each failure, as YAML
+    Exceptions,
+    /// The same as JSON
+    #[value(skip)]
+    ExceptionsJson,
     /// What `kyverno apply --policy-report` prints, as YAML
     #[value(skip)]
     KyvernoReport,
@@ -97,7 +105,12 @@ impl Format {
     /// Whether passed rules are listed, and not only counted.
     pub fn lists_passes(self) -> bool {
         match self {
-            Format::Text | Format::Sarif | Format::Github | Format::Markdown => false,
+            Format::Text
+            | Format::Sarif
+            | Format::Github
+            | Format::Markdown
+            | Format::Exceptions
+            | Format::ExceptionsJson => false,
             Format::Table
             | Format::Json
             | Format::Yaml
@@ -178,6 +191,8 @@ pub fn write(format: Format, run: &Run<'_>, out: &mut dyn Write) -> io::Result<(
         Format::Junit => junit::write(&entry::entries(run), out),
         Format::Github => github::write(&entry::entries(run), out),
         Format::Markdown => markdown::write(&entry::entries(run), out),
+        Format::Exceptions => write_documents(&exception::exceptions(run), out),
+        Format::ExceptionsJson => write_json_documents(&exception::exceptions(run), out),
         Format::KyvernoReport => write_documents(&policy_report::kyverno(run), out),
         Format::KyvernoReportJson => write_json_documents(&policy_report::kyverno(run), out),
     }

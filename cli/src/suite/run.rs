@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
 use crate::explain::{self, Explainer, Trace};
+use crate::fake_client;
 use crate::input::{Unreadable, read_file, read_regular_file};
 use crate::mock_host::{Cluster, MockHost};
 use crate::problem::{Problem, Report};
@@ -183,6 +184,8 @@ struct Loader<'s> {
 struct Loaded {
     policies: SuitePolicies,
     objects: Objects,
+    /// Objects that policies may take as parameters.
+    params: Objects,
     circumstances: Circumstances,
     host: MockHost,
 }
@@ -257,6 +260,7 @@ impl Loader<'_> {
         let repeated = objects.warnings.iter();
         self.reports
             .extend(repeated.map(|warning| Report::of_diagnostic(warning, sources)));
+        let params = self.params(document);
         let host = self.host(document, &objects.resources.list);
         let mut namespaces: BTreeMap<String, Labels> = BTreeMap::new();
         if let Some(cluster) = host.cluster() {
@@ -277,9 +281,20 @@ impl Loader<'_> {
         Loaded {
             policies,
             objects,
+            params,
             circumstances,
             host,
         }
+    }
+
+    fn params(&mut self, document: &Document) -> Objects {
+        let params = read_objects(&document.param_resources, self.directory, self.suite);
+        self.diagnose(&params.errors);
+        let sources = &params.resources.sources;
+        let problems = params.resources.problems.iter();
+        self.reports
+            .extend(problems.map(|problem| problem.report(sources)));
+        params
     }
 
     fn values(&mut self, document: &Document) -> Values {
@@ -412,6 +427,7 @@ impl Loader<'_> {
         let Loaded {
             policies,
             objects,
+            params,
             circumstances,
             mut host,
         } = loaded;
@@ -427,6 +443,11 @@ impl Loader<'_> {
                 return;
             }
         };
+        if fake_client::is_asked(&bundle.tables()) {
+            let resources = objects.resources.list.iter();
+            let all = resources.chain(&params.resources.list);
+            host.set_client(all.map(|resource| resource.tree.to_json()));
+        }
         let known = policies.known_rules();
         let all = objects.resources.list.iter();
         let names: BTreeSet<&str> = all.map(|resource| resource.metadata("name")).collect();

@@ -90,18 +90,15 @@ fn tree_mentions(tree: &Tree, name: &str) -> bool {
     }
 }
 
-/// What Kyverno shows of a value in an entry's error.
+/// What Kyverno shows of a value in an entry's error: Go's `%s`, which is meant for
+/// texts.
 fn shown(tree: &Tree) -> String {
     match &tree.value {
         TreeValue::String(text) => text.to_string(),
         TreeValue::Null => "<nil>".into(),
-        TreeValue::Bool(value) => value.to_string(),
-        TreeValue::Int(value) => value.to_string(),
-        TreeValue::Float(value) => {
-            let mut text = String::new();
-            kpvm::scalar::number::format_v_float(*value, &mut text);
-            text
-        }
+        TreeValue::Bool(value) => format!("%!s(bool={value})"),
+        TreeValue::Int(value) => shown_number(*value as f64),
+        TreeValue::Float(value) => shown_number(*value),
         TreeValue::List(items) => format!(
             "[{}]",
             items.iter().map(shown).collect::<Vec<_>>().join(" ")
@@ -115,6 +112,13 @@ fn shown(tree: &Tree) -> String {
             format!("map[{}]", members.join(" "))
         }
     }
+}
+
+fn shown_number(value: f64) -> String {
+    let mut text = String::from("%!s(float64=");
+    kpvm::scalar::number::format_v_float(value, &mut text);
+    text.push(')');
+    text
 }
 
 impl Emitter<'_, '_> {
@@ -256,10 +260,19 @@ impl Emitter<'_, '_> {
                 self.block.jump(end);
                 self.flush_cold();
                 self.block.place(apply_failed);
-                match default {
-                    Some(default) => self.assign(result, default),
-                    None if path_text.is_some() => {
-                        let path = path_text.unwrap_or(Register::SUBJECT);
+                let (use_default, no_default) = (self.block.label(), self.block.label());
+                if let Some(default) = default {
+                    // A default that comes out as null is none.
+                    self.block.push(
+                        Instruction::new(Op::JumpIfNull)
+                            .a(default.0)
+                            .target(no_default),
+                    );
+                    self.block.jump(use_default);
+                    self.block.place(no_default);
+                }
+                match path_text {
+                    Some(path) => {
                         self.block
                             .push(Instruction::new(Op::WrapPath).a(path.0).target(failed));
                     }
@@ -269,6 +282,10 @@ impl Emitter<'_, '_> {
                         self.block
                             .push(Instruction::new(Op::WrapError).c(text).target(failed));
                     }
+                }
+                if let Some(default) = default {
+                    self.block.place(use_default);
+                    self.assign(result, default);
                 }
             }
         }
@@ -281,7 +298,10 @@ impl Emitter<'_, '_> {
         let nothing = self.block.label();
         self.block
             .push(Instruction::new(Op::JumpIfNull).a(result.0).target(nothing));
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
+        let prefix = format!("failed to add context entry for variable {name}: ");
+        let not_stored = self.wrapping(&prefix, false, failed);
+        let stored = Instruction::new(Op::ToFloats).b(result.0);
+        let stored = self.load(stored.target(not_stored));
         self.block
             .push(Instruction::new(Op::ReturnValue).a(stored.0));
         self.block.place(nothing);
@@ -289,6 +309,28 @@ impl Emitter<'_, '_> {
             &format!("failed to add context entry for variable {name} since it evaluated to nil"),
             failed,
         );
+    }
+
+    /// The value added to what the context has under the name: data from outside does not
+    /// replace a map, a variable does.
+    fn return_added(&mut self, name: &str, value: Register, failed: Label) {
+        let added = Instruction::new(Op::ToFloats).b(value.0);
+        let added = self.load(added.target(failed));
+        let merged = self.block.register();
+        self.assign(merged, added);
+        if let Some(slot) = self.scope.slot(name) {
+            let alone = self.block.label();
+            let existing = Instruction::new(Op::LoadVariable).c(slot).target(alone);
+            let existing = self.load(existing);
+            let merge = Instruction::new(Op::MergeStored)
+                .a(merged.0)
+                .b(existing.0)
+                .e(added.0);
+            self.block.push(merge);
+            self.block.place(alone);
+        }
+        self.block
+            .push(Instruction::new(Op::ReturnValue).a(merged.0));
     }
 
     /// An expression over a value of its own rather than the context.
@@ -363,37 +405,82 @@ impl Emitter<'_, '_> {
         result
     }
 
-    /// Applies the `jmesPath` of a source, if it has one, to what was fetched.
-    fn apply_path(&mut self, source: &Tree, value: Register, on_error: Label) -> Register {
-        match source
-            .get("jmesPath")
-            .and_then(Tree::as_str)
-            .filter(|path| !path.is_empty())
-        {
-            None => value,
-            Some(path) if has_variable(path) => match source.get("jmesPath") {
-                Some(tree) => {
-                    let text = self.document(tree, on_error);
-                    self.computed_path(text, Some(value), on_error)
-                }
-                None => value,
-            },
-            Some(path) => self.path_over_value(path, value, on_error),
+    /// Applies the `jmesPath` of an entry, if it has one, to what was fetched.
+    fn apply_path(
+        &mut self,
+        name: &str,
+        source: &Tree,
+        value: Register,
+        on_error: Label,
+    ) -> Register {
+        let tree = source.get("jmesPath");
+        let Some((tree, path)) = tree.and_then(|tree| Some((tree, tree.as_str()?))) else {
+            return value;
+        };
+        if path.is_empty() {
+            return value;
+        }
+        let prefix = format!("failed to apply JMESPath {path} for context entry {name}: ");
+        let failed = self.wrapping(&prefix, false, on_error);
+        if has_variable(path) {
+            let prefix =
+                format!("failed to substitute variables in context entry {name} JMESPath {path}: ");
+            let substitution_failed = self.wrapping(&prefix, false, on_error);
+            let text = self.document(tree, substitution_failed);
+            return self.computed_path(text, Some(value), failed);
+        }
+        match super::jmespath::parse(path) {
+            Err(error) => self.fail(&error.message, failed),
+            Ok(expression) => {
+                let over = super::expression::Current::Value(value);
+                self.expression(&expression, over, failed, false)
+            }
         }
     }
 
     /// Section 9.2.
     fn config_map_loader(&mut self, name: &str, source: &Tree, failed: Label) {
-        let failed = self.wrapping(
-            &format!("failed to retrieve config map for context entry {name}: "),
-            false,
-            failed,
-        );
-        let request = self.document(source, failed);
+        let prefix = format!("failed to retrieve config map for context entry {name}: ");
+        let failed = self.wrapping(&prefix, false, failed);
+        let [config_name, namespace] =
+            ["name", "namespace"].map(|key| self.config_map_part(name, key, source, failed));
+        // The entry's name is for errors.
+        let entry = self.constant(&TreeValue::String(name.into()));
+        let list = self.block.enter_list();
+        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        for part in [entry, config_name, namespace] {
+            let push = Instruction::new(Op::ListPush).a(list).b(part.0);
+            self.block.push(push);
+        }
+        let keys = self
+            .pools
+            .text_list(&["entry", "name", "namespace"].map(str::to_owned));
+        let request = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
+        self.block.leave_list();
         let value = self.fetch(request, 0, failed);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        self.return_added(name, value, failed);
+    }
+
+    /// The name or the namespace of a ConfigMap, which has to come out as text.
+    fn config_map_part(&mut self, name: &str, key: &str, source: &Tree, failed: Label) -> Register {
+        let text = source.get(key).and_then(Tree::as_str).unwrap_or_default();
+        let prefix =
+            format!("failed to substitute variables in context {name} configMap.{key} {text}: ");
+        let substitution_failed = self.wrapping(&prefix, false, failed);
+        let written = Tree::new(TreeValue::String(text.into()), source.span);
+        let value = self.document(&written, substitution_failed);
+        if !has_variable(text) {
+            return value;
+        }
+        let error = self.pools.text(&format!("{prefix}expected string, got "));
+        let checked = self.block.register();
+        let require = Instruction::new(Op::RequireKeyText)
+            .a(checked.0)
+            .b(value.0)
+            .c(error)
+            .e(1);
+        self.block.push(require.target(failed));
+        checked
     }
 
     /// Section 9.3.
@@ -402,8 +489,10 @@ impl Emitter<'_, '_> {
             .get("urlPath")
             .and_then(Tree::as_str)
             .unwrap_or_default();
+        let not_fetched = self.wrapping("failed to fetch data for APICall: ", false, failed);
+        let not_stored = self.wrapping("failed to store data for APICall: ", false, failed);
         let prefix = format!("failed to substitute variables in context entry {name} {url}: ");
-        let substitution_failed = self.wrapping(&prefix, false, failed);
+        let substitution_failed = self.wrapping(&prefix, false, not_fetched);
         let request = self.document(
             &without(source, &["jmesPath", "default"]),
             substitution_failed,
@@ -411,17 +500,15 @@ impl Emitter<'_, '_> {
         let default = source.get("default").filter(|default| !default.is_null());
         let fetch_failed = self.block.label();
         let value = self.fetch(request, 1, fetch_failed);
-        let result = self.apply_path(source, value, failed);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        let result = self.apply_path(name, source, value, not_stored);
+        let prefix = format!("failed to marshall APICall data for context entry {name}: ");
+        let not_written = self.wrapping(&prefix, false, not_stored);
+        self.return_added(name, result, not_written);
         self.block.place(fetch_failed);
         match default {
             Some(default) => {
                 let value = self.constant(&default.value);
-                let stored = self.load(Instruction::new(Op::ToFloats).b(value.0));
-                self.block
-                    .push(Instruction::new(Op::ReturnValue).a(stored.0));
+                self.return_added(name, value, not_stored);
             }
             None => {
                 let text = self.pools.text("failed to fetch data for APICall: ");
@@ -433,14 +520,19 @@ impl Emitter<'_, '_> {
 
     /// Section 9.4.
     fn global_reference_loader(&mut self, name: &str, source: &Tree, failed: Label) {
+        if self.scope.is_confined {
+            let error = format!(
+                "context entry {name}: globalReference is not allowed in namespaced policies"
+            );
+            self.fail(&error, failed);
+            return;
+        }
         let prefix = format!("failed to marshal APICall data for context entry {name}: ");
         let failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), failed);
         let value = self.fetch(request, 2, failed);
-        let result = self.apply_path(source, value, failed);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        let result = self.apply_path(name, source, value, failed);
+        self.return_added(name, result, failed);
     }
 
     /// Section 9.5.
@@ -454,10 +546,8 @@ impl Emitter<'_, '_> {
         let substitution_failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), substitution_failed);
         let value = self.fetch(request, 3, failed);
-        let result = self.apply_path(source, value, failed);
-        let stored = self.load(Instruction::new(Op::ToFloats).b(result.0));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        let result = self.apply_path(name, source, value, failed);
+        self.return_added(name, result, failed);
     }
 }
 

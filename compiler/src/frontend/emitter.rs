@@ -44,6 +44,8 @@ pub struct Scope {
     seen: Vec<ScopeEntry>,
     /// Whether `request.object` means the old object on DELETE (sheet 03, section 4.8).
     pub rewrites_delete: bool,
+    /// Whether the policy lives in a namespace and reaches nothing outside of it.
+    pub is_confined: bool,
 }
 
 /// A context entry in scope.
@@ -66,6 +68,11 @@ impl Scope {
             .filter(|entry| entry.volatile)
             .map(|entry| entry.number)
             .collect()
+    }
+
+    /// Whether any context entry is in scope.
+    pub fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
     }
 
     /// The slot of a variable.
@@ -136,7 +143,8 @@ impl Scope {
 const REQUEST_OBJECT: &str = "request.object";
 
 /// Whether a query says `request.object` where it is no path of its own: in quotes,
-/// behind a dot, or as a part of longer names.
+/// behind a dot, as a part of longer names, or in front of an index or call, which takes
+/// `object` alone.
 fn has_odd_request_object(query: &str) -> bool {
     let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let mut quote = None;
@@ -144,7 +152,11 @@ fn has_odd_request_object(query: &str) -> bool {
         if let Some(rest) = query[at..].strip_prefix(REQUEST_OBJECT) {
             let before = query[..at].trim_end().chars().next_back();
             let joined = query[..at].ends_with(is_name) || before == Some('.');
-            if quote.is_some() || joined || rest.starts_with(is_name) {
+            let behind = rest.trim_start();
+            let is_bound = behind.starts_with(['[', '(', '{'])
+                && !behind.starts_with("[]")
+                && !behind.starts_with("[?");
+            if quote.is_some() || joined || rest.starts_with(is_name) || is_bound {
                 return true;
             }
         }
@@ -346,7 +358,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
 
     /// Images that cannot be read fail the query that mentions them, whether or not it
     /// looks at them (sheet 03, section 7.1); that there are none does not.
-    fn ensure_images(&mut self, on_error: Label) {
+    pub(super) fn ensure_images(&mut self, on_error: Label) {
         let (caught, end) = (self.block.label(), self.block.label());
         let images = self.block.register();
         self.block

@@ -294,9 +294,9 @@ impl Emitter<'_, '_> {
     /// The numbers of a resource are ints and floats, those of expressions floats: in an
     /// assertion tree they are made that where they are computed with. Elsewhere the
     /// context holds floats only.
-    fn with_floats(&mut self, value: Register) -> Register {
+    fn with_floats(&mut self, value: Register, on_error: Label) -> Register {
         match self.is_assertion() {
-            true => self.load(Instruction::new(Op::ToFloats).b(value.0)),
+            true => self.load(Instruction::new(Op::ToFloats).b(value.0).target(on_error)),
             false => value,
         }
     }
@@ -320,7 +320,7 @@ impl Emitter<'_, '_> {
         let value = self.expression(argument, current, on_error, true);
         match argument.node {
             Node::Literal(_) => value,
-            _ => self.with_floats(value),
+            _ => self.with_floats(value, on_error),
         }
     }
 
@@ -596,7 +596,7 @@ impl Emitter<'_, '_> {
                 // To `sort_by` all failures but the first one look the same.
                 let first = self.load(Instruction::new(Op::LoadIndex).b(items.0).c(0));
                 let key = self.expression(expression, Current::Value(first), on_error, true);
-                let key = self.with_floats(key);
+                let key = self.with_floats(key, on_error);
                 self.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(key.0));
                 let slice = self.slice(super::jmespath::Slice {
@@ -622,7 +622,7 @@ impl Emitter<'_, '_> {
                 } else {
                     this.expression(expression, Current::Value(item), on_error, true)
                 };
-                let value = this.with_floats(value);
+                let value = this.with_floats(value, on_error);
                 this.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
             });

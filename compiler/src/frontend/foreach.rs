@@ -9,7 +9,7 @@ use super::context;
 use super::emitter::Emitter;
 use super::pattern::{self, Subject};
 use super::reference;
-use super::template::unescape_keys;
+use super::template::{has_variable, unescape_keys};
 use crate::ir::{Block, Instruction, Label, Register, SiteKind};
 use crate::policy::condition::{AnyAll, Conditions};
 
@@ -171,11 +171,20 @@ impl Emitter<'_, '_> {
         for entry in redefined.iter().chain(&entries.numbers) {
             self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
         }
-        let element = self.load(Instruction::new(Op::ToElement).b(item.0));
+        let has_entries = self.scope.has_entries();
+        if has_entries {
+            self.block.push(Instruction::new(Op::RetryEntries));
+        }
+        let (unfit, fits) = (self.block.label(), self.block.label());
+        let element = self.load(Instruction::new(Op::ToElement).b(item.0).target(unfit));
+        self.block.jump(fits);
+        self.block.place(unfit);
+        self.block.push(Instruction::new(Op::ReturnFailed).b(depth));
+        self.block.place(fits);
         let index = self.load(Instruction::new(Op::LoopIndex).b(slot));
         self.store(&names, element);
         self.store(&indices, index);
-        let subject = self.element_subject(block, item, outer, depth);
+        let subject = self.element_subject(block, item, element, outer, depth);
         self.element_body(block, depth, subject, next, loaders)?;
         self.block.place(next);
         self.block.push(
@@ -187,6 +196,9 @@ impl Emitter<'_, '_> {
         );
         self.block.place(done);
         self.block.leave_loop();
+        if has_entries {
+            self.block.push(Instruction::new(Op::RetryEntries));
+        }
         for (slot, register) in saved {
             self.block
                 .push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));
@@ -213,11 +225,13 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Section 11.3: what a pattern is matched with.
+    /// Section 11.3: what a pattern is matched with. An error names the type that the
+    /// element has in the context.
     fn element_subject(
         &mut self,
         block: &Tree,
         item: Register,
+        element: Register,
         outer: Register,
         depth: u32,
     ) -> Register {
@@ -225,8 +239,8 @@ impl Emitter<'_, '_> {
             Some(TreeValue::Bool(false)) => outer,
             Some(TreeValue::Bool(true)) => {
                 let (failed, fits) = (self.block.label(), self.block.label());
-                self.block
-                    .push(Instruction::new(Op::RequireScope).a(item.0).target(failed));
+                let require = Instruction::new(Op::RequireScope).a(element.0);
+                self.block.push(require.target(failed));
                 self.block.jump(fits);
                 self.block.place(failed);
                 self.block.push(Instruction::new(Op::ReturnFailed).b(depth));
@@ -350,6 +364,7 @@ impl Emitter<'_, '_> {
         next: Label,
         failed: Label,
     ) -> Result<(), ForeachError> {
+        let refused = failed;
         let failed = self.wrapping("variable substitution failed: ", false, failed);
         self.block.push(Instruction::new(Op::BeginPattern));
         let resolved = match reference::resolve(patterns) {
@@ -359,6 +374,17 @@ impl Emitter<'_, '_> {
             }
             Ok(resolved) => crate::lower::floats_only(&unescape_keys(&resolved)),
         };
+        if resolved.as_str().is_some_and(has_variable) {
+            return Err(ForeachError {
+                message: "expected a list as the anyPattern of a foreach, found a variable: what it gives is known too late".into(),
+                span: patterns.span,
+            });
+        }
+        if resolved.as_list().is_none() {
+            let value = self.template(&resolved, "", failed);
+            let require = Instruction::new(Op::RequireAlternatives).a(value.0);
+            self.block.push(require.target(refused));
+        }
         let over = self.block.label();
         let passed = self.block.label();
         let items = resolved.as_list().unwrap_or_default();

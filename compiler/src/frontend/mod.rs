@@ -18,5 +18,6 @@ mod nested;
 pub mod pattern;
 pub mod pod_security;
 pub mod reference;
+pub mod resource_matching;
 pub mod template;
 pub mod variable;

@@ -69,6 +69,9 @@ impl Emitter<'_, '_> {
                 self.block.push(guard.target(target));
             }
             self.ensure_entries(&outer, fallback);
+            if kpvm::jmespath::mentions(&outer, "images") {
+                self.ensure_images(fallback);
+            }
             let saved = std::mem::replace(&mut self.inner, inner.into_iter().collect());
             let value = self.expression(&expression, Current::Context, fallback, false);
             self.inner = saved;

@@ -112,23 +112,22 @@ pub fn lower_any_pattern(
     lowering.alternatives(patterns, subject, &mut ends)
 }
 
-/// Lowers an `anyPattern` that is one variable as a whole: its value is the list.
+/// Lowers an `anyPattern` that is written as no list. Where it is one variable, the
+/// value may be a list; anything else is an error.
 ///
 /// An empty list passes with the raw `message`.
-pub fn lower_computed_alternatives(
-    text: &str,
-    span: Span,
-    message: &str,
-    emitter: &mut Emitter<'_, '_>,
-) {
+pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut Emitter<'_, '_>) {
     let failed = emitter.block.label();
     let unresolved = emitter.wrapping("variable substitution failed: ", false, failed);
-    let list = emitter.text_template(text, "", unresolved);
+    let list = emitter.template(patterns, "", unresolved);
     let (empty, body, done) = (
         emitter.block.label(),
         emitter.block.label(),
         emitter.block.label(),
     );
+    // Whether there is a resource to look at comes before what kind of value it is.
+    let no_subject = Instruction::new(Op::JumpIfNoSubject).a(Register::SUBJECT.0);
+    emitter.block.push(no_subject.target(done));
     emitter.block.push(
         Instruction::new(Op::RequireAlternatives)
             .a(list.0)
@@ -151,10 +150,11 @@ pub fn lower_computed_alternatives(
             .target(done),
     );
     emitter.block.place(body);
+    let span = patterns.span;
     let site = emitter
         .site(SiteKind::Leaf, span)
         .path(vec![Segment::Text("/".into())])
-        .written(text);
+        .written(patterns.as_str().unwrap_or_default());
     let test = Instruction::new(Op::TestValue)
         .a(Register::SUBJECT.0)
         .b(item.0)
@@ -531,11 +531,15 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             let Some(entries) = tree.as_map() else {
                 continue;
             };
-            let has_wildcard = |member: &Member| {
+            // What a variable gives may be no text, which is known only then.
+            let is_dynamic = |member: &Member| {
                 matches!(member.value.value, TreeValue::String(_))
-                    && contains_wildcard(anchor::parse(&member.key).inner)
+                    && (contains_wildcard(anchor::parse(&member.key).inner)
+                        || self
+                            .computed
+                            .contains_key(&std::ptr::from_ref(&member.value)))
             };
-            let plan = if entries.iter().any(has_wildcard) {
+            let plan = if entries.iter().any(is_dynamic) {
                 let tags = self.write_tag_pattern(tag, entries);
                 self.emitter
                     .block
@@ -903,11 +907,45 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             Some((_, TreeValue::List(_))) => {
                 self.lower_positional(pattern, items, register, on_error)
             }
+            Some((first, _)) if self.computed.contains_key(&std::ptr::from_ref(first)) => {
+                self.lower_computed_list(pattern, items, register, on_error);
+                Ok(())
+            }
             Some((first, _)) => {
                 self.lower_scalar(first, Place::Register(register), on_error);
                 Ok(())
             }
         }
+    }
+
+    /// A list whose first item is a variable: what that gives decides how the list is
+    /// matched.
+    fn lower_computed_list(
+        &mut self,
+        pattern: &Tree,
+        items: &[Tree],
+        register: Register,
+        on_error: Label,
+    ) {
+        let list = self.emitter.block.enter_list();
+        let begin = Instruction::new(Op::ListBegin).a(list);
+        self.emitter.block.push(begin);
+        for item in items {
+            let item = match self.computed.get(&std::ptr::from_ref(item)) {
+                Some(&computed) => computed,
+                // Its variables came out before; they do so again.
+                None => self.emitter.template(item, "", on_error),
+            };
+            let push = Instruction::new(Op::ListPush).a(list).b(item.0);
+            self.emitter.block.push(push);
+        }
+        let value = self.emitter.load(Instruction::new(Op::ListEnd).b(list));
+        self.emitter.block.leave_list();
+        let test = Instruction::new(Op::TestValue)
+            .a(register.0)
+            .b(value.0)
+            .c(u32::from(self.floats));
+        self.check(test, pattern.span, on_error);
     }
 
     fn lower_list_of_maps(

@@ -359,18 +359,17 @@ fn own_path(path: &str) -> String {
     let foreach = parts.iter().position(|part| *part == "foreach");
     for part in parts.iter().skip(foreach.map_or(0, |at| at + 1) + 2) {
         let part = part.replace('\u{0}', "/");
-        let mut characters = part.chars();
-        let starts = characters
-            .next()
-            .is_some_and(|first| first.is_ascii_alphabetic() || matches!(first, '_' | '('));
-        let plain = starts
-            && characters.all(|rest| rest.is_ascii_alphanumeric() || matches!(rest, '_' | ')'));
+        let plain = part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part
+                .chars()
+                .all(|rest| rest.is_ascii_alphanumeric() || matches!(rest, '_' | ')'));
         if part.parse::<u32>().is_ok() {
             result.push_str(&format!("[{part}]"));
         } else if plain {
             result.push_str(&format!(".{part}"));
         } else {
-            result.push_str(&format!(".\"{part}\""));
+            let escaped = part.replace('\\', "\\\\").replace('"', "\\\"");
+            result.push_str(&format!(".\"{escaped}\""));
         }
     }
     result

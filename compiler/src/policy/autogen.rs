@@ -389,7 +389,12 @@ impl Shape {
         }
         if let Some(patterns) = field(validate, "anyPattern") {
             let wrapped = patterns.as_list().unwrap_or_default().iter();
-            let wrapped = TreeValue::List(wrapped.map(|pattern| self.wrap(pattern)).collect());
+            let wrapped: Vec<Tree> = wrapped.map(|pattern| self.wrap(pattern)).collect();
+            let wrapped = match wrapped.is_empty() {
+                // Go's nil slice, which is written as null: the copy checks nothing.
+                true => TreeValue::Null,
+                false => TreeValue::List(wrapped),
+            };
             let wrapped = Tree::new(wrapped, patterns.span);
             return Some(self.validate_with(validate, "anyPattern", wrapped, "anyPattern"));
         }

@@ -3,7 +3,9 @@
 pub mod assertion;
 pub mod autogen;
 pub mod condition;
+pub mod discovery;
 pub mod kind_selector;
+pub mod match_resources;
 pub mod model;
 pub mod read;
 mod schema;

@@ -325,7 +325,7 @@ fn subject(tree: &Tree) -> Subject {
     }
 }
 
-fn label_selector(tree: &Tree) -> LabelSelector {
+pub(super) fn label_selector(tree: &Tree) -> LabelSelector {
     LabelSelector {
         match_labels: text_map(tree, "matchLabels").unwrap_or_default(),
         match_expressions: items(tree, "matchExpressions")
@@ -388,7 +388,8 @@ fn spanned_text(tree: &Tree, key: &str) -> Spanned<String> {
     })
 }
 
-fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
+/// A boolean field.
+pub(crate) fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
     match tree.get(key).map(|tree| &tree.value) {
         Some(TreeValue::Bool(value)) => *value,
         _ => default,
@@ -396,7 +397,7 @@ fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
 }
 
 /// A null item is an empty text for Kyverno's decoder.
-fn texts(tree: &Tree, key: &str) -> Vec<String> {
+pub(super) fn texts(tree: &Tree, key: &str) -> Vec<String> {
     optional_texts(tree, key).unwrap_or_default()
 }
 

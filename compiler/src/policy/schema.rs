@@ -565,6 +565,10 @@ fn expected(shape: &Shape) -> &'static str {
     }
 }
 
+/// Empty lists that stay: Kyverno decodes a rule that it encoded into the rule itself,
+/// where they still are, and a filter that has one is not empty (sheet 01, section 5.2).
+const KEPT_EMPTY: [&str; 3] = ["roles", "clusterRoles", "subjects"];
+
 /// The tree without what Kyverno omits when it encodes a typed object again: nulls,
 /// and empty texts, lists and text maps (sheet 01, section 12.5). Raw JSON stays.
 pub(super) fn without_omitted(tree: &Tree, shape: &Shape) -> Tree {
@@ -619,7 +623,9 @@ fn kept_members(members: &[Member], fields: &'static [Field]) -> Vec<Member> {
         .iter()
         .filter_map(|member| {
             let field = fields.iter().find(|field| field.name == &*member.key)?;
-            if is_omitted(&member.value, &field.shape) {
+            if is_omitted(&member.value, &field.shape)
+                && (member.value.is_null() || !KEPT_EMPTY.contains(&field.name))
+            {
                 return None;
             }
             Some(Member {

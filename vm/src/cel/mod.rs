@@ -9,6 +9,7 @@
 
 pub(crate) mod access;
 mod arithmetic;
+mod authorizer;
 mod compare;
 mod convert;
 mod kubernetes;
@@ -318,6 +319,23 @@ fn compute(
             | Function::Validate,
             arguments,
         ) => kubernetes::format(function, arguments, values),
+        (
+            Function::AuthorizePath
+            | Function::AuthorizeGroup
+            | Function::AuthorizeServiceAccount
+            | Function::AuthorizeResource
+            | Function::AuthorizeSubresource
+            | Function::AuthorizeNamespace
+            | Function::AuthorizeName
+            | Function::AuthorizeFieldSelector
+            | Function::AuthorizeLabelSelector
+            | Function::AuthorizeCheck
+            | Function::IsAllowed
+            | Function::DecisionReason
+            | Function::IsErrored
+            | Function::DecisionError,
+            arguments,
+        ) => authorizer::call(function, arguments, values),
         (function, arguments) if function.library() == Library::Kyverno => {
             kyverno::call(function, arguments, values)
         }

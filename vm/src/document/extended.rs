@@ -44,6 +44,16 @@ pub enum Opaque {
     Semver,
     /// A named format.
     Format,
+    /// Who asks for access.
+    Authorizer,
+    /// Access to a path.
+    PathCheck,
+    /// Access to what an API group has.
+    GroupCheck,
+    /// Access to a resource.
+    ResourceCheck,
+    /// Whether access is granted.
+    Decision,
     /// A reference to an image.
     Image,
     /// A group, version and resource.
@@ -60,6 +70,11 @@ impl Opaque {
             Opaque::Url => "kubernetes.URL",
             Opaque::Semver => "kubernetes.Semver",
             Opaque::Format => "kubernetes.NamedFormat",
+            Opaque::Authorizer => "kubernetes.authorization.Authorizer",
+            Opaque::PathCheck => "kubernetes.authorization.PathCheck",
+            Opaque::GroupCheck => "kubernetes.authorization.GroupCheck",
+            Opaque::ResourceCheck => "kubernetes.authorization.ResourceCheck",
+            Opaque::Decision => "kubernetes.authorization.Decision",
             Opaque::Image => "kyverno.ImageReference",
             Opaque::Gvr => "kyverno.GVR",
         }

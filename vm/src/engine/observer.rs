@@ -236,6 +236,8 @@ pub struct Facts<'e> {
     pub version: &'e str,
     /// Kind.
     pub kind: &'e str,
+    /// Name of the kind's resource; empty where no rule asks for resources.
+    pub resource: &'e str,
     /// Subresource, usually empty.
     pub subresource: &'e str,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.

@@ -215,7 +215,7 @@ impl Derivation<'_> {
             Op::CelRoot if c <= 1 => (a, self.root()),
             Op::LoadPayload if matches!(b, 1 | 2) => (a, self.root()),
             // The request with its objects, or values of which nothing is known.
-            Op::CelRoot if c == 2 => return self.whole = true,
+            Op::CelRoot if c == 2 || c >= 5 => return self.whole = true,
             Op::LoadPayload if b == 0 => return self.whole = true,
             Op::LoadBase if self.is_of_objects(c) => return self.whole = true,
             Op::LoadVariable if self.slot_is_of_objects(c) => return self.whole = true,
@@ -224,6 +224,7 @@ impl Derivation<'_> {
             | Op::EvaluateText
             | Op::EvaluateQuery
             | Op::EvaluateOver
+            | Op::CelParams
             | Op::Fetch => return self.whole = true,
             Op::Call if is_random(c) => return self.whole = true,
             Op::EnsureEntry | Op::RefreshEntry | Op::CelVariable => {

@@ -125,12 +125,18 @@ pub struct Request<'r> {
     pub operation: Operation,
     /// The kind of the request's resource; `None`: that of the object itself.
     pub kind: Option<GroupVersionKind<'r>>,
+    /// Name of the kind's resource, e.g. `pods`; empty: as Kubernetes guesses it from the
+    /// kind, which is right for every built-in kind.
+    pub resource: &'r str,
     /// The subresource; empty for the resource itself.
     pub subresource: &'r str,
     /// The user; `None` in a background scan.
     pub user: Option<UserInfo<'r>>,
     /// Labels of the object's namespace.
     pub namespace_labels: &'r [(&'r str, &'r str)],
+    /// The object's namespace as an object, its labels included, for CEL's
+    /// `namespaceObject`; `None` where no more than labels is known.
+    pub namespace_object: Option<&'r Value>,
     /// Further values of the context: a map whose members stand beside `request`, and
     /// whose `request` is added to it as [`merge`] does (`kyverno test` takes them from a
     /// values file). Patterns and match blocks see the objects without them.

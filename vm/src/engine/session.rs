@@ -33,6 +33,7 @@ use crate::machine::{
     Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
     is_secret_path, render_go_value, selector_matches, wildcard_list_matches,
 };
+use crate::resource_kind::make_plural;
 use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
 
@@ -104,6 +105,8 @@ pub struct Session<'b> {
     text: String,
     runtime_expressions: bool,
     projections: Projections,
+    /// Whether rules match resources rather than kinds.
+    matches_resources: bool,
 }
 
 /// Which outcomes are wanted.
@@ -137,6 +140,10 @@ impl<'b> Session<'b> {
             text: String::new(),
             runtime_expressions: true,
             projections: Projections::new(),
+            matches_resources: tables
+                .policies
+                .iter()
+                .any(|policy| policy.flags & PolicyFlags::RESOURCES != 0),
         }
     }
 
@@ -266,7 +273,8 @@ impl<'b> Session<'b> {
 
     /// The kind whose projection the request is read with, if it is read with one.
     fn kind_for_projection<'r>(&self, request: &Request<'r>) -> Option<&'r str> {
-        if !self.projections.allowed || request.variables.is_some() {
+        // Rules that match resources are not found by the kind.
+        if !self.projections.allowed || self.matches_resources || request.variables.is_some() {
             return None;
         }
         let main = request.object.or(request.old_object)?;
@@ -339,6 +347,20 @@ impl<'b> Session<'b> {
             .old
             .and_then(|old| kind_of(&view, old).ok())
             .map(|kind| KindNames::of(kind, names));
+        let resource = match (request.resource, &own_kind) {
+            _ if !self.matches_resources => 0..0,
+            ("", Some(own)) => {
+                let start = names.len();
+                names.extend_from_within(own.kind.clone());
+                plural_behind(names, start)
+            }
+            ("", None) => {
+                let kind = request.kind.map_or("", |kind| kind.kind);
+                let start = push_name(names, kind).start;
+                plural_behind(names, start)
+            }
+            (resource, _) => push_name(names, resource),
+        };
         let names = &*self.names;
         let kind = request
             .kind
@@ -349,19 +371,19 @@ impl<'b> Session<'b> {
             group: kind.group,
             version: kind.version,
             kind: kind.kind,
+            resource: names.get(resource).unwrap_or_default(),
             subresource: request.subresource,
             operation: request.operation.bit(),
             operation_name: request.operation.name(),
             object,
             old_object,
             is_old: false,
-            namespace: new_names
-                .as_ref()
-                .map_or("", |object| object.namespace(names)),
+            namespace: main_names.map_or("", |object| object.namespace(names)),
             context_user: request.user,
             variables: request.variables,
             user: request.user.filter(|user| !user.is_empty()),
             namespace_labels: request.namespace_labels,
+            namespace_object: request.namespace_object,
         };
         let Some(main_names) = main_names else {
             return Err(EvaluateError::NoObject);
@@ -580,6 +602,12 @@ fn push_name(names: &mut String, name: &str) -> NameRange {
     start..names.len()
 }
 
+/// Makes the name of its resource of the kind that stands behind `start`.
+fn plural_behind(names: &mut String, start: usize) -> NameRange {
+    make_plural(names, start);
+    start..names.len()
+}
+
 /// The facts about an object that matching asks for, its names copied so that values
 /// can be added to the buffer while they are looked at.
 struct ObjectNames {
@@ -696,6 +724,7 @@ impl<'e> Evaluator<'e, '_> {
         let tables = self.tables;
         let kind = self.facts.kind;
         let keys = ObjectKeys {
+            resource: self.facts.resource,
             namespace: main.matched_namespace(),
             name: main.matched_name,
             operation: self.operation.name(),
@@ -1139,6 +1168,7 @@ impl<'e> Evaluator<'e, '_> {
             Ending::FailText(_)
             | Ending::FailError
             | Ending::FailValue(_)
+            | Ending::CelError
             | Ending::Failed { .. }
             | Ending::OutOfFuel
                 if body_kind(rule) == BodyKind::Cel =>
@@ -1182,6 +1212,7 @@ impl<'e> Evaluator<'e, '_> {
             | Ending::FailText(_)
             | Ending::FailError
             | Ending::FailValue(_)
+            | Ending::CelError
             | Ending::OutOfFuel => self.out_of_fuel(),
         })
     }
@@ -1205,7 +1236,11 @@ impl<'e> Evaluator<'e, '_> {
                 None => self.machine.failure_text.clone(),
             },
         };
-        let mut judgement = self.fixed(Status::Fail, &text);
+        let status = match ending {
+            Ending::CelError => Status::Error,
+            _ => Status::Fail,
+        };
+        let mut judgement = self.fixed(status, &text);
         judgement.instruction = self.machine.ended_at;
         judgement
     }
@@ -1272,14 +1307,14 @@ impl<'e> Evaluator<'e, '_> {
                 self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?
             }
         };
-        let alone = noted.len() == 1 && message_kind(rule) == MessageKind::Absent;
+        // Texts are joined before variables are put in, which may come out empty.
+        let has_own = message_kind(rule) != MessageKind::Absent;
+        let alone = noted.len() == 1 && !has_own;
         for (index, noted) in noted.iter().enumerate() {
-            if !message.is_empty() {
-                message.push_str(if index == 0 {
-                    "; "
-                } else {
-                    separator(noted.separator)
-                });
+            if index > 0 {
+                message.push_str(separator(noted.separator));
+            } else if has_own {
+                message.push_str("; ");
             }
             if noted.block == NONE {
                 message.push_str(self.text_entry(noted.text));

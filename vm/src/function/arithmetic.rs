@@ -204,7 +204,9 @@ pub(super) fn sum(values: &mut Values<'_>, list: NodeId) -> Outcome {
 
 pub(super) fn round(values: &mut Values<'_>, number: NodeId, digits: NodeId) -> Outcome {
     let (number, digits) = (values.number(number), values.number(digits));
-    if digits.fract() != 0.0 || !digits.is_finite() {
+    // Beyond 64 bits Go's conversion to an integer changes the number.
+    let is_integer = digits.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&digits);
+    if !is_integer {
         return Err(FunctionError::of(
             "round",
             "Non-integer argument(s) passed for round off",

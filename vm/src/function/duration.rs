@@ -2,6 +2,8 @@
 
 use super::error::FunctionError;
 use super::layout::quote;
+pub(super) use crate::scalar::duration::format;
+
 use crate::scalar::duration;
 
 const SECOND: i64 = 1_000_000_000;
@@ -53,40 +55,6 @@ fn problem(text: &str) -> String {
         rest = next;
     }
     invalid()
-}
-
-/// Prints nanoseconds as Go's `Duration.String`.
-pub(super) fn format(nanoseconds: i64) -> String {
-    let sign = if nanoseconds < 0 { "-" } else { "" };
-    let magnitude = nanoseconds.unsigned_abs();
-    let text = match magnitude {
-        0 => return "0s".into(),
-        1..1_000 => format!("{magnitude}ns"),
-        1_000..1_000_000 => fractional(magnitude, 1_000) + "µs",
-        1_000_000..1_000_000_000 => fractional(magnitude, 1_000_000) + "ms",
-        _ => {
-            let minutes = magnitude / (60 * SECOND as u64);
-            let seconds = fractional(magnitude % (60 * SECOND as u64), SECOND as u64);
-            match (minutes / 60, minutes % 60) {
-                (0, 0) => format!("{seconds}s"),
-                (0, minutes) => format!("{minutes}m{seconds}s"),
-                (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
-            }
-        }
-    };
-    format!("{sign}{text}")
-}
-
-/// `amount / unit` with as few decimals as it takes; `unit` is a power of ten.
-fn fractional(amount: u64, unit: u64) -> String {
-    let whole = amount / unit;
-    let rest = (unit + amount % unit).to_string();
-    let decimals = rest.get(1..).unwrap_or_default().trim_end_matches('0');
-    if decimals.is_empty() {
-        whole.to_string()
-    } else {
-        format!("{whole}.{decimals}")
-    }
 }
 
 /// Seconds as Go's `Duration.Seconds` computes them.

@@ -4,10 +4,12 @@
 pub fn mentions(query: &str, name: &str) -> bool {
     let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let mut from = 0;
-    while let Some(at) = query[from..].find(name).map(|at| from + at) {
+    while let Some(at) = query.get(from..).and_then(|rest| rest.find(name)) {
+        let at = from + at;
         let before = query[..at].chars().next_back();
         let starts = before.is_none_or(|before| !(before == '.' || before.is_ascii_alphanumeric()));
-        let last_is_word = name.chars().next_back().is_some_and(is_word);
+        let last = name.chars().next_back().or(before);
+        let last_is_word = last.is_some_and(is_word);
         let after_is_word = query[at + name.len()..].chars().next().is_some_and(is_word);
         if starts && last_is_word != after_is_word {
             return true;
@@ -20,6 +22,12 @@ pub fn mentions(query: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::mentions;
+
+    #[test]
+    fn a_name_without_characters_is_mentioned_where_a_word_begins() {
+        assert!(mentions("x.y", ""));
+        assert!(!mentions("", "") && !mentions("..", ""));
+    }
 
     #[test]
     fn mentions_of_sheet_03_section_8_2() {

@@ -188,7 +188,8 @@ impl Machine {
                     1 => request.old_object.unwrap_or(NULL),
                     2 => self.cel.request?,
                     3 => self.cel.namespace?,
-                    _ => self.cel.params.unwrap_or(NULL),
+                    4 => self.cel.params.unwrap_or(NULL),
+                    _ => return None,
                 };
                 self.set(a, found)
             }
@@ -324,6 +325,16 @@ impl Machine {
             }
             Op::CelRoot => self.cel_root(a, c, setting, world),
             Op::CelVariable => self.cel_variable(a, c, setting, world),
+            Op::CelParams => self.collect_params(a, b, setting, world),
+            Op::CelBindParams => {
+                self.cel.params = Some(self.get(a));
+                self.forget_variables();
+                Flow::Next
+            }
+            Op::ReturnErrorText => {
+                self.show_failure();
+                Flow::End(Ending::CelError)
+            }
             Op::ReturnFailText => Flow::End(Ending::FailText(c)),
             Op::ReturnFailError => {
                 self.show_failure();
@@ -412,7 +423,7 @@ impl Machine {
         }
     }
 
-    /// `request` and `namespaceObject`, made when they are first needed.
+    /// `request` and `namespaceObject`, made when they are first needed, and authorizers.
     fn cel_root(
         &mut self,
         register: u8,
@@ -424,14 +435,19 @@ impl Machine {
             2 => self.with_values(setting, world, |values| {
                 super::cel_request::request(setting.request, setting.subject, values)
             }),
-            _ => self.with_values(setting, world, |values| {
+            3 => self.with_values(setting, world, |values| {
                 super::cel_request::namespace(setting.subject, values)
+            }),
+            _ => self.with_values(setting, world, |values| {
+                let is_whole = root == 5;
+                super::cel_request::authorizer(setting.request, setting.subject, is_whole, values)
             }),
         };
         if let Ok(value) = outcome {
             match root {
                 2 => self.cel.request = Some(value),
-                _ => self.cel.namespace = Some(value),
+                3 => self.cel.namespace = Some(value),
+                _ => {}
             }
         }
         self.cel_set(register, outcome)

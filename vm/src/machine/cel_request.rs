@@ -1,8 +1,10 @@
 //! `request` and `namespaceObject` of CEL (sheet 07, section 2.4): maps without what is
 //! empty.
 
+use serde_json::{Map, json};
+
 use super::{RequestFacts, Subject};
-use crate::document::{Label, NodeId};
+use crate::document::{Label, NodeId, Opaque};
 use crate::function::{FunctionError, Values};
 
 /// A map under construction.
@@ -98,6 +100,35 @@ fn user_info(facts: &RequestFacts<'_>, values: &mut Values<'_>) -> Result<NodeId
         members.set("groups", groups)?;
     }
     members.finish()
+}
+
+/// Who makes the request, asking for access to anything, or to the object of the
+/// request, whose resource is not known.
+pub(super) fn authorizer(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    is_whole: bool,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let user = facts.context_user.unwrap_or_default();
+    let mut review = json!({ "user": user.username, "groups": user.groups });
+    if is_whole {
+        return values.new_opaque(Opaque::Authorizer, &review.to_string());
+    }
+    let mut attributes = Map::new();
+    for (key, text) in [
+        ("group", ""),
+        ("resource", ""),
+        ("subresource", facts.subresource),
+        ("namespace", subject.namespace),
+        ("name", subject.name),
+    ] {
+        attributes.insert(key.to_owned(), text.into());
+    }
+    if let Some(review) = review.as_object_mut() {
+        review.insert("resourceAttributes".to_owned(), attributes.into());
+    }
+    values.new_opaque(Opaque::ResourceCheck, &review.to_string())
 }
 
 /// The namespace as far as it is known: its name. Null of what is in none, and of a

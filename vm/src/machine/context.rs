@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use super::value::Flow;
-use super::{Machine, Setting, World};
+use super::{Ending, Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
 use crate::engine::merge;
 use crate::function::FunctionError;
-use crate::host::ExternalQuery;
+use crate::host::{ExternalKind, ExternalQuery};
 use kpvm_format::instruction::Instruction;
 
 /// Bytes of the prefix that Kyverno cuts off a service account's user name.
@@ -40,6 +40,14 @@ impl Machine {
         let request = setting
             .view(world)
             .to_value(self.frame.registers[usize::from(instruction.b)]);
+        if instruction.e == ExternalKind::ApiCall as u8
+            && !setting.policy_namespace.is_empty()
+            && let Err(error) = confine(text(&request, "urlPath"), setting.policy_namespace)
+        {
+            // Nor does a default help (section 9.3): nothing was tried.
+            self.fail_with(&format!("failed to fetch data for APICall: {error}"));
+            return Flow::End(Ending::Failed { depth: 0 });
+        }
         let answer = self.ask(instruction.e, &request, setting, world);
         let register = usize::from(instruction.a);
         match answer {
@@ -68,7 +76,7 @@ impl Machine {
         }
         let answer = match kind {
             0 => config_map(request, setting, world),
-            1 => api_call(request, setting, world),
+            1 => api_call(request, world),
             2 => {
                 let name = text(request, "name");
                 world.host.fetch(&ExternalQuery::GlobalReference { name })
@@ -91,7 +99,7 @@ impl Machine {
     }
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -107,8 +115,9 @@ fn config_map(
         namespace => namespace,
     };
     if !policy_namespace.is_empty() && namespace != policy_namespace {
+        let entry = text(request, "entry");
         return Err(format!(
-            "configMap namespace \"{namespace}\" is different from policy namespace \"{policy_namespace}\""
+            "context entry {entry}: configMap namespace \"{namespace}\" is different from policy namespace \"{policy_namespace}\""
         ));
     }
     let name = text(request, "name");
@@ -118,23 +127,17 @@ fn config_map(
     let answer =
         answer.map_err(|error| format!("failed to get configmap {namespace}/{name} : {error}"))?;
     Ok(answer.map(|value| {
-        let part = |key: &str| {
-            value
-                .get(key)
-                .cloned()
-                .unwrap_or_else(|| Value::Object(Map::new()))
-        };
-        serde_json::json!({ "data": part("data"), "metadata": part("metadata") })
+        // Without data there is null, as Go writes a map that was never made.
+        let data = value.get("data").cloned().unwrap_or_default();
+        let metadata = value.get("metadata").cloned();
+        let metadata = metadata.unwrap_or_else(|| Value::Object(Map::new()));
+        serde_json::json!({ "data": data, "metadata": metadata })
     }))
 }
 
-fn api_call(
-    request: &Value,
-    setting: Setting<'_>,
-    world: &mut World<'_>,
-) -> Result<Option<Value>, String> {
+fn api_call(request: &Value, world: &mut World<'_>) -> Result<Option<Value>, String> {
     let url_path = text(request, "urlPath");
-    confine(url_path, setting.policy_namespace)?;
+    require_plain(url_path)?;
     let pairs = |list: Option<&Value>| -> Vec<(String, Value)> {
         let items = list
             .and_then(Value::as_array)
@@ -172,9 +175,9 @@ fn api_call(
     })
 }
 
-/// A namespaced policy reaches its own namespace only (section 9.3). Paths with parts
-/// that a server might resolve or decode differently are refused for every policy.
-fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
+/// Paths with parts that a server might resolve or decode differently are refused for
+/// every policy.
+fn require_plain(url_path: &str) -> Result<(), String> {
     let path = url_path.split('?').next().unwrap_or_default();
     let suspicious = path.contains("//") || path.contains(';') || path.contains('\\');
     let dotted = path.split('/').any(|part| {
@@ -186,9 +189,17 @@ fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
             "path {url_path} is not plain: expected no `..`, `//`, `;`, `\\` or encoded parts"
         ));
     }
-    if policy_namespace.is_empty() {
-        return Ok(());
-    }
+    Ok(())
+}
+
+/// A namespaced policy reaches its own namespace only (section 9.3).
+fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
+    require_plain(url_path)?;
+    let path = url_path.split('?').next().unwrap_or_default();
+    let url_path = match url_path.trim_end_matches('/') {
+        "" => ".",
+        cleaned => cleaned,
+    };
     let mut parts = path.split('/').skip_while(|part| *part != "namespaces");
     match (
         path.starts_with("/api/") || path.starts_with("/apis/"),

@@ -68,6 +68,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) version: &'s str,
     /// Kind.
     pub(crate) kind: &'s str,
+    /// Name of the kind's resource, e.g. `pods`.
+    pub(crate) resource: &'s str,
     /// Subresource, usually empty.
     pub(crate) subresource: &'s str,
     /// Bit of the operation.
@@ -90,6 +92,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) user: Option<crate::engine::UserInfo<'s>>,
     /// Labels of the namespace.
     pub(crate) namespace_labels: &'s [(&'s str, &'s str)],
+    /// The namespace as an object, if it is known.
+    pub(crate) namespace_object: Option<&'s serde_json::Value>,
 }
 
 /// Whether a match operation holds.
@@ -125,7 +129,7 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
         Op::MatchClusterRoles => request
             .user
             .is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
-        // Without a user the name is empty, which the wildcard `*` describes too.
+        // Without a user the name is empty, which `exclude` can describe, as does `*`.
         Op::MatchSubjects => subjects_match(entry, &request.user.unwrap_or_default(), tables),
         Op::JumpIfNoUser => request.user.is_some(),
         // `execute` hands over the operations above only.

@@ -8,6 +8,7 @@
 
 mod assertion;
 mod cel;
+mod cel_params;
 mod cel_request;
 mod context;
 mod dynamic;
@@ -15,6 +16,7 @@ mod explain;
 mod finding;
 mod leaf;
 mod matching;
+mod resource_matching;
 mod shape;
 mod tags;
 mod trace;
@@ -113,6 +115,8 @@ pub(crate) enum Ending {
     FailText(u32),
     /// A CEL expression failed; the machine has the message.
     FailError,
+    /// A CEL rule that cannot be evaluated; the text is that of the error.
+    CelError,
     /// A CEL expression does not hold; the message is a value.
     FailValue(NodeId),
     /// The rule applies to the resource.
@@ -759,6 +763,20 @@ impl Machine {
                 | Op::MatchSubjects
                 | Op::JumpIfNoUser => {
                     let holds = matching::holds(op, b, c, &scene);
+                    report!(op, instruction, holds);
+                    if !holds {
+                        position = target;
+                    }
+                    continue;
+                }
+                Op::MatchApiGroups
+                | Op::MatchApiVersions
+                | Op::MatchResources
+                | Op::MatchResourceNames
+                | Op::MatchScope
+                | Op::MatchObjectLabels
+                | Op::MatchNamespaceLabels => {
+                    let holds = resource_matching::holds(op, b, c, &scene);
                     report!(op, instruction, holds);
                     if !holds {
                         position = target;

@@ -4,6 +4,8 @@
 //! order; Kyverno takes any). The choice stays for the rest of the rule: later items
 //! of a list and the old object are checked for the same key.
 
+use std::borrow::Cow;
+
 use kpvm_format::Tables;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Anchor, NONE, TagEntry};
@@ -61,13 +63,13 @@ impl ExpandedTags {
     }
 }
 
-/// One entry with the key it has now.
-#[derive(Clone, Copy)]
+/// One entry with the key it has now. Validation has no `+( )`: with it the whole text
+/// is a key (section 4.1).
 struct Entry<'e> {
     number: u32,
     record: &'e TagEntry,
     anchor: Anchor,
-    key: &'e str,
+    key: Cow<'e, str>,
     /// The pattern computed for the value, where it has variables.
     computed: Option<NodeId>,
 }
@@ -81,7 +83,8 @@ impl Entry<'_> {
             Anchor::Global => 1,
             Anchor::None | Anchor::AddIfNotPresent => 2,
         };
-        let by_text = (self.anchor.modifier(), self.key).cmp(&(other.anchor.modifier(), other.key));
+        let own = (self.anchor.modifier(), &*self.key);
+        let by_text = own.cmp(&(other.anchor.modifier(), &*other.key));
         class(self).cmp(&class(other)).then(if class(self) == 1 {
             by_text.reverse()
         } else {
@@ -113,8 +116,15 @@ impl Machine {
             .iter()
             .enumerate()
             .map(|(index, record)| entry(index, record))
+            // Of what variables gave, only texts are left.
+            .filter(|entry| {
+                let kind = entry.computed.and_then(|value| scene.view.kind(value));
+                entry.computed.is_none() || kind == Some(Kind::String)
+            })
             .collect();
         entries.sort_by(Entry::order);
+        // Of entries that became the same key one is left, in Kyverno any of them.
+        entries.dedup_by(|next, kept| next.anchor == kept.anchor && next.key == kept.key);
         let mut fold = FoldState::default();
         let mut skips = String::new();
         for entry in &entries {
@@ -150,7 +160,7 @@ impl Machine {
             if M::EXPLAIN {
                 self.explain_tag(
                     entry.anchor,
-                    entry.key,
+                    &entry.key,
                     TagText {
                         leaf: entry.record.leaf.get(),
                         computed: entry.computed,
@@ -191,6 +201,10 @@ impl Machine {
         let key = match self.tags.get(number) {
             Some(member) => scene.view.key_str(member),
             None => scene.tables.text(record.key),
+        };
+        let (anchor, key) = match anchor {
+            Anchor::AddIfNotPresent => (Anchor::None, Cow::Owned(format!("+({key})"))),
+            anchor => (anchor, Cow::Borrowed(key)),
         };
         let slot = record.slot.get();
         let computed = (slot != NONE).then(|| self.variable(slot)).flatten();

@@ -225,6 +225,7 @@ fn facts<'e>(view: View<'e>, subject: &Subject<'e>, request: &RequestFacts<'e>) 
         group: request.group,
         version: request.version,
         kind: request.kind,
+        resource: request.resource,
         subresource: request.subresource,
         operation: request.operation_name,
         name: subject.matched_name,

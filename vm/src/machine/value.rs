@@ -21,6 +21,7 @@ use crate::host::ExternalKind;
 use crate::jmespath;
 use crate::scalar::wildcard;
 use crate::text;
+use serde_json::Value;
 
 /// Where to go on.
 pub(super) enum Flow {
@@ -48,8 +49,11 @@ pub(super) enum EntryState {
     Inactive,
     /// To run when it is needed.
     Pending,
-    /// Has run, whatever came of it.
+    /// Has run; its name means what came of it.
     Done,
+    /// Has run and failed: to those behind it the name is unknown, until it may run again
+    /// (with the next element of a foreach, or behind its last one).
+    Failed,
 }
 
 type Outcome = Result<NodeId, FunctionError>;
@@ -205,6 +209,7 @@ impl Machine {
             }
             Op::EnsureEntry => self.ensure_entry(c, b, setting, world),
             Op::RefreshEntry => self.refresh_entry(c, setting, world),
+            Op::RetryEntries => self.retry_entries(setting),
             Op::ResetEntry => self.set_entry(c, EntryState::Pending),
             Op::DropEntry => self.set_entry(c, EntryState::Inactive),
             Op::GetSlice => self.slice(instruction, setting, world),
@@ -352,6 +357,10 @@ impl Machine {
                     return self.set(a, value);
                 }
                 self.fail_with(text_of(tables, c));
+                if e != 0 {
+                    let found = text::go_type(&setting.view(world), value);
+                    self.failure_text.push_str(found);
+                }
                 Flow::Jump
             }
             Op::TestCondition => self.test_condition(instruction, setting, world),
@@ -411,7 +420,14 @@ impl Machine {
             Op::ToElements => self.make_elements(a, b, setting, world),
             Op::ToElement => {
                 let value = self.get(b);
-                match setting.view(world).int(value) {
+                let view = setting.view(world);
+                if let Some(number) = view.float(value).filter(|number| !number.is_finite()) {
+                    let mut text = String::from("failed to process foreach: unsupported value: ");
+                    crate::scalar::number::format_v_float(number, &mut text);
+                    self.fail_with(&text);
+                    return Flow::Jump;
+                }
+                match view.int(value) {
                     None => self.set(a, value),
                     Some(number) => {
                         let outcome = self
@@ -421,6 +437,7 @@ impl Machine {
                 }
             }
             Op::ToFloats => self.make_stored(a, b, setting, world),
+            Op::MergeStored => self.merge_stored(instruction, setting, world),
             Op::Fetch => self.fetch(instruction, setting, world),
             Op::Conform => self.conform(instruction, setting, world),
             Op::RunChecks => self.run_checks(instruction, setting, world),
@@ -575,6 +592,11 @@ impl Machine {
         (stamp == self.rule && !value.is_missing()).then_some(value)
     }
 
+    /// Forgets the values of all variables.
+    pub(super) fn forget_variables(&mut self) {
+        self.rule += 1;
+    }
+
     pub(super) fn set_variable(&mut self, slot: u32, value: NodeId) {
         if let Some(entry) = self.variables.get_mut(slot as usize) {
             *entry = (self.rule, value);
@@ -703,6 +725,17 @@ impl Machine {
         Flow::Next
     }
 
+    fn retry_entries(&mut self, setting: Setting<'_>) -> Flow {
+        let start = setting.rule_entries.start.get() as usize;
+        let count = setting.rule_entries.length.get() as usize;
+        for slot in self.entries.iter_mut().skip(start).take(count) {
+            if *slot == (self.rule, EntryState::Failed) {
+                slot.1 = EntryState::Pending;
+            }
+        }
+        Flow::Next
+    }
+
     fn ensure_entry(
         &mut self,
         entry: u32,
@@ -728,7 +761,10 @@ impl Machine {
                 Flow::Next
             }
             Ending::Nothing => Flow::Next,
-            Ending::Failed { .. } => Flow::Jump,
+            Ending::Failed { .. } => {
+                self.set_entry(entry, EntryState::Failed);
+                Flow::Jump
+            }
             _ => Flow::End(Ending::OutOfFuel),
         }
     }
@@ -1037,17 +1073,34 @@ impl Machine {
             let refused = "an expression whose text is known only at run time is not evaluated: the host has switched this off";
             return self.refuse(FunctionError::Refused(refused.into()));
         }
-        let mut query = setting
-            .view(world)
-            .str(source)
-            .replace("{{", "")
-            .replace("}}", "")
-            .trim()
-            .to_owned();
+        let text = setting.view(world).str(source);
+        if path.is_some() && !is_inside_of_one_variable(text) {
+            self.fail_with(
+                "the value of a variable inside a variable has braces that end neither: it is data, no part of an expression",
+            );
+            return Flow::Jump;
+        }
+        let mut query = match path {
+            // Braces are cut off a variable wherever they stand, but not off a path.
+            Some(_) => text.replace("{{", "").replace("}}", ""),
+            None => text.to_owned(),
+        };
+        query = query.trim().to_owned();
         if setting.is_delete && path.is_some() {
             query = query.replace("request.object", "request.oldObject");
         }
-        if let Flow::Jump = self.ensure_mentioned(&query, setting, world) {
+        let mut failed = matches!(self.ensure_mentioned(&query, setting, world), Flow::Jump);
+        if !failed && jmespath::mentions(&query, "images") {
+            // Images that cannot be read fail whatever the query does with them.
+            let flow = self.load_images(register, setting, world);
+            failed = matches!(flow, Flow::Jump) && !self.failure.is_key;
+        }
+        if failed {
+            self.show_failure();
+            if let Some(path) = path {
+                let prefix = format!("failed to resolve {query} at path {path}: ");
+                self.failure_text.insert_str(0, &prefix);
+            }
             return Flow::Jump;
         }
         let outcome = match jmespath::parse(&query) {
@@ -1216,6 +1269,32 @@ impl Machine {
         }
     }
 
+    fn merge_stored(
+        &mut self,
+        instruction: &Instruction,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let (existing, added) = (self.get(instruction.b), self.get(instruction.e));
+        let view = setting.view(world);
+        if [existing, added].map(|value| view.kind(value)) != [Some(Kind::Map); 2] {
+            return self.set(instruction.a, added);
+        }
+        for value in [existing, added] {
+            if stored_form(&view, value, &mut self.fuel).is_none() {
+                return Flow::End(Ending::OutOfFuel);
+            }
+        }
+        let mut merged = view.to_value(existing);
+        merge(&mut merged, view.to_value(added));
+        let symbols = setting.tables.symbols;
+        let outcome = world
+            .buffer
+            .push_value(&merged, &symbols, Numbers::Float)
+            .map_err(FunctionError::from);
+        self.set_or_end(instruction.a, outcome)
+    }
+
     fn make_stored(
         &mut self,
         register: u8,
@@ -1225,11 +1304,16 @@ impl Machine {
     ) -> Flow {
         let value = self.get(source);
         let view = setting.view(world);
-        let Some(as_it_is) = is_stored_form(&view, value, &mut self.fuel) else {
-            return Flow::End(Ending::OutOfFuel);
-        };
-        if as_it_is {
-            return self.set(register, value);
+        match stored_form(&view, value, &mut self.fuel) {
+            None => return Flow::End(Ending::OutOfFuel),
+            Some(Stored::AsItIs) => return self.set(register, value),
+            Some(Stored::NotFinite(number)) => {
+                let mut text = String::from("json: unsupported value: ");
+                crate::scalar::number::format_v_float(number, &mut text);
+                self.fail_with(&text);
+                return Flow::Jump;
+            }
+            Some(Stored::Copied) => {}
         }
         let copy = view.to_value(value);
         let symbols = setting.tables.symbols;
@@ -1280,6 +1364,21 @@ fn is_plain(text: &str, place: u8) -> bool {
         // In a raw string a backslash is an escape in front of the closing quote only.
         _ => !text.contains('\'') && !text.ends_with('\\'),
     }
+}
+
+/// Whether a text with `{{` and `}}` around it is one variable to Kyverno: braces inside
+/// are in pairs, and in no other braces.
+fn is_inside_of_one_variable(text: &str) -> bool {
+    let mut open = false;
+    for byte in text.bytes() {
+        match (byte, open) {
+            (b'{', false) => open = true,
+            (b'}', true) => open = false,
+            (b'{' | b'}', _) => return false,
+            _ => {}
+        }
+    }
+    !open
 }
 
 pub(super) fn boolean(value: bool) -> NodeId {
@@ -1442,23 +1541,52 @@ const STEPS_PER_NOTE: u64 = 8;
 /// Steps that copying one value takes.
 const STEPS_PER_COPY: u64 = 8;
 
-/// Whether a value is as the context stores values: no int and no result of `items()`
-/// in it. `None` when there is not enough fuel to copy it; values may share members,
-/// so what looks small can be very large.
-fn is_stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<bool> {
-    let mut stored = true;
+/// How a value has to change for the context to keep it.
+enum Stored {
+    AsItIs,
+    /// There are integers in it, or views of members.
+    Copied,
+    /// JSON has no such number.
+    NotFinite(f64),
+}
+
+/// `None` when there is not enough fuel to copy the value; values may share members, so
+/// that a small one can be large when written out.
+fn stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<Stored> {
+    let mut stored = Stored::AsItIs;
     let mut open: SmallVec<[NodeId; 32]> = SmallVec::new();
     open.push(value);
     while let Some(value) = open.pop() {
         *fuel = fuel.checked_sub(STEPS_PER_COPY)?;
         match view.kind(value) {
-            Some(Kind::Int) => stored = false,
+            Some(Kind::Int) => stored = Stored::Copied,
+            Some(Kind::Float) => {
+                let number = view.float(value).filter(|number| !number.is_finite());
+                if let Some(number) = number {
+                    return Some(Stored::NotFinite(number));
+                }
+            }
             Some(Kind::List | Kind::Map) => {
-                stored &= !view.is_entries(value);
+                if view.is_entries(value) {
+                    stored = Stored::Copied;
+                }
                 open.extend(view.children(value));
             }
             _ => {}
         }
     }
     Some(stored)
+}
+
+/// Maps merge, anything else is replaced. The depth is that of values of the buffer,
+/// which is bounded.
+fn merge(into: &mut Value, added: Value) {
+    match (into, added) {
+        (Value::Object(into), Value::Object(added)) => {
+            for (key, value) in added {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, added) => *into = added,
+    }
 }

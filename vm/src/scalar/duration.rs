@@ -5,6 +5,8 @@
 //! text that is no duration is simply `None`, with no reason, because the caller
 //! then tries the next reading of it.
 
+const SECOND: i64 = 1_000_000_000;
+
 /// The largest magnitude, which only a negative duration may have.
 const LIMIT: u64 = 1 << 63;
 
@@ -39,6 +41,41 @@ pub fn parse(text: &str) -> Option<i64> {
         0i64.checked_sub_unsigned(total)
     } else {
         i64::try_from(total).ok()
+    }
+}
+
+/// Prints nanoseconds as Go's `Duration.String`.
+#[must_use]
+pub fn format(nanoseconds: i64) -> String {
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let magnitude = nanoseconds.unsigned_abs();
+    let text = match magnitude {
+        0 => return "0s".into(),
+        1..1_000 => format!("{magnitude}ns"),
+        1_000..1_000_000 => fractional(magnitude, 1_000) + "µs",
+        1_000_000..1_000_000_000 => fractional(magnitude, 1_000_000) + "ms",
+        _ => {
+            let minutes = magnitude / (60 * SECOND as u64);
+            let seconds = fractional(magnitude % (60 * SECOND as u64), SECOND as u64);
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{seconds}s"),
+                (0, minutes) => format!("{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    };
+    format!("{sign}{text}")
+}
+
+/// `amount / unit` with as few decimals as it takes; `unit` is a power of ten.
+fn fractional(amount: u64, unit: u64) -> String {
+    let whole = amount / unit;
+    let rest = (unit + amount % unit).to_string();
+    let decimals = rest.get(1..).unwrap_or_default().trim_end_matches('0');
+    if decimals.is_empty() {
+        whole.to_string()
+    } else {
+        format!("{whole}.{decimals}")
     }
 }
 

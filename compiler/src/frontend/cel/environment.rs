@@ -78,6 +78,11 @@ impl Environment {
         self.variables.push((name.to_owned(), ty));
     }
 
+    /// Makes a variable unknown.
+    pub fn forget(&mut self, name: &str) {
+        self.variables.retain(|(known, _)| known != name);
+    }
+
     /// Makes an object known, or more fields of it.
     pub fn declare_field(&mut self, object: &str, field: &str, ty: Type) {
         let field = (field.to_owned(), ty);

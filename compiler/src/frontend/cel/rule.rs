@@ -4,7 +4,7 @@
 //! What does not compile is no error of the policy: as in Kyverno it fails where it is
 //! evaluated. [`check`] says so before anything runs.
 
-use kpvm::tree::{Span, Tree};
+use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, SiteKind};
 use zerocopy::little_endian::U32;
@@ -14,7 +14,7 @@ use super::{Environment, Program, Type, TypeError, compile, render_errors};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::emitter::{Emitter, Scope};
 use crate::frontend::foreach::Loaders;
-use crate::ir::{Block, Instruction, Label, Site};
+use crate::ir::{Block, Instruction, Label, Register, Site};
 use crate::lower::Pools;
 use crate::policy::model::{Policy, Rule};
 use crate::source::{Location, SourceId};
@@ -65,6 +65,11 @@ impl Scene {
         if has_params {
             scene.declare("params", Type::Dyn, Source::Root(4));
         }
+        let authorization =
+            |name: &str| Type::Opaque(format!("kubernetes.authorization.{name}"), Vec::new());
+        scene.declare("authorizer", authorization("Authorizer"), Source::Root(5));
+        let resource = authorization("ResourceCheck");
+        scene.declare("authorizer.requestResource", resource, Source::Root(6));
         scene.environment.declare_object(VARIABLES);
         scene.declare("variables", object(VARIABLES), Source::Variables);
         scene
@@ -85,6 +90,17 @@ impl Scene {
             Some(other) => other.clone(),
         };
         self.environment.declare_field(VARIABLES, name, ty);
+    }
+
+    /// An expression of a message: `authorizer` is not there (sheet 07, section 2.3).
+    fn compile_message(&self, text: &str) -> Result<Program, Vec<TypeError>> {
+        let mut scene = Scene {
+            environment: self.environment.clone(),
+            bindings: Bindings::default(),
+        };
+        scene.environment.forget("authorizer");
+        scene.environment.forget("authorizer.requestResource");
+        scene.compile(text, Some(&Type::String))
     }
 
     /// An expression that has to be of a type.
@@ -170,11 +186,16 @@ pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mu
             .filter_map(|tree| Some((text_at(tree, "expression")?, Some(Type::Bool))));
         let messages = items(Some(cel), "expressions")
             .iter()
-            .filter_map(|tree| Some((text_at(tree, "messageExpression")?, Some(Type::String))));
+            .filter_map(|tree| text_at(tree, "messageExpression"));
+        for text in messages {
+            if let Err(errors) = scene.compile_message(text.text) {
+                report(text, errors);
+            }
+        }
         let annotations = items(Some(cel), "auditAnnotations")
             .iter()
             .filter_map(|tree| Some((text_at(tree, "valueExpression")?, None)));
-        for (text, ty) in wanted.chain(messages).chain(annotations) {
+        for (text, ty) in wanted.chain(annotations) {
             if let Err(errors) = scene.compile(text.text, ty.as_ref()) {
                 report(text, errors);
             }
@@ -244,6 +265,7 @@ pub fn lower_rule(
         lower_variable(variable, policy.source, &mut scene, loaders, pools);
     }
     let mut emitter = Emitter::new(policy.source, Scope::default(), pools);
+    let params = has_params(cel).then(|| begin_params(cel, &mut emitter));
     let mut cold: Vec<Cold> = Vec::new();
     if let Some(conditions) = &rule.cel_preconditions {
         lower_preconditions(conditions, &scene, &mut emitter);
@@ -281,16 +303,81 @@ pub fn lower_rule(
             on_error,
             expression: text.text.to_owned(),
             message: text_at(expression, "messageExpression")
-                .and_then(|text| scene.compile(text.text, Some(&Type::String)).ok()),
+                .and_then(|text| scene.compile_message(text.text).ok()),
             fallback,
             site,
         });
+    }
+    if let Some(params) = &params {
+        params.next(&mut emitter);
     }
     emitter.block.push(Instruction::new(Op::ReturnPass));
     for cold in cold {
         cold.lower(&scene, &mut emitter);
     }
+    if let Some(params) = params {
+        params.fail(&mut emitter);
+    }
     emitter.block
+}
+
+/// The loop over the parameters of a rule: each is evaluated by itself, and the first
+/// that does not hold decides (sheet 07, section 2.2, steps 7 to 10).
+struct Params {
+    slot: u32,
+    start: Label,
+    item: Register,
+    end: Label,
+    failed: Label,
+}
+
+fn begin_params(cel: &Tree, emitter: &mut Emitter<'_, '_>) -> Params {
+    let member = |key: &str| {
+        let value = cel.get(key).unwrap_or(cel);
+        Member {
+            key: key.into(),
+            key_span: value.span,
+            value: value.clone(),
+        }
+    };
+    let wanted = TreeValue::Map([member("paramKind"), member("paramRef")].into());
+    let wanted = emitter.constant(&wanted);
+    let block = &mut emitter.block;
+    let params = Params {
+        failed: block.label(),
+        start: block.label(),
+        end: block.label(),
+        item: Register(0),
+        slot: 0,
+    };
+    let all = block.register();
+    let collect = Instruction::new(Op::CelParams).a(all.0).b(wanted.0);
+    block.push(collect.target(params.failed));
+    let params = Params {
+        slot: block.enter_loop(),
+        item: block.register(),
+        ..params
+    };
+    let begin = Instruction::new(Op::LoopBegin).a(params.slot).b(all.0);
+    block.push(begin.e(params.item.0).target(params.end));
+    block.place(params.start);
+    block.push(Instruction::new(Op::CelBindParams).a(params.item.0));
+    params
+}
+
+impl Params {
+    fn next(&self, emitter: &mut Emitter<'_, '_>) {
+        let next = Instruction::new(Op::LoopNext).a(self.slot).e(self.item.0);
+        emitter.block.push(next.target(self.start));
+        emitter.block.place(self.end);
+        emitter.block.leave_loop();
+    }
+
+    fn fail(&self, emitter: &mut Emitter<'_, '_>) {
+        emitter.block.place(self.failed);
+        wrap("error in parameterized resource: ", emitter);
+        emitter.block.push(Instruction::new(Op::ReturnErrorText));
+    }
 }
 
 /// What becomes of an expression that does not hold or fails.
@@ -442,7 +529,7 @@ fn lower_preconditions(conditions: &Tree, scene: &Scene, emitter: &mut Emitter<'
             }
         }
         emitter.block.place(caught);
-        let error = emitter.constant(&kpvm::tree::TreeValue::Null);
+        let error = emitter.constant(&TreeValue::Null);
         let copy = emitter.block.register();
         emitter.assign(copy, error);
         emitter.block.push(Instruction::new(Op::CelCatch).a(copy.0));

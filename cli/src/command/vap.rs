@@ -1,0 +1,87 @@
+//! `kpc vap`: ValidatingAdmissionPolicies with their bindings, generated from policies.
+
+use std::io;
+use std::path::PathBuf;
+
+use kpvm_compiler::admission_policy::{Refusal, generate};
+use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::source::Location;
+
+use crate::diagnostics;
+use crate::models::{self, ModelArguments};
+use crate::stream::{EXIT_FAILED, EXIT_OK, Streams};
+
+/// Help that stands behind the options.
+pub const HELP: &str = "\
+Examples:
+  kpc vap policies/
+  kpc vap policy.yaml --exception exceptions/ | kubectl apply -f -
+
+Only a ClusterPolicy with one rule of validate.cel and `generate: true` qualifies; what
+does not is told with Kyverno's reason. Of its exceptions each becomes an exclusion.
+
+Exit codes:
+  0  done; also where no policy qualifies
+  1  a policy has errors, or qualifies and cannot be translated
+  2  wrong usage, or an input that cannot be read";
+
+/// Arguments of `kpc vap`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    models: ModelArguments,
+    /// Exceptions: files or directories of the kind PolicyException; those among the
+    /// policies count as well
+    #[arg(
+        short,
+        long = "exception",
+        visible_alias = "exceptions",
+        value_name = "FILE"
+    )]
+    pub exceptions: Vec<PathBuf>,
+}
+
+/// Prints two documents for each policy that qualifies.
+///
+/// # Errors
+/// Those of the writers.
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
+    let models = match models::load(&arguments.models, &arguments.exceptions, streams)? {
+        Ok(models) => models,
+        Err(code) => return Ok(code),
+    };
+    let mut documents = Vec::new();
+    let mut exit_code = EXIT_OK;
+    for policy in &models.policies {
+        let refusal = match generate(policy, &models.exceptions, &models.discovery) {
+            Ok(generated) => {
+                documents.extend([generated.policy, generated.binding]);
+                continue;
+            }
+            Err(refusal) => refusal,
+        };
+        let name = &policy.name.value;
+        let location = Location {
+            source: policy.source,
+            span: policy.name.span,
+        };
+        let diagnostic = match refusal {
+            Refusal::Disqualified(reason) => Diagnostic::warning("not-generated", reason, location),
+            Refusal::NotConsidered(why) => {
+                let message = format!("a ValidatingAdmissionPolicy is made {why}");
+                Diagnostic::warning("not-generated", message, location)
+            }
+            Refusal::Failed(reason) => {
+                exit_code = EXIT_FAILED;
+                Diagnostic::error("not-generated", reason, location)
+                    .hint("name the kind with group and version; a kind that is not built in needs its CustomResourceDefinition (--crd)")
+            }
+        };
+        let diagnostic = diagnostic.subject(name);
+        diagnostics::show(&diagnostic, &models.read.sources, streams.err)?;
+    }
+    if !documents.is_empty() {
+        models::write(&documents, arguments.models.output, streams.out)?;
+    }
+    Ok(exit_code)
+}

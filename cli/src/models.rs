@@ -1,0 +1,158 @@
+//! Policies as they are read, for commands that look at what policies say and run
+//! nothing: from paths to the typed model, with the resources of an API server.
+
+use std::io;
+use std::path::PathBuf;
+
+use kpvm::limits::Limits;
+use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_compiler::compile::Options;
+use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::policy::discovery::Discovery;
+use kpvm_compiler::policy::model::{Policy, PolicyException};
+use kpvm_compiler::source::Location;
+use serde_json::{Value, json};
+
+use crate::diagnostics::show_error;
+use crate::input::read_inputs;
+use crate::list::{Item, expand};
+use crate::policies::{self, Policies, PolicyPaths};
+use crate::report::{write_json, write_yaml};
+use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, Streams};
+
+/// What such commands are given.
+#[derive(Debug, clap::Args)]
+pub struct ModelArguments {
+    /// Policy files, directories (read with all below them), or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// CustomResourceDefinitions that say the resources of kinds which are not built in:
+    /// files or directories
+    #[arg(long = "crd", value_name = "FILE")]
+    pub definitions: Vec<PathBuf>,
+    /// Leave out policies of kinds that are not supported yet, and say which
+    #[arg(long)]
+    pub skip_unsupported: bool,
+    /// The form of the output
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Form,
+}
+
+/// The forms of documents for Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Form {
+    /// YAML documents
+    #[default]
+    Yaml,
+    /// One JSON object; several documents are a List
+    Json,
+}
+
+/// Everything that was read.
+#[derive(Debug)]
+pub struct Models {
+    /// The texts, with what was found in them.
+    pub read: Policies,
+    /// The policies that Kyverno would load.
+    pub policies: Vec<Policy>,
+    /// The exceptions.
+    pub exceptions: Vec<PolicyException>,
+    /// What an API server would have.
+    pub discovery: Discovery,
+}
+
+/// Reads policies, exceptions and definitions, and shows what is wrong with them; the
+/// exit code if that is the end.
+///
+/// # Errors
+/// Those of the writers.
+pub fn load(
+    arguments: &ModelArguments,
+    exceptions: &[PathBuf],
+    streams: &mut Streams<'_>,
+) -> io::Result<Result<Models, u8>> {
+    let options = Options {
+        skip_unsupported: arguments.skip_unsupported,
+        ..Options::default()
+    };
+    let paths = PolicyPaths {
+        policies: &arguments.paths,
+        exceptions,
+        exceptions_within_policies: true,
+        exceptions_among: None,
+    };
+    let mut models = policies::load_models(&paths, &mut io::stdin(), &options);
+    read_definitions(&arguments.definitions, &mut models);
+    models.read.show(streams)?;
+    if !models.read.unreadable.is_empty() {
+        return Ok(Err(EXIT_BAD_INPUT));
+    }
+    if models.read.compilation.has_errors() {
+        return Ok(Err(EXIT_FAILED));
+    }
+    if models.policies.is_empty() && models.read.omitted_policies.is_empty() {
+        show_error("there is no policy in the inputs", streams.err)?;
+        return Ok(Err(EXIT_BAD_INPUT));
+    }
+    Ok(Ok(models))
+}
+
+/// Documents of other kinds beside definitions are passed over.
+fn read_definitions(paths: &[PathBuf], models: &mut Models) {
+    let inputs = read_inputs(paths, &mut io::empty());
+    models.read.unreadable.extend(inputs.unreadable);
+    for file in inputs.files {
+        let options = yaml::Options {
+            duplicate_keys: DuplicateKeys::Refuse,
+            limits: &Limits::DEFAULT,
+        };
+        let documents = yaml::read_all(&file.text, options);
+        let source = models.read.sources.add(file.name, file.text);
+        for document in documents {
+            let document = match document {
+                Ok(tree) if tree.is_null() => continue,
+                Ok(tree) => tree,
+                Err(error) => {
+                    let location = Location {
+                        source,
+                        span: error.span,
+                    };
+                    let error = Diagnostic::error("yaml", error.kind.to_string(), location);
+                    models.read.compilation.diagnostics.push(error);
+                    continue;
+                }
+            };
+            for item in expand(document) {
+                if let Item::Object(tree) = item
+                    && tree.get("kind").and_then(kpvm::tree::Tree::as_str)
+                        == Some("CustomResourceDefinition")
+                {
+                    models.discovery.define(&tree);
+                }
+            }
+        }
+    }
+}
+
+/// Writes documents for Kubernetes.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(documents: &[Value], form: Form, out: &mut dyn io::Write) -> io::Result<()> {
+    match (form, documents) {
+        (Form::Json, [only]) => write_json(only, out),
+        (Form::Json, all) => write_json(
+            &json!({"apiVersion": "v1", "kind": "List", "items": all}),
+            out,
+        ),
+        (Form::Yaml, all) => {
+            for (index, document) in all.iter().enumerate() {
+                if index > 0 {
+                    writeln!(out, "---")?;
+                }
+                write_yaml(document, out)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! `MatchResources` of admission policies: resource rules and label selectors in, a block
+//! that ends matched or unmatched out, and what the match index lists its rule under
+//! (sheet 07, section 6.3).
+
+use kpvm_format::instruction::Op;
+use kpvm_format::table::KeyKind;
+
+use super::index_key::Key;
+use crate::ir::{Block, Instruction, Label, Site, SiteKind};
+use crate::lower::Pools;
+use crate::policy::match_resources::{MatchResources, ResourceRule};
+use crate::source::{Location, SourceId};
+
+/// Every operation, by its bit.
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/// Where the constraints stand, and how they treat what is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct Constraints<'c> {
+    /// What is lowered.
+    pub matching: &'c MatchResources,
+    /// Its field, e.g. `matchConstraints`.
+    pub part: &'c str,
+    /// Whether an object that is not there counts for `objectSelector` as one without
+    /// labels, as in Kyverno's CEL policies; else it is never selected.
+    pub absent_has_no_labels: bool,
+    /// The file.
+    pub source: SourceId,
+}
+
+impl Constraints<'_> {
+    /// The block.
+    pub fn lower(&self, pools: &mut Pools<'_>) -> Block {
+        let mut block = Block::new();
+        let unmatched = block.label();
+        let matching = self.matching;
+        let selectors = [
+            (
+                Op::MatchNamespaceLabels,
+                "namespaceSelector",
+                &matching.namespace_selector,
+            ),
+            (
+                Op::MatchObjectLabels,
+                "objectSelector",
+                &matching.object_selector,
+            ),
+        ];
+        for (op, field, selector) in selectors {
+            if let Some(selector) = selector {
+                let site = self.site(SiteKind::Filter, None, field);
+                let absent = op == Op::MatchObjectLabels && self.absent_has_no_labels;
+                let test = Instruction::new(op)
+                    .b(u32::from(absent))
+                    .c(pools.selector(selector));
+                block.push(test.target(unmatched).site(site));
+            }
+        }
+        for (index, rule) in matching.exclude_resource_rules.iter().enumerate() {
+            let next = block.label();
+            let place = ("excludeResourceRules", index);
+            self.lower_rule(rule, place, next, &mut block, pools);
+            block.jump(unmatched);
+            block.place(next);
+        }
+        if !matching.resource_rules.is_empty() {
+            let matched = block.label();
+            for (index, rule) in matching.resource_rules.iter().enumerate() {
+                let next = block.label();
+                let place = ("resourceRules", index);
+                self.lower_rule(rule, place, next, &mut block, pools);
+                block.jump(matched);
+                block.place(next);
+            }
+            block.jump(unmatched);
+            block.place(matched);
+        }
+        block.push(Instruction::new(Op::ReturnMatched));
+        block.place(unmatched);
+        block.push(Instruction::new(Op::ReturnUnmatched));
+        block
+    }
+
+    /// Falls through when the rule holds, else jumps to `otherwise`. The cheap and
+    /// selective tests go first.
+    fn lower_rule(
+        &self,
+        rule: &ResourceRule,
+        place: (&str, usize),
+        otherwise: Label,
+        block: &mut Block,
+        pools: &mut Pools<'_>,
+    ) {
+        let kind = match place.0 {
+            "resourceRules" => SiteKind::Filter,
+            _ => SiteKind::Exclusion,
+        };
+        let mut test = |instruction: Instruction, field: &str| {
+            let site = self.site(kind, Some(place), field);
+            block.push(instruction.target(otherwise).site(site));
+        };
+        let set = operation_set(&rule.operations);
+        if set != 0b1111 {
+            test(Instruction::new(Op::MatchOperations).b(set), "operations");
+        }
+        let lists = [
+            (Op::MatchResources, "resources", &rule.resources, "*/*"),
+            (Op::MatchApiGroups, "apiGroups", &rule.api_groups, "*"),
+            (Op::MatchApiVersions, "apiVersions", &rule.api_versions, "*"),
+        ];
+        for (op, field, texts, everything) in lists {
+            if !texts.iter().any(|text| text == everything) {
+                let texts = pools.text_list(texts);
+                test(Instruction::new(op).c(texts), field);
+            }
+        }
+        let scope = ["Namespaced", "Cluster"]
+            .iter()
+            .position(|scope| *scope == rule.scope);
+        if let Some(scope) = scope {
+            test(Instruction::new(Op::MatchScope).b(scope as u32), "scope");
+        }
+        if !rule.resource_names.is_empty() {
+            let names = pools.text_list(&rule.resource_names);
+            let instruction = Instruction::new(Op::MatchResourceNames).c(names);
+            test(instruction, "resourceNames");
+        }
+    }
+
+    fn site(&self, kind: SiteKind, rule: Option<(&str, usize)>, field: &str) -> Site {
+        let tree = &self.matching.tree;
+        let (part, parent) = match rule {
+            None => (self.part.to_owned(), Some(tree)),
+            Some((list, index)) => {
+                let items = tree.get(list).and_then(|list| list.as_list());
+                let part = format!("{}.{list}[{index}]", self.part);
+                (part, items.and_then(|items| items.get(index)))
+            }
+        };
+        let member = parent.and_then(|parent| parent.member(field));
+        let span = parent.unwrap_or(tree).span;
+        let location = Location {
+            source: self.source,
+            span: member.map_or(span, |member| member.key_span),
+        };
+        Site::new(kind, &part, location).written(field)
+    }
+}
+
+/// Bits of the operations; `*` stands for all of them.
+fn operation_set(operations: &[String]) -> u32 {
+    let bit = |name: &String| match name.as_str() {
+        "*" => 0b1111,
+        name => OPERATIONS
+            .iter()
+            .position(|known| *known == name)
+            .map_or(0, |bit| 1 << bit),
+    };
+    operations.iter().map(bit).fold(0, |set, bit| set | bit)
+}
+
+/// The names of resources under which the index lists a rule with these constraints;
+/// `*` where it has to be tried for every object.
+pub fn index_names(matching: &MatchResources) -> Vec<String> {
+    let mut names = Vec::new();
+    for rule in &matching.resource_rules {
+        for resource in &rule.resources {
+            let name = resource.split('/').next().unwrap_or_default().to_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    if matching.resource_rules.is_empty() || names.iter().any(|name| name == "*") {
+        return vec!["*".to_owned()];
+    }
+    names
+}
+
+/// The keys of which an object has at least one if the constraints hold for it; empty if
+/// nothing is known.
+pub fn index_keys(matching: &MatchResources) -> Vec<Key> {
+    let rules = matching.resource_rules.iter();
+    // One rule without keys could hold for everything.
+    let all: Option<Vec<Vec<Key>>> = rules.map(rule_keys).collect();
+    all.unwrap_or_default().concat()
+}
+
+fn rule_keys(rule: &ResourceRule) -> Option<Vec<Key>> {
+    let names = rule.resource_names.iter();
+    // A generated name only begins with one of them.
+    let names: Vec<Key> = names
+        .filter(|name| !name.is_empty())
+        .map(|name| Key {
+            kind: KeyKind::Name,
+            whole: false,
+            text: name.clone(),
+        })
+        .collect();
+    if !names.is_empty() && names.len() == rule.resource_names.len() {
+        return Some(names);
+    }
+    let set = operation_set(&rule.operations);
+    let keys: Vec<Key> = OPERATIONS
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| set & (1 << bit) != 0)
+        .map(|(_, name)| Key::whole(KeyKind::Operation, name))
+        .collect();
+    Some(keys).filter(|keys| !keys.is_empty() && keys.len() < OPERATIONS.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matching(rules: &[(&[&str], &[&str], &[&str])]) -> MatchResources {
+        let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        let rule = |(resources, operations, names): &(&[&str], &[&str], &[&str])| ResourceRule {
+            resources: texts(resources),
+            operations: texts(operations),
+            resource_names: texts(names),
+            ..ResourceRule::default()
+        };
+        MatchResources {
+            resource_rules: rules.iter().map(rule).collect(),
+            exclude_resource_rules: Vec::new(),
+            namespace_selector: None,
+            object_selector: None,
+            tree: kpvm::tree::Tree::new(kpvm::tree::TreeValue::Null, Default::default()),
+        }
+    }
+
+    /// Sheet 07, section 6.3: every object for which the rules may hold is found.
+    #[test]
+    fn rules_are_listed_under_what_every_matching_object_has() {
+        let rows = [
+            (
+                matching(&[(&["pods", "pods/log"], &["CREATE", "UPDATE"], &[])]),
+                "pods",
+                "CREATE UPDATE",
+            ),
+            (
+                matching(&[(&["pods"], &["*"], &[]), (&["jobs"], &["DELETE"], &[])]),
+                "pods jobs",
+                "",
+            ),
+            (matching(&[(&["*/scale"], &["DELETE"], &[])]), "*", "DELETE"),
+            (
+                matching(&[(&["pods"], &["DELETE"], &["a", "b"])]),
+                "pods",
+                "a b",
+            ),
+            (
+                matching(&[(&["pods"], &["DELETE"], &["a", ""])]),
+                "pods",
+                "DELETE",
+            ),
+            (matching(&[]), "*", ""),
+        ];
+        for (matching, names, keys) in rows {
+            assert_eq!(index_names(&matching).join(" "), names);
+            let texts: Vec<String> = index_keys(&matching)
+                .into_iter()
+                .map(|key| key.text)
+                .collect();
+            assert_eq!(texts.join(" "), keys, "{names}");
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! The webhooks that policies need of an API server (sheet 01, section 13).
+//!
+//! Policies and the resources of an API server go in; the
+//! `ValidatingWebhookConfiguration` that Kyverno would register for them leaves, with the
+//! kinds that stand for no resource.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kpvm::tree::Tree;
+use serde_json::{Map, Value, json};
+
+use crate::policy::autogen::compute_rules;
+use crate::policy::discovery::{Discovery, Resource};
+use crate::policy::kind_selector::KindSelector;
+use crate::policy::model::{Filter, Policy, PolicyKind, Rule};
+use crate::policy::read::{bool_of, field, items, text_of};
+use crate::source::Location;
+
+/// Seconds that Kyverno's webhooks wait where no policy asks for more.
+const DEFAULT_TIMEOUT: i64 = 10;
+/// More than this the API server does not take.
+const MAX_TIMEOUT: i64 = 30;
+
+const ALL: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/// Where the webhooks are served, as Kyverno's Helm chart installs them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Name of the Service.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self {
+            name: "kyverno-svc".to_owned(),
+            namespace: "kyverno".to_owned(),
+        }
+    }
+}
+
+/// A kind of a policy that stands for no resource, so that no webhook is called for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKind {
+    /// The policy.
+    pub policy: String,
+    /// The kind as written.
+    pub kind: String,
+    /// Where the policy stands.
+    pub location: Location,
+}
+
+/// What policies need.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Webhooks {
+    /// A `ValidatingWebhookConfiguration`; `webhooks` is empty if none is needed.
+    pub configuration: Value,
+    /// Kinds that were passed over, each once for each policy.
+    pub unknown: Vec<UnknownKind>,
+}
+
+/// Derives the webhooks.
+pub fn derive(policies: &[Policy], discovery: &Discovery, service: &Service) -> Webhooks {
+    let mut unknown = Vec::new();
+    let mut ignore = Webhook::new("ignore");
+    let mut fail = Webhook::new("fail");
+    let (mut fine_ignore, mut fine_fail) = (Vec::new(), Vec::new());
+    for policy in policies.iter().filter(|policy| needs_webhook(policy)) {
+        let is_ignore = policy.failure_policy.as_deref() == Some("Ignore");
+        let conditions = policy.match_conditions.as_ref();
+        let conditions =
+            conditions.filter(|tree| tree.as_list().is_some_and(|all| !all.is_empty()));
+        let Some(conditions) = conditions else {
+            let webhook = if is_ignore { &mut ignore } else { &mut fail };
+            webhook.add(policy, discovery, &mut unknown);
+            continue;
+        };
+        let (name, list) = match is_ignore {
+            true => ("ignore", &mut fine_ignore),
+            false => ("fail", &mut fine_fail),
+        };
+        let mut webhook = Webhook::new(name);
+        webhook.policy = Some(policy);
+        webhook.match_conditions = Some(conditions);
+        webhook.add(policy, discovery, &mut unknown);
+        list.push(webhook);
+    }
+    let all = [ignore, fail]
+        .into_iter()
+        .chain(fine_ignore)
+        .chain(fine_fail);
+    let webhooks: Vec<Value> = all
+        .filter(|webhook| !webhook.entries.is_empty())
+        .map(|webhook| webhook.document(service))
+        .collect();
+    Webhooks {
+        configuration: json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {
+                "name": "kyverno-resource-validating-webhook-cfg",
+                "labels": {"webhook.kyverno.io/managed-by": "kyverno"},
+            },
+            "webhooks": webhooks,
+        }),
+        unknown,
+    }
+}
+
+/// Whether requests are sent for the policy at all. Those for which a
+/// ValidatingAdmissionPolicy was generated are left to it.
+fn needs_webhook(policy: &Policy) -> bool {
+    let status = field(&policy.tree, "status");
+    let generated = status
+        .and_then(|status| field(status, "validatingadmissionpolicy"))
+        .is_some_and(|status| bool_of(status, "generated", false));
+    let is_generated = policy.kind == PolicyKind::ClusterPolicy && generated;
+    policy.admission && !is_generated && policy.rules.iter().any(is_validating)
+}
+
+/// Whether the webhook that validates has to hear of what the rule matches.
+fn is_validating(rule: &Rule) -> bool {
+    let changes_existing = rule.mutate.as_ref().is_some_and(|mutate| {
+        !items(mutate, "targets").is_empty()
+            || items(mutate, "foreach")
+                .iter()
+                .any(|foreach| !items(foreach, "targets").is_empty())
+    });
+    rule.validate.is_some()
+        || rule.generate.is_some()
+        || changes_existing
+        || rule.verify_images.as_ref().is_some_and(checks_images)
+}
+
+/// Whether images are checked behind the mutation as well: they are unless an entry says
+/// otherwise.
+fn checks_images(verify_images: &Tree) -> bool {
+    let entries = verify_images.as_list().unwrap_or_default();
+    entries
+        .iter()
+        .any(|entry| bool_of(entry, "verifyDigest", true) || bool_of(entry, "required", true))
+}
+
+/// A resource with one operation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: &'static str,
+    operation: &'static str,
+}
+
+/// A webhook under construction.
+struct Webhook<'p> {
+    /// `ignore` or `fail`.
+    failure_policy: &'static str,
+    timeout: i64,
+    entries: BTreeSet<Entry>,
+    /// The only policy that it is for.
+    policy: Option<&'p Policy>,
+    match_conditions: Option<&'p Tree>,
+}
+
+impl<'p> Webhook<'p> {
+    fn new(failure_policy: &'static str) -> Self {
+        Self {
+            failure_policy,
+            timeout: DEFAULT_TIMEOUT,
+            entries: BTreeSet::new(),
+            policy: None,
+            match_conditions: None,
+        }
+    }
+
+    /// Adds what a policy matches.
+    fn add(&mut self, policy: &Policy, discovery: &Discovery, unknown: &mut Vec<UnknownKind>) {
+        let mut matched: Matched = BTreeMap::new();
+        for rule in compute_rules(policy, None)
+            .iter()
+            .filter(|rule| is_validating(rule))
+        {
+            for (kind, operations) in matched_by(rule) {
+                matched.entry(kind).or_default().extend(operations);
+            }
+            if let Some(generate) = &rule.generate {
+                for kind in generated_kinds(generate) {
+                    matched
+                        .entry(kind)
+                        .or_default()
+                        .extend(["CREATE", "UPDATE", "DELETE"]);
+                }
+            }
+        }
+        for (kind, operations) in matched {
+            if operations.is_empty() {
+                continue;
+            }
+            let found = resources(&kind, policy, discovery);
+            if found.is_empty() {
+                unknown.push(UnknownKind {
+                    policy: policy.name.value.clone(),
+                    kind,
+                    location: Location {
+                        source: policy.source,
+                        span: policy.name.span,
+                    },
+                });
+            }
+            for (resource, scope) in found {
+                let entry = |operation: &&'static str| Entry {
+                    group: resource.group.clone(),
+                    version: resource.version.clone(),
+                    resource: resource.name.clone(),
+                    subresource: resource.subresource.clone(),
+                    scope,
+                    operation,
+                };
+                self.entries.extend(operations.iter().map(entry));
+            }
+        }
+        if let Some(timeout) = timeout(policy) {
+            self.timeout = self.timeout.max(timeout);
+        }
+    }
+
+    /// Whether a broader entry holds for everything that this one holds for.
+    fn is_covered(&self, entry: &Entry) -> bool {
+        let broader = |text: &str| match text {
+            "*" => vec!["*".to_owned()],
+            text => vec![text.to_owned(), "*".to_owned()],
+        };
+        let scopes = match entry.scope {
+            "*" => &["*"][..],
+            _ => &["Namespaced", "*"][..],
+        };
+        let pair =
+            |resource: &str, subresource: &str| (resource.to_owned(), subresource.to_owned());
+        let resources = match (entry.resource.as_str(), entry.subresource.as_str()) {
+            ("*", "") => vec![pair("*", ""), pair("*", "*")],
+            (resource, "") => vec![pair(resource, ""), pair("*", ""), pair("*", "*")],
+            ("*", "*") => vec![pair("*", "*")],
+            (resource, "*") => vec![pair(resource, "*"), pair("*", "*")],
+            ("*", subresource) => vec![pair("*", subresource), pair("*", "*")],
+            (resource, subresource) => vec![
+                pair(resource, subresource),
+                pair(resource, "*"),
+                pair("*", subresource),
+                pair("*", "*"),
+            ],
+        };
+        let versions = broader(&entry.version);
+        scopes.iter().any(|&scope| {
+            broader(&entry.group).into_iter().any(|group| {
+                versions.iter().any(|version| {
+                    resources.iter().any(|(resource, subresource)| {
+                        let other = Entry {
+                            group: group.clone(),
+                            version: version.clone(),
+                            resource: resource.clone(),
+                            subresource: subresource.clone(),
+                            scope,
+                            operation: entry.operation,
+                        };
+                        other != *entry && self.entries.contains(&other)
+                    })
+                })
+            })
+        })
+    }
+
+    fn rules(&self) -> Vec<Value> {
+        type Operations = BTreeSet<&'static str>;
+        let mut operations: BTreeMap<(&str, &str, &str), BTreeMap<String, Operations>> =
+            BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| !self.is_covered(entry)) {
+            let path = match entry.subresource.as_str() {
+                "" => entry.resource.clone(),
+                subresource => format!("{}/{subresource}", entry.resource),
+            };
+            let key = (entry.group.as_str(), entry.version.as_str(), entry.scope);
+            let resources = operations.entry(key).or_default();
+            resources.entry(path).or_default().insert(entry.operation);
+        }
+        let mut rules = Vec::new();
+        for ((group, version, scope), resources) in operations {
+            let mut by_operations: BTreeMap<Operations, BTreeSet<String>> = BTreeMap::new();
+            for (resource, operations) in resources {
+                by_operations
+                    .entry(operations)
+                    .or_default()
+                    .insert(resource);
+            }
+            for (operations, mut resources) in by_operations {
+                let is_core = matches!(group, "" | "*") && matches!(version, "v1" | "*");
+                if is_core && (resources.contains("pods") || resources.contains("*")) {
+                    resources.insert("pods/ephemeralcontainers".to_owned());
+                }
+                rules.push((group, version, resources, operations, scope));
+            }
+        }
+        // Kyverno's order: shorter lists go first.
+        rules.sort_by(|left, right| {
+            let resources = |rule: &(_, _, BTreeSet<String>, Operations, _)| {
+                (rule.2.len(), rule.2.clone(), rule.3.len(), rule.3.clone())
+            };
+            (left.0, left.1, resources(left), left.4).cmp(&(
+                right.0,
+                right.1,
+                resources(right),
+                right.4,
+            ))
+        });
+        let rule = |(group, version, resources, operations, scope)| {
+            json!({
+                "apiGroups": [group],
+                "apiVersions": [version],
+                "operations": operations,
+                "resources": resources,
+                "scope": scope,
+            })
+        };
+        rules.into_iter().map(rule).collect()
+    }
+
+    fn document(&self, service: &Service) -> Value {
+        let own = |separator: &str| match self.policy {
+            None => String::new(),
+            Some(policy) => match policy.namespace.as_deref() {
+                None | Some("") => policy.name.value.clone(),
+                Some(namespace) => format!("{namespace}{separator}{}", policy.name.value),
+            },
+        };
+        let mut name = format!("validate.kyverno.svc-{}", self.failure_policy);
+        let mut path = format!("/validate/{}", self.failure_policy);
+        if self.policy.is_some() {
+            name = format!("{name}-finegrained-{}", own("-"));
+            path = format!("{path}/finegrained/{}", own("/"));
+        }
+        let failure_policy = match self.failure_policy {
+            "ignore" => "Ignore",
+            _ => "Fail",
+        };
+        let mut webhook = Map::new();
+        let mut set = |key: &str, value: Value| webhook.insert(key.to_owned(), value);
+        set("name", name.into());
+        set(
+            "clientConfig",
+            json!({"service": {
+                "name": service.name, "namespace": service.namespace, "path": path, "port": 443,
+            }}),
+        );
+        set("rules", self.rules().into());
+        set("failurePolicy", failure_policy.into());
+        set("sideEffects", "NoneOnDryRun".into());
+        set("admissionReviewVersions", json!(["v1"]));
+        set("objectSelector", json!({}));
+        set("timeoutSeconds", self.timeout.min(MAX_TIMEOUT).into());
+        set("matchPolicy", "Equivalent".into());
+        if let Some(conditions) = self.match_conditions {
+            set("matchConditions", conditions.to_json());
+        }
+        Value::Object(webhook)
+    }
+}
+
+/// Kinds as written, with the operations for which a rule is asked.
+type Matched = BTreeMap<String, BTreeSet<&'static str>>;
+
+fn matched_by(rule: &Rule) -> Matched {
+    let mut matched: Matched = BTreeMap::new();
+    let block = &rule.match_block;
+    let filters = std::iter::once(&block.direct)
+        .chain(block.all.iter().flatten())
+        .chain(block.any.iter().flatten());
+    for filter in filters {
+        let operations = operations_of(filter);
+        for kind in &filter.resources.kinds {
+            let entry = matched.entry(kind.value.clone()).or_default();
+            entry.extend(operations.clone());
+        }
+    }
+    let excluded = rule.exclude_block.iter().flat_map(|block| &block.any);
+    for filter in excluded.flatten().filter(|filter| is_only_kinds(filter)) {
+        let operations = operations_of(filter);
+        let kinds: Vec<String> = match filter.resources.kinds.as_slice() {
+            [] => matched.keys().cloned().collect(),
+            kinds => kinds.iter().map(|kind| kind.value.clone()).collect(),
+        };
+        for kind in kinds {
+            if let Some(known) = matched.get_mut(&kind) {
+                known.retain(|operation| !operations.contains(operation));
+            }
+        }
+    }
+    matched
+}
+
+/// All operations, where a filter names none.
+fn operations_of(filter: &Filter) -> Vec<&'static str> {
+    let named = &filter.resources.operations;
+    let is_named =
+        |known: &&&'static str| named.is_empty() || named.iter().any(|name| name == **known);
+    ALL.iter().filter(is_named).copied().collect()
+}
+
+/// Whether a filter asks for nothing but kinds and operations.
+fn is_only_kinds(filter: &Filter) -> bool {
+    let resources = &filter.resources;
+    let is_empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
+    is_empty(&filter.roles)
+        && is_empty(&filter.cluster_roles)
+        && filter.subjects.as_ref().is_none_or(Vec::is_empty)
+        && resources.name.is_empty()
+        && resources.names.is_empty()
+        && resources.namespaces.is_empty()
+        && resources.annotations.as_ref().is_none_or(Vec::is_empty)
+        && resources.selector.is_none()
+        && resources.namespace_selector.is_none()
+}
+
+/// What a generate rule makes, which is watched as well.
+fn generated_kinds(generate: &Tree) -> Vec<String> {
+    let parts = std::iter::once(generate).chain(items(generate, "foreach"));
+    parts
+        .flat_map(|part| match text_of(part, "kind").as_str() {
+            "" => {
+                let clones = field(part, "cloneList");
+                let kinds = clones.map_or(&[][..], |clones| items(clones, "kinds"));
+                let kinds = kinds.iter().filter_map(Tree::as_str);
+                kinds.map(str::to_owned).collect()
+            }
+            kind => vec![kind.to_owned()],
+        })
+        .collect()
+}
+
+/// The resources that a kind stands for, each with its scope.
+fn resources(kind: &str, policy: &Policy, discovery: &Discovery) -> Vec<(Resource, &'static str)> {
+    let selector = KindSelector::parse(kind);
+    let scope = |is_namespaced: bool| if is_namespaced { "Namespaced" } else { "*" };
+    if selector.kind == "*" {
+        let resource = Resource {
+            group: selector.group,
+            version: selector.version,
+            name: selector.kind,
+            subresource: selector.subresource,
+            is_namespaced: policy.kind == PolicyKind::Policy,
+        };
+        let scope = scope(resource.is_namespaced);
+        return vec![(resource, scope)];
+    }
+    let found = discovery.find(&selector).into_iter();
+    found
+        .map(|resource| (resource.clone(), scope(resource.is_namespaced)))
+        .collect()
+}
+
+/// `webhookConfiguration.timeoutSeconds`, or the deprecated field.
+fn timeout(policy: &Policy) -> Option<i64> {
+    let spec = field(&policy.tree, "spec")?;
+    let webhook = field(spec, "webhookConfiguration");
+    let own = webhook.and_then(|webhook| field(webhook, "timeoutSeconds"));
+    match own.or_else(|| field(spec, "webhookTimeoutSeconds"))?.value {
+        kpvm::tree::TreeValue::Int(seconds) => Some(seconds),
+        _ => None,
+    }
+}

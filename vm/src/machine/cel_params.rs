@@ -1,0 +1,127 @@
+//! The parameters of a rule (sheet 07, section 2.6).
+//!
+//! `paramKind` and `paramRef` come in, the objects that they mean leave, asked of the
+//! host.
+
+use serde_json::Value;
+
+use super::context::text;
+use super::value::{Failure, Flow};
+use super::{Machine, Setting, World};
+use crate::document::{Label, NodeId, Numbers};
+use crate::host::ExternalQuery;
+
+/// What a host that knows no cluster comes to.
+const NO_CLUSTER: &str = "nothing is known of a cluster here";
+
+impl Machine {
+    /// Finds the parameters and puts them into a list.
+    pub(super) fn collect_params(
+        &mut self,
+        register: u8,
+        source: u8,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let wanted = setting.view(world).to_value(self.get(source));
+        match find(&wanted, setting, world).and_then(|found| push(&found, setting, world)) {
+            Ok(list) => self.set(register, list),
+            Err(error) => {
+                self.failure_text = error;
+                self.failure = Failure::default();
+                Flow::Jump
+            }
+        }
+    }
+}
+
+/// The objects as a list of the evaluation's buffer, their numbers as they are.
+fn push(objects: &[Value], setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, String> {
+    let symbols = setting.tables.symbols;
+    let mut nodes = Vec::with_capacity(objects.len());
+    for object in objects {
+        let node = world.buffer.push_value(object, &symbols, Numbers::Exact);
+        nodes.push(node.map_err(|error| error.to_string())?);
+    }
+    let buffer = &mut *world.buffer;
+    buffer.begin(Label::ITEM);
+    for node in nodes {
+        buffer.push_node(Label::ITEM, node);
+    }
+    buffer.finish_list();
+    buffer.take().map_err(|error| error.to_string())
+}
+
+fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<Vec<Value>, String> {
+    let part = |key: &str| wanted.get(key).unwrap_or(&Value::Null);
+    let (kind, reference) = (part("paramKind"), part("paramRef"));
+    let (api_version, kind) = (text(kind, "apiVersion"), text(kind, "kind"));
+    if api_version.matches('/').count() > 1 {
+        return Err("can't parse the parameter resource group version".to_owned());
+    }
+    let is_namespaced = world
+        .host
+        .fetch(&ExternalQuery::KindScope { api_version, kind })
+        .and_then(|answer| {
+            let answer = answer.as_ref().and_then(Value::as_bool);
+            answer.ok_or_else(|| NO_CLUSTER.to_owned())
+        })
+        .map_err(|error| format!("failed to check if resource is namespaced or not ({error})"))?;
+    let own = text(reference, "namespace");
+    let namespace = match (is_namespaced, own) {
+        (true, "") => match own_namespace(setting) {
+            "" => {
+                return Err(
+                    "can't use namespaced paramRef to match cluster-scoped resources".to_owned(),
+                );
+            }
+            namespace => namespace,
+        },
+        (true, namespace) => namespace,
+        (false, "") => "",
+        (false, _) => {
+            return Err(
+                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+                    .to_owned(),
+            );
+        }
+    };
+    let name = text(reference, "name");
+    if !name.is_empty() {
+        let object = world.host.fetch(&ExternalQuery::Object {
+            api_version,
+            kind,
+            namespace,
+            name,
+        })?;
+        return Ok(vec![object.ok_or(NO_CLUSTER)?]);
+    }
+    let selector = reference.get("selector");
+    let found = match selector.filter(|selector| !selector.is_null()) {
+        None => Vec::new(),
+        Some(selector) => {
+            let answer = world.host.fetch(&ExternalQuery::Objects {
+                api_version,
+                kind,
+                namespace,
+                selector,
+            })?;
+            match answer.ok_or(NO_CLUSTER)? {
+                Value::Array(objects) => objects,
+                other => vec![other],
+            }
+        }
+    };
+    if found.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {
+        return Err("no params found".to_owned());
+    }
+    Ok(found)
+}
+
+/// The namespace of the object; that of a Namespace does not count.
+fn own_namespace<'s>(setting: Setting<'s>) -> &'s str {
+    match setting.subject.kind {
+        "Namespace" => "",
+        _ => setting.subject.namespace,
+    }
+}
