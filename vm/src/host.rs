@@ -54,6 +54,18 @@ pub enum ExternalQuery<'q> {
         /// The image.
         reference: &'q str,
     },
+    /// An object of the API server, as `resource.Get` of CEL asks for it; null if there is
+    /// none of the name.
+    ResourceGet {
+        /// `group/version`, or `version` for core.
+        api_version: &'q str,
+        /// The plural name of its kind.
+        resource: &'q str,
+        /// Its namespace; empty for none.
+        namespace: &'q str,
+        /// Its name.
+        name: &'q str,
+    },
     /// Whether the objects of a kind live in namespaces: `true` or `false`.
     KindScope {
         /// Group and version, such as `apps/v1`.
@@ -71,6 +83,40 @@ pub enum ExternalQuery<'q> {
         namespace: &'q str,
         /// Its name.
         name: &'q str,
+    },
+    /// The objects of a resource in a namespace, as `resource.List` of CEL asks for them: a
+    /// map with `items`.
+    ResourceList {
+        /// `group/version`, or `version` for core.
+        api_version: &'q str,
+        /// The plural name of the kind.
+        resource: &'q str,
+        /// The namespace; empty for none.
+        namespace: &'q str,
+    },
+    /// A global context entry, as CEL asks for it; null if there is none of the name.
+    GlobalContext {
+        /// Its name.
+        name: &'q str,
+        /// The projection; empty for the whole entry.
+        projection: &'q str,
+    },
+    /// What is known of an image, as `image.GetMetadata` of CEL asks for it.
+    ImageData {
+        /// The image as it is written.
+        reference: &'q str,
+    },
+    /// A request to a service, as CEL makes it: a map with the status code, and the body
+    /// under `body`.
+    Http {
+        /// `GET` or `POST`.
+        method: &'q str,
+        /// The URL.
+        url: &'q str,
+        /// The body of a `POST`.
+        data: Option<&'q Value>,
+        /// Headers to send, in order.
+        headers: &'q [(&'q str, &'q str)],
     },
     /// The objects of a cluster that a label selector selects, as a list.
     Objects {
