@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kpvm_format::Tables;
+use kpvm_format::cel::Root;
 use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::symbol::SymbolId;
@@ -211,11 +212,15 @@ impl Derivation<'_> {
                 (a, Origin::NOWHERE)
             }
             Op::LoadRequestObject => (a, self.root()),
-            // `object` and `oldObject`.
-            Op::CelRoot if c <= 1 => (a, self.root()),
+            Op::CelRoot => match Root::ALL.get(c as usize) {
+                Some(
+                    Root::Object | Root::OldObject | Root::ObjectOrEmpty | Root::OldObjectOrEmpty,
+                ) => (a, self.root()),
+                Some(Root::Namespace | Root::GivenNamespace | Root::Params) => (a, Origin::NOWHERE),
+                _ => return self.whole = true,
+            },
             Op::LoadPayload if matches!(b, 1 | 2) => (a, self.root()),
             // The request with its objects, or values of which nothing is known.
-            Op::CelRoot if c == 2 || c >= 5 => return self.whole = true,
             Op::LoadPayload if b == 0 => return self.whole = true,
             Op::LoadBase if self.is_of_objects(c) => return self.whole = true,
             Op::LoadVariable if self.slot_is_of_objects(c) => return self.whole = true,

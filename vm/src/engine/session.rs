@@ -274,8 +274,9 @@ impl<'b> Session<'b> {
 
     /// The kind whose projection the request is read with, if it is read with one.
     fn kind_for_projection<'r>(&self, request: &Request<'r>) -> Option<&'r str> {
-        // Rules that match resources are not found by the kind.
-        if !self.projections.allowed || self.matches_resources || request.variables.is_some() {
+        // Rules that match resources are not found by the kind; a payload has none.
+        let is_found_by_kind = !self.matches_resources && !request.is_payload;
+        if !self.projections.allowed || !is_found_by_kind || request.variables.is_some() {
             return None;
         }
         let main = request.object.or(request.old_object)?;
