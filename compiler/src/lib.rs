@@ -2,7 +2,7 @@
 //!
 //! Nothing here ever looks at a resource.
 
-pub mod admission_policy;
+pub mod generated_admission_policy;
 pub mod codegen;
 pub mod compile;
 pub mod diagnostic;

@@ -6,7 +6,7 @@
 use kpvm::limits::Limits;
 use kpvm::tree::Tree;
 use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::admission_policy::{Generated, Refusal, generate};
+use kpvm_compiler::generated_admission_policy::{Generated, Refusal, generate};
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
 use kpvm_compiler::policy::read::{read_exception, read_policy};

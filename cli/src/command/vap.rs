@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use kpvm_compiler::admission_policy::{Refusal, generate};
+use kpvm_compiler::generated_admission_policy::{Refusal, generate};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::Location;
 
