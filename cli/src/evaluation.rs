@@ -31,6 +31,10 @@ pub struct Circumstances {
     pub values: Values,
     /// The labels of namespaces.
     pub namespaces: BTreeMap<String, Labels>,
+    /// Namespaces as objects, as far as they were given.
+    pub namespace_objects: BTreeMap<String, Value>,
+    /// Names of resources by group and kind, from definitions of custom resources.
+    pub plurals: BTreeMap<(String, String), String>,
     /// The kinds that stand for subresources.
     pub subresources: Vec<Subresource>,
     /// The user, if one is given.
@@ -339,6 +343,16 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// The name of the kind's resource, where a definition says it.
+    fn plural(&self) -> &str {
+        let plurals = &self.circumstances.plurals;
+        if plurals.is_empty() {
+            return "";
+        }
+        let [group, _, kind] = self.resource.group_version_kind().map(str::to_owned);
+        plurals.get(&(group, kind)).map_or("", String::as_str)
+    }
+
     fn request<'q>(&'q self, user: Option<UserInfo<'q>>) -> Request<'q> {
         let side = |rewritten: &'q Option<Value>| match rewritten {
             Some(value) => Input::Value(value),
@@ -362,13 +376,21 @@ impl<'r> Run<'r> {
                 version,
                 kind,
             }),
-            resource: "",
+            resource: self.plural(),
             subresource: subresource.map_or("", |entry| &entry.name),
             user,
             namespace_labels: &self.labels,
-            namespace_object: None,
+            namespace_object: self
+                .circumstances
+                .namespace_objects
+                .get(self.resource.metadata("namespace")),
             variables: self.variables.as_deref(),
-            numbers: Numbers::Float,
+            is_payload: self.resource.payload.is_some(),
+            every_namespace: true,
+            numbers: match &self.resource.payload {
+                Some(payload) => payload.numbers,
+                None => Numbers::Float,
+            },
         }
     }
 }

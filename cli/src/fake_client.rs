@@ -44,7 +44,7 @@ pub fn answer(cluster: &Cluster, query: &ExternalQuery<'_>) -> Result<Option<Val
             }
             Ok(Some(Value::Bool(false)))
         }
-        ExternalQuery::Object {
+        ExternalQuery::ObjectOfKind {
             api_version,
             kind,
             namespace,
@@ -55,7 +55,7 @@ pub fn answer(cluster: &Cluster, query: &ExternalQuery<'_>) -> Result<Option<Val
             let found = cluster.one(group, version, &resource, Some(namespace), name);
             found.map(Some)
         }
-        ExternalQuery::Objects {
+        ExternalQuery::ObjectsOfKind {
             api_version,
             kind,
             namespace,
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(scope("ConfigMap"), Ok(Some(json!(false))));
         assert_eq!(scope("Other"), Err("not found".to_owned()));
         let get = |name| {
-            let query = ExternalQuery::Object {
+            let query = ExternalQuery::ObjectOfKind {
                 api_version: "shop.io/v1",
                 kind: "Limit",
                 namespace: "",
@@ -167,7 +167,7 @@ mod tests {
             Err("limits.shop.io \"two\" not found".to_owned())
         );
         let list = |selector: &Value| {
-            let query = ExternalQuery::Objects {
+            let query = ExternalQuery::ObjectsOfKind {
                 api_version: "shop.io/v1",
                 kind: "Limit",
                 namespace: "",

@@ -6,6 +6,7 @@
 //! that is meant for people and is not the payload goes to standard error. What a
 //! rule means is never decided here.
 
+pub mod cel_context;
 pub mod command;
 pub mod coverage;
 pub mod demands;

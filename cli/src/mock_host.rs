@@ -22,6 +22,7 @@ use kpvm_compiler::expression::compile_expression;
 use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
+use crate::cel_context::CelContext;
 use crate::fake_client;
 use crate::host::ProcessHost;
 use crate::input::read_regular_file;
@@ -40,6 +41,7 @@ pub struct MockHost {
     global_entries: BTreeMap<String, Value>,
     /// What parameters are looked for in.
     client: Cluster,
+    context: CelContext,
     process: ProcessHost,
 }
 
@@ -107,6 +109,11 @@ impl MockHost {
         objects.for_each(|object| self.client.add(object));
     }
 
+    /// Gives the host what expressions of CEL are told.
+    pub fn set_context(&mut self, context: CelContext) {
+        self.context = context;
+    }
+
     /// The API server, if there is one.
     pub fn cluster(&self) -> Option<&Cluster> {
         self.cluster.as_ref()
@@ -126,6 +133,28 @@ impl MockHost {
             Some(_) if is_service => Err(format!("no mock for {method} {url}")),
             Some(cluster) if method == "GET" => cluster.get(url).map(Some),
             Some(_) => Err(format!("the mocked cluster does not answer {method} {url}")),
+        }
+    }
+
+    /// A request of CEL: the mock with its method goes before the one without (section
+    /// 7.6); nothing is asked of the network.
+    fn http(&self, method: &str, url: &str) -> Result<Value, String> {
+        let keyed = self.calls.get(&format!("{method}:{url}"));
+        match keyed.or_else(|| self.calls.get(url)) {
+            Some(Response { status, body }) => Ok(json!({ "body": body, "statusCode": status })),
+            None => Err(format!("no mock for {method} {url}")),
+        }
+    }
+
+    /// Null where there is no such entry (sheet 07, section 6.6).
+    fn global_context(&self, name: &str, projection: &str) -> Result<Value, String> {
+        let entry = self.global_entries.get(name);
+        match (entry, projection) {
+            (None, _) => Ok(Value::Null),
+            (Some(value), "") => Ok(value.clone()),
+            (Some(value), projection) => value.get(projection).cloned().ok_or_else(|| {
+                format!("projection \"{projection}\" not found in global context entry \"{name}\"")
+            }),
         }
     }
 
@@ -184,8 +213,18 @@ impl Host for MockHost {
             ),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
             ExternalQuery::KindScope { .. }
-            | ExternalQuery::Object { .. }
-            | ExternalQuery::Objects { .. } => fake_client::answer(&self.client, query),
+            | ExternalQuery::ObjectOfKind { .. }
+            | ExternalQuery::ObjectsOfKind { .. } => fake_client::answer(&self.client, query),
+            ExternalQuery::GlobalContext { name, projection } => {
+                self.global_context(name, projection).map(Some)
+            }
+            ExternalQuery::Http { method, url, .. } => self.http(method, url).map(Some),
+            ExternalQuery::Object { .. } | ExternalQuery::Objects { .. } => {
+                let of_cluster = self.cluster.as_ref();
+                let answer = of_cluster.and_then(|cluster| cluster.answer(query));
+                answer.or_else(|| self.context.answer(query)).transpose()
+            }
+            ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
             ExternalQuery::ImageRegistry { .. }
             | ExternalQuery::AccessReview { .. }
             | ExternalQuery::HostAddresses { .. } => Ok(None),
@@ -326,7 +365,7 @@ fn project(path: &str, root: &Value, place: &Tree, decoder: &mut Decoder) -> Val
 }
 
 /// The documents of a further file; what is wrong with it is refused where it is named.
-fn read_documents(
+pub(crate) fn read_documents(
     file: &Path,
     duplicate_keys: DuplicateKeys,
     named: Span,
@@ -445,6 +484,11 @@ impl Cluster {
         self.plurals.insert(key, name("/spec/names/plural"));
     }
 
+    /// Names of resources by group and kind, from definitions of custom resources.
+    pub fn plurals(&self) -> BTreeMap<(String, String), String> {
+        self.plurals.clone()
+    }
+
     /// The labels of the namespaces that it has (sheet 08, section 7.3).
     pub fn namespace_labels(&self) -> BTreeMap<String, Labels> {
         let namespaces = self.select("", "v1", "namespaces", None);
@@ -525,6 +569,37 @@ impl Cluster {
     ) -> Vec<Value> {
         let found = self.select(group, version, plural, namespace);
         found.cloned().collect()
+    }
+
+    /// The answer to a question of CEL about objects: null for one that is not there.
+    fn answer(&self, query: &ExternalQuery<'_>) -> Option<Result<Value, String>> {
+        let parts = |api_version: &'_ str| -> (String, String) {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            (group.to_owned(), version.to_owned())
+        };
+        match *query {
+            ExternalQuery::Object {
+                api_version,
+                resource,
+                namespace,
+                name,
+            } => {
+                let (group, version) = parts(api_version);
+                let found = self.one(&group, &version, resource, Some(namespace), name);
+                Some(Ok(found.unwrap_or_default()))
+            }
+            ExternalQuery::Objects {
+                api_version,
+                resource,
+                namespace,
+            } => {
+                let (group, version) = parts(api_version);
+                let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+                let items = self.list(&group, &version, resource, namespace);
+                Some(Ok(json!({ "items": items })))
+            }
+            _ => None,
+        }
     }
 
     /// The answer to a GET: an object, or a list of objects.

@@ -362,12 +362,12 @@ impl<'p> Reader<'p> {
             Class::Policy => self.documents.push((source, tree)),
             Class::Exception if self.apply_exceptions => self.exceptions.push((source, tree)),
             Class::Exception => self.keep_unused(&tree, source),
-            Class::UnsupportedPolicy { .. } if self.options.skip_unsupported => {
-                let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
+            Class::UnsupportedPolicy { kind, .. } if self.options.skip_unsupported => {
+                let kind = format!("{} {kind}", text(&tree, "apiVersion"));
                 self.omit(&tree, source, kind);
             }
-            Class::UnsupportedPolicy { .. } => {
-                let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
+            Class::UnsupportedPolicy { kind, .. } => {
+                let kind = format!("{} {kind}", text(&tree, "apiVersion"));
                 let message = format!("policies of the kind {kind} are not supported yet");
                 let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
                 self.refuse("unsupported", message, source, span);
@@ -440,7 +440,17 @@ pub enum Class {
 pub fn classify(tree: &Tree) -> Class {
     let (api_version, kind) = match document_kind(tree) {
         DocumentKind::Policy(_) | DocumentKind::NotAnObject => return Class::Policy,
-        DocumentKind::PolicyException => return Class::Exception,
+        DocumentKind::ValidatingPolicy => {
+            let mode = tree.get("spec").and_then(|spec| spec.get("evaluation"));
+            let mode = mode.map_or("", |evaluation| text(evaluation, "mode"));
+            if !matches!(mode, "HTTP" | "Envoy") {
+                return Class::Policy;
+            }
+            let kind = format!("{} in the mode {mode}", text(tree, "kind"));
+            let name = metadata(tree, "name").to_owned();
+            return Class::UnsupportedPolicy { kind, name };
+        }
+        DocumentKind::PolicyException | DocumentKind::CelException => return Class::Exception,
         DocumentKind::Other { api_version, kind } => (api_version, kind),
     };
     let group = api_version.split('/').next().unwrap_or("");

@@ -14,6 +14,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use serde_json::Value;
 
+use crate::cel_context::CelContext;
 use crate::fake_client;
 use crate::host::ProcessHost;
 use crate::mock_host::{Cluster, query};
@@ -26,6 +27,7 @@ pub struct ResourceHost {
     entries: BTreeMap<String, GlobalEntry>,
     /// What people should know about the entries.
     pub warnings: Vec<Diagnostic>,
+    context: CelContext,
     /// The services that rules wanted to ask.
     pub services: BTreeSet<String>,
     process: ProcessHost,
@@ -56,6 +58,11 @@ impl ResourceHost {
             host.add_entry(entry);
         }
         host
+    }
+
+    /// Gives the host what expressions of CEL are told.
+    pub fn set_context(&mut self, context: CelContext) {
+        self.context = context;
     }
 
     fn fill_cluster(&mut self, resources: &Resources, definitions: &[Resource]) {
@@ -178,8 +185,25 @@ impl Host for ResourceHost {
             )),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
             ExternalQuery::KindScope { .. }
-            | ExternalQuery::Object { .. }
-            | ExternalQuery::Objects { .. } => fake_client::answer(&self.cluster, query),
+            | ExternalQuery::ObjectOfKind { .. }
+            | ExternalQuery::ObjectsOfKind { .. } => fake_client::answer(&self.cluster, query),
+            ExternalQuery::GlobalContext { name, .. } if !self.entries.contains_key(name) => {
+                Ok(Some(Value::Null))
+            }
+            ExternalQuery::GlobalContext { name, projection } => {
+                let name = match projection {
+                    "" => name.to_owned(),
+                    projection => format!("{name}.{projection}"),
+                };
+                self.global_reference(&name).map(Some)
+            }
+            ExternalQuery::Http { method, url, .. } => {
+                self.services.insert(url.to_owned());
+                Err(format!("services are never asked: {method} {url}"))
+            }
+            ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. }
+            | ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
             ExternalQuery::ConfigMap { .. }
             | ExternalQuery::ImageRegistry { .. }
             | ExternalQuery::AccessReview { .. }

@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 
+use kpvm::document::Numbers;
 use kpvm::limits::Limits;
 use kpvm::resource_kind::{self, Scope};
 use kpvm::tree::{Member, Span, Tree, TreeValue};
@@ -37,6 +38,17 @@ pub struct Resource {
     pub tree: Tree,
     /// The text it stands in.
     pub source: SourceId,
+    /// What it is if it is no object of Kubernetes.
+    pub payload: Option<Payload>,
+}
+
+/// Any JSON, which policies of the mode JSON look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payload {
+    /// Its path as it was named, made as short as it can be (sheet 08, section 2).
+    pub path: String,
+    /// Of a `.json` file every number is a float (sheet 07, section 3.3).
+    pub numbers: Numbers,
 }
 
 /// All objects of a run.
@@ -124,7 +136,7 @@ impl Resources {
 
     /// Adds the objects of a file.
     pub fn add_file(&mut self, file: InputFile) {
-        let documents = documents(&file);
+        let documents = documents(&file, DuplicateKeys::LastWins);
         self.lines.push(LineIndex::new(&file.text));
         let source = self.sources.add(file.name, file.text);
         for document in documents {
@@ -134,6 +146,53 @@ impl Resources {
                 Err((span, message)) => self.refuse("yaml", source, span, message, None),
             }
         }
+    }
+
+    /// Adds a payload: the one map of a file. `path` is how it was named.
+    pub fn add_payload(&mut self, file: InputFile, path: &str) {
+        let is_json = path.ends_with(".json");
+        let duplicate_keys = match is_json {
+            true => DuplicateKeys::LastWins,
+            false => DuplicateKeys::Refuse,
+        };
+        let documents = documents(&file, duplicate_keys);
+        self.lines.push(LineIndex::new(&file.text));
+        let source = self.sources.add(file.name, file.text);
+        let mut documents = documents.into_iter();
+        let (first, second) = (documents.next(), documents.next());
+        let refused = match (first, second) {
+            (Some(Ok(tree)), None) if tree.as_map().is_some() => {
+                let numbers = match is_json {
+                    true => Numbers::Float,
+                    false => Numbers::Exact,
+                };
+                let path = clean_path(path);
+                self.list.push(Resource {
+                    tree,
+                    source,
+                    payload: Some(Payload { path, numbers }),
+                });
+                return;
+            }
+            (Some(Err(error)), _) | (_, Some(Err(error))) => error,
+            (_, Some(Ok(second))) => {
+                let message = "expected a payload to be one map, found a second document";
+                (second.span, message.to_owned())
+            }
+            (Some(Ok(tree)), None) => {
+                let found = tree.describe();
+                (
+                    tree.span,
+                    format!("expected a payload to be a map, found {found}"),
+                )
+            }
+            (None, None) => {
+                let message = "expected a payload to be a map, found nothing";
+                (Span::default(), message.to_owned())
+            }
+        };
+        let (span, message) = refused;
+        self.refuse("payload", source, span, message, None);
     }
 
     fn add_document(&mut self, document: Tree, source: SourceId) {
@@ -165,7 +224,11 @@ impl Resources {
         }
         default_namespace(&mut tree);
         empty_nulls(&mut tree);
-        self.list.push(Resource { tree, source });
+        self.list.push(Resource {
+            tree,
+            source,
+            payload: None,
+        });
     }
 
     fn refuse(
@@ -218,15 +281,30 @@ impl Resources {
     }
 }
 
+/// The path without parts that lead nowhere, as Go cleans it.
+fn clean_path(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let root = if path.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/"))
+}
+
 /// The documents of a file: YAML, or where that is not even YAML, JSON values one
 /// behind the other. YAML comes first because it keeps the place of every value.
-fn documents(file: &InputFile) -> Vec<Result<Tree, (Span, String)>> {
+fn documents(file: &InputFile, duplicate_keys: DuplicateKeys) -> Vec<Result<Tree, (Span, String)>> {
     let options = yaml::Options {
-        duplicate_keys: DuplicateKeys::LastWins,
+        duplicate_keys,
         limits: &Limits::DEFAULT,
     };
     let documents = yaml::read_all(&file.text, options);
-    if documents.iter().any(Result::is_err)
+    if duplicate_keys == DuplicateKeys::LastWins
+        && documents.iter().any(Result::is_err)
         && let Some(trees) = read_json(&file.text)
     {
         return trees.into_iter().map(Ok).collect();

@@ -13,7 +13,7 @@ use kpvm::limits::Limits;
 use kpvm::tree::Tree;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId, Sources};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::evaluation::is_computed_from;
 use crate::input::{Unreadable, read_file};
@@ -38,6 +38,8 @@ pub struct Values {
     /// Variables given on the command line; they win.
     set: Written,
     namespaces: BTreeMap<String, Labels>,
+    /// The namespaces as objects.
+    namespace_objects: BTreeMap<String, Value>,
     subresources: Vec<Subresource>,
     source: SourceId,
 }
@@ -157,11 +159,13 @@ impl Values {
             check_operation(operation, decoder);
         }
         let policies = decoder.items(fields.get("policies"));
-        let mut namespaces = BTreeMap::new();
+        let (mut namespaces, mut namespace_objects) = (BTreeMap::new(), BTreeMap::new());
         for item in decoder.items(fields.get("namespaceSelector")) {
             let entry = decoder.fields(item, &["name", "labels"]);
             let name = decoder.text(entry.get("name"));
-            namespaces.insert(name, decoder.pairs(entry.get("labels")));
+            let labels = decoder.pairs(entry.get("labels"));
+            namespace_objects.insert(name.clone(), namespace_object(&name, &labels));
+            namespaces.insert(name, labels);
         }
         // A Namespace wins over a selector of the same name.
         for item in decoder.items(fields.get("namespaces")) {
@@ -170,6 +174,14 @@ impl Values {
             let part = |key| metadata.as_ref().and_then(|metadata| metadata.get(key));
             let name = decoder.text(part("name"));
             let labels = part("labels").filter(|labels| !labels.is_null());
+            let mut object = item.to_json();
+            if let Value::Object(object) = &mut object {
+                for part in ["spec", "status"] {
+                    let entry = object.entry(part);
+                    entry.or_insert_with(|| Value::Object(Map::new()));
+                }
+            }
+            namespace_objects.insert(name.clone(), object);
             namespaces.insert(name, decoder.pairs(labels));
         }
         let subresources = decoder.items(fields.get("subresources"));
@@ -181,6 +193,7 @@ impl Values {
                 .collect(),
             set: Written::new(),
             namespaces,
+            namespace_objects,
             subresources: subresources
                 .iter()
                 .filter_map(|entry| Subresource::read(entry, decoder))
@@ -204,6 +217,11 @@ impl Values {
     /// The labels of namespaces.
     pub fn namespaces(&self) -> &BTreeMap<String, Labels> {
         &self.namespaces
+    }
+
+    /// The namespaces as objects, for `namespaceObject` of CEL.
+    pub fn namespace_objects(&self) -> &BTreeMap<String, Value> {
+        &self.namespace_objects
     }
 
     /// The kinds that stand for subresources.
@@ -309,6 +327,20 @@ impl Values {
         }
         warnings
     }
+}
+
+/// A namespace of which no more than labels is known, as an object.
+pub fn namespace_object(name: &str, labels: &Labels) -> Value {
+    let labels: Map<String, Value> = labels
+        .iter()
+        .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
+        .collect();
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), Value::from(name));
+    if !labels.is_empty() {
+        metadata.insert("labels".to_owned(), Value::Object(labels));
+    }
+    json!({"metadata": metadata, "spec": {}, "status": {}})
 }
 
 /// The variables of a policy on a resource.

@@ -10,8 +10,13 @@ use kpvm_format::{Bundle, BundleBuilder};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::cel;
+use crate::lower::validating_policy;
 use crate::lower::{LowerError, Lowerer};
-use crate::policy::model::{Policy, PolicyException, PolicyKind, Rule};
+use crate::policy::model::{Policy, PolicyException, PolicyKind, Rule, Spanned};
+use crate::policy::read::{DocumentKind, document_kind};
+use crate::policy::validating_policy::{
+    CelException, ValidatingPolicy, read_cel_exception, read_validating_policy,
+};
 use crate::policy::{read, validate};
 use crate::source::{Location, SourceId, Sources};
 use crate::{link, lint};
@@ -124,6 +129,14 @@ pub fn compile_with_exceptions(
     };
     let mut lowerer = Lowerer::new();
     for policy in &policies {
+        let policy = match policy {
+            AnyPolicy::Classic(policy) => policy,
+            AnyPolicy::Validating(policy) => {
+                let found = lowerer.lower_validating_policy(policy, sources, &options.limits);
+                diagnostics.extend(found);
+                continue;
+            }
+        };
         lowerer.lower_policy(policy, sources, &options.limits, &mut |rule, error| {
             refuse(
                 policy,
@@ -201,15 +214,36 @@ pub fn check_exceptions(documents: &[(SourceId, Tree)], options: &Options) -> Ve
     diagnostics
 }
 
+/// Exceptions of both groups, each in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Exceptions {
+    /// To policies of kyverno.io.
+    pub(crate) classic: Vec<PolicyException>,
+    /// To policies of policies.kyverno.io.
+    pub(crate) cel: Vec<CelException>,
+}
+
+impl Exceptions {
+    fn len(&self) -> usize {
+        self.classic.len() + self.cel.len()
+    }
+}
+
 fn read_exceptions(
     documents: &[(SourceId, Tree)],
     options: &Options,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<PolicyException> {
-    let mut exceptions = Vec::new();
+) -> Exceptions {
+    let mut all = Exceptions::default();
+    let exceptions = &mut all.classic;
     for (source, tree) in documents {
         for item in expand_list(tree) {
             let before = diagnostics.len();
+            if document_kind(item) == DocumentKind::CelException {
+                all.cel
+                    .extend(read_cel_exception(item, *source, diagnostics));
+                continue;
+            }
             let Some(exception) = read::read_exception(item, *source, diagnostics) else {
                 continue;
             };
@@ -221,7 +255,7 @@ fn read_exceptions(
             }
         }
     }
-    exceptions
+    all
 }
 
 fn is_error(diagnostic: &Diagnostic) -> bool {
@@ -236,46 +270,116 @@ pub fn check_documents(documents: &[(SourceId, Tree)], options: &Options) -> Vec
     diagnostics
 }
 
+/// A policy of any kind that is compiled.
+#[allow(clippy::large_enum_variant)] // few, and all of them live as long
+enum AnyPolicy {
+    /// Of kyverno.io.
+    Classic(Policy),
+    /// Of policies.kyverno.io.
+    Validating(ValidatingPolicy),
+}
+
+impl AnyPolicy {
+    fn name(&self) -> &Spanned<String> {
+        match self {
+            AnyPolicy::Classic(policy) => &policy.name,
+            AnyPolicy::Validating(policy) => &policy.name,
+        }
+    }
+
+    fn source(&self) -> SourceId {
+        match self {
+            AnyPolicy::Classic(policy) => policy.source,
+            AnyPolicy::Validating(policy) => policy.source,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            AnyPolicy::Classic(policy) => match policy.kind {
+                PolicyKind::ClusterPolicy => "ClusterPolicy",
+                PolicyKind::Policy => "Policy",
+            },
+            AnyPolicy::Validating(policy) if policy.is_namespaced => "NamespacedValidatingPolicy",
+            AnyPolicy::Validating(_) => "ValidatingPolicy",
+        }
+    }
+
+    /// What no other policy has: kind, namespace and name.
+    fn identity(&self) -> (&'static str, Option<String>, String) {
+        let namespace = match self {
+            AnyPolicy::Classic(policy) => policy.namespace.clone(),
+            AnyPolicy::Validating(policy) if policy.is_namespaced => Some(policy.namespace.clone()),
+            AnyPolicy::Validating(_) => None,
+        };
+        (self.kind(), namespace, self.name().value.clone())
+    }
+
+    fn meta(&self) -> PolicyMeta {
+        let (api_version, annotations, background) = match self {
+            AnyPolicy::Classic(policy) => {
+                (&policy.api_version, &policy.annotations, policy.background)
+            }
+            AnyPolicy::Validating(policy) => {
+                (&policy.api_version, &policy.annotations, policy.background)
+            }
+        };
+        PolicyMeta {
+            kind: self.kind().into(),
+            api_version: api_version.clone(),
+            annotations: annotations.clone(),
+            background,
+        }
+    }
+}
+
 fn read_policies(
     documents: &[(SourceId, Tree)],
     to_compile: Option<&Sources>,
     options: &Options,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Policy> {
+) -> Vec<AnyPolicy> {
     // Kyverno loads a policy with a call that can only fail, or with a control that does
     // not exist; compiled it would be an error at every evaluation, or mean nothing.
     let unworkable = match to_compile {
         Some(_) => Severity::Error,
         None => Severity::Warning,
     };
-    let mut policies: Vec<Policy> = Vec::new();
+    let mut policies: Vec<AnyPolicy> = Vec::new();
     let mut known = HashMap::new();
     for (source, tree) in documents {
         let file = to_compile.and_then(|sources| sources.iter().nth(source.0 as usize));
         let text = file.map_or("", |(_, file)| file.text.as_str());
         for item in expand_list(tree) {
             let before = diagnostics.len();
-            let Some(mut policy) = read::read_policy(item, *source, diagnostics) else {
-                continue;
+            let policy = match document_kind(item) {
+                DocumentKind::ValidatingPolicy => {
+                    let policy = read_validating_policy(item, *source, diagnostics);
+                    let Some(policy) = policy else { continue };
+                    // Kyverno loads none with an expression that does not compile.
+                    diagnostics.extend(validating_policy::check(&policy, text));
+                    AnyPolicy::Validating(policy)
+                }
+                _ => {
+                    let policy = read::read_policy(item, *source, diagnostics);
+                    let Some(mut policy) = policy else { continue };
+                    if options.ignore_assert {
+                        policy.ignore_assert();
+                    }
+                    if options.check {
+                        validate::validate_policy(&policy, text, unworkable, diagnostics);
+                        cel::rule::check(&policy, text, unworkable, diagnostics);
+                        lint::check(&policy, diagnostics);
+                    }
+                    AnyPolicy::Classic(policy)
+                }
             };
-            if options.ignore_assert {
-                policy.ignore_assert();
-            }
-            if options.check {
-                validate::validate_policy(&policy, text, unworkable, diagnostics);
-                cel::rule::check(&policy, text, unworkable, diagnostics);
-                lint::check(&policy, diagnostics);
-            }
             let failed = diagnostics.iter().skip(before).any(is_error);
-            let identity = (
-                policy.kind == PolicyKind::Policy,
-                policy.namespace.clone(),
-                policy.name.value.clone(),
-            );
+            let identity = policy.identity();
             if let Some(&source) = known.get(&identity) {
                 diagnostics.push(duplicate_policy(&policy, source));
             } else if !failed {
-                known.insert(identity, policy.source);
+                known.insert(identity, policy.source());
                 policies.push(policy);
             }
         }
@@ -296,12 +400,13 @@ fn expand_list(tree: &Tree) -> Vec<&Tree> {
     }
 }
 
-fn duplicate_policy(policy: &Policy, twin: SourceId) -> Diagnostic {
+fn duplicate_policy(policy: &AnyPolicy, twin: SourceId) -> Diagnostic {
+    let (name, source) = (policy.name(), policy.source());
     let location = Location {
-        source: policy.source,
-        span: policy.name.span,
+        source,
+        span: name.span,
     };
-    let same_file = if policy.source == twin {
+    let same_file = if source == twin {
         "above in this file"
     } else {
         "in another file"
@@ -310,12 +415,12 @@ fn duplicate_policy(policy: &Policy, twin: SourceId) -> Diagnostic {
         "duplicate-policy",
         format!(
             "the policy '{}' is defined twice: it stands {same_file} already",
-            policy.name.value
+            name.value
         ),
         location,
     )
     .hint("remove or rename one of them")
-    .subject(&policy.name.value)
+    .subject(&name.value)
 }
 
 fn refuse(
@@ -361,20 +466,11 @@ fn refuse(
     }
 }
 
-fn meta(policies: &[Policy], sources: &Sources, omitted: &[OmittedRule]) -> Meta {
-    let policy_meta = |policy: &Policy| PolicyMeta {
-        kind: match policy.kind {
-            PolicyKind::ClusterPolicy => "ClusterPolicy".into(),
-            PolicyKind::Policy => "Policy".into(),
-        },
-        api_version: policy.api_version.clone(),
-        annotations: policy.annotations.clone(),
-        background: policy.background,
-    };
+fn meta(policies: &[AnyPolicy], sources: &Sources, omitted: &[OmittedRule]) -> Meta {
     Meta {
         compiler: env!("CARGO_PKG_VERSION").into(),
         sources: sources.iter().map(|(_, file)| file.name.clone()).collect(),
-        policies: policies.iter().map(policy_meta).collect(),
+        policies: policies.iter().map(AnyPolicy::meta).collect(),
         omitted: omitted.to_vec(),
     }
 }

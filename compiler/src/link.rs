@@ -4,6 +4,8 @@
 //! All that is asked of a rule stands in the bundle's tables, so that exceptions can
 //! join policies that were compiled long before.
 
+mod cel_exception;
+
 use std::collections::HashMap;
 
 use kpvm::limits::Limits;
@@ -15,6 +17,7 @@ use kpvm_format::table::{self, BodyKind, NONE, PolicyFlags, Range};
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
+use crate::compile::Exceptions;
 use crate::diagnostic::Diagnostic;
 use crate::frontend::emitter::Scope;
 use crate::frontend::exception::{lower_exception, lower_exclusions};
@@ -30,12 +33,14 @@ const LISTED_RULES: usize = 8;
 /// rule that is neither in the bundle nor among those left out is a warning.
 pub(crate) fn add_exceptions(
     lowerer: &mut Lowerer,
-    exceptions: &[PolicyException],
+    exceptions: &Exceptions,
     omitted: &[OmittedRule],
     sources: &Sources,
     limits: &Limits,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
+    cel_exception::add(lowerer, &exceptions.cel, sources, limits, diagnostics);
+    let exceptions = exceptions.classic.as_slice();
     if exceptions.is_empty() {
         return;
     }
@@ -64,7 +69,11 @@ pub(crate) fn add_exceptions(
             continue;
         };
         let mut records = kpvm_format::Tables::range(&known, rule.exceptions).to_vec();
-        let policy = policies.key(rule.policy.get());
+        let policy = match rule.body == BodyKind::Validations as u8 {
+            false => policies.key(rule.policy.get()),
+            // Exceptions of another group are about these.
+            true => "",
+        };
         let name = lowerer.bundle().text_of(rule.name).to_owned();
         for exception in by_policy.get(policy).into_iter().flatten() {
             if !covers(exception, policy, &name) {
@@ -121,6 +130,9 @@ fn record(
         name: pools.bundle.text(&exception.name.value),
         block: U32::new(block),
         exclusion_block: U32::new(exclusion_block),
+        passes: 0,
+        priority: U32::ZERO,
+        allowed: [U32::new(NONE); 2],
     })
 }
 

@@ -1,5 +1,7 @@
 //! Lowering: one checked policy in, its rules and their code in the bundle out.
 
+pub(crate) mod validating_policy;
+
 use std::collections::HashMap;
 
 use kpvm::limits::Limits;
@@ -310,8 +312,12 @@ impl Lowerer {
             Some(namespace) => vec![Key::whole(KeyKind::Namespace, namespace)],
             None => index_key::keys(&rule.match_block),
         };
+        self.key_range(&keys)
+    }
+
+    fn key_range(&mut self, keys: &[Key]) -> Range {
         let start = self.bundle.index_keys.len();
-        for key in &keys {
+        for key in keys {
             let entry = table::IndexKey {
                 kind: key.kind as u8,
                 whole: u8::from(key.whole),

@@ -39,7 +39,7 @@ impl Host for Cluster {
             ExternalQuery::KindScope { kind: "Limit", .. } => Ok(Some(json!(true))),
             ExternalQuery::KindScope { kind: "Wide", .. } => Ok(Some(json!(false))),
             ExternalQuery::KindScope { .. } => Err("no such kind".to_owned()),
-            ExternalQuery::Object {
+            ExternalQuery::ObjectOfKind {
                 namespace, name, ..
             } => {
                 self.asked.push(format!("{namespace}/{name}"));
@@ -48,7 +48,7 @@ impl Host for Cluster {
                     _ => Err(format!("limits.shop.io \"{name}\" not found")),
                 }
             }
-            ExternalQuery::Objects {
+            ExternalQuery::ObjectsOfKind {
                 namespace,
                 selector,
                 ..

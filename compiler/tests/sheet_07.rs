@@ -478,7 +478,7 @@ fn libraries_of_kyverno() {
         ),
     ];
     for (case, text) in rows {
-        let environment = Environment::kyverno();
+        let environment = Environment::kyverno(false);
         let bytes = compile_cel(text, &environment).unwrap_or_else(|error| panic!("{error}"));
         let bundle = Bundle::load(bytes).unwrap();
         let mut session = ExpressionSession::new(&bundle);

@@ -37,12 +37,75 @@ pub enum Library {
     Kubernetes,
     /// The libraries of Kyverno.
     Kyverno,
+    /// What they have in policies of the whole cluster.
+    KyvernoCluster,
+    /// What they have in policies of one namespace: theirs is not named.
+    KyvernoNamespaced,
     /// `jsonpatch`, of policies that change resources.
     JsonPatch,
     /// `cel.block`, which optimisers write.
     Block,
     /// What Kyverno makes of `orValue` (sheet 07, section 3.1).
     OrValue,
+}
+
+/// What an expression is given by the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Root {
+    /// The object, null where there is none; of a payload the whole of it.
+    Object,
+    /// The old object, null where there is none.
+    OldObject,
+    /// `request` of a ClusterPolicy: no resource is known of it.
+    Request,
+    /// `namespaceObject` of a ClusterPolicy.
+    Namespace,
+    /// `params`
+    Params,
+    /// The object, an empty map where there is none (sheet 07, section 6.2).
+    ObjectOrEmpty,
+    /// The old object likewise.
+    OldObjectOrEmpty,
+    /// `request` of a ValidatingPolicy: with its resource and its objects.
+    FullRequest,
+    /// `namespaceObject` of a ValidatingPolicy: the namespace as it was given, or null.
+    GivenNamespace,
+    /// `exceptions`: what those that hold allow.
+    Exceptions,
+    /// `authorizer`
+    Authorizer,
+    /// `authorizer.requestResource`
+    RequestResource,
+    /// `request` of a ValidatingAdmissionPolicy: with its resource.
+    ResourceRequest,
+    /// `namespaceObject` of a ValidatingAdmissionPolicy: name and labels, never null.
+    LabelledNamespace,
+}
+
+impl Root {
+    /// Every root in the order of its number.
+    pub const ALL: [Root; 14] = [
+        Root::Object,
+        Root::OldObject,
+        Root::Request,
+        Root::Namespace,
+        Root::Params,
+        Root::ObjectOrEmpty,
+        Root::OldObjectOrEmpty,
+        Root::FullRequest,
+        Root::GivenNamespace,
+        Root::Exceptions,
+        Root::Authorizer,
+        Root::RequestResource,
+        Root::ResourceRequest,
+        Root::LabelledNamespace,
+    ];
+
+    /// The root with that number.
+    pub fn decode(number: u32) -> Option<Root> {
+        Root::ALL.get(number as usize).copied()
+    }
 }
 
 macro_rules! functions {
@@ -83,7 +146,33 @@ macro_rules! functions {
     };
 }
 
+/// Other names of functions, with the names that stand in the table (sheet 07, section 6.7).
+pub const ALIASES: [(&str, &str); 8] = [
+    ("resource.get", "resource.Get"),
+    ("resource.list", "resource.List"),
+    ("resource.post", "resource.Post"),
+    ("resource.toGVR", "resource.ToGVR"),
+    ("globalContext.get", "globalContext.Get"),
+    ("image.getMetadata", "image.GetMetadata"),
+    ("http.get", "http.Get"),
+    ("http.post", "http.Post"),
+];
+
 impl Function {
+    /// Whether it asks the host for data.
+    pub fn is_outside(self) -> bool {
+        matches!(
+            self,
+            Function::ResourceGet
+                | Function::ResourceList
+                | Function::ResourcePost
+                | Function::GlobalContextGet
+                | Function::ImageMetadata
+                | Function::HttpGet
+                | Function::HttpPost
+        )
+    }
+
     /// The function with that number.
     pub fn decode(number: u32) -> Option<Function> {
         Function::ALL.get(number as usize).copied()
@@ -300,4 +389,17 @@ functions! {
     ImageTag = Kyverno "tag": "kyverno.ImageReference.() -> string";
     ImageDigest = Kyverno "digest": "kyverno.ImageReference.() -> string";
     ContainsDigest = Kyverno "containsDigest": "kyverno.ImageReference.() -> bool";
+    ResourceGet = KyvernoCluster "resource.Get": "(string, string, string, string) -> map(string, dyn)", "(kyverno.GVR, string, string) -> map(string, dyn)";
+    ResourceList = KyvernoCluster "resource.List": "(string, string, string) -> map(string, dyn)", "(string, string, string, map(string, string)) -> map(string, dyn)", "(kyverno.GVR, string) -> map(string, dyn)", "(kyverno.GVR, string, map(string, string)) -> map(string, dyn)";
+    ResourcePost = KyvernoCluster "resource.Post": "(string, string, string, map(string, dyn)) -> map(string, dyn)", "(string, string, map(string, dyn)) -> map(string, dyn)";
+    OwnResourceGet = KyvernoNamespaced "resource.Get": "(string, string, string) -> map(string, dyn)", "(kyverno.GVR, string) -> map(string, dyn)";
+    OwnResourceList = KyvernoNamespaced "resource.List": "(string, string) -> map(string, dyn)", "(string, string, map(string, string)) -> map(string, dyn)", "(kyverno.GVR) -> map(string, dyn)", "(kyverno.GVR, map(string, string)) -> map(string, dyn)";
+    OwnResourcePost = KyvernoNamespaced "resource.Post": "(string, string, map(string, dyn)) -> map(string, dyn)";
+    ToGvr = Kyverno "resource.ToGVR": "(string, string) -> kyverno.GVR";
+    GlobalContextGet = Kyverno "globalContext.Get": "(string) -> dyn", "(string, string) -> dyn";
+    ImageMetadata = Kyverno "image.GetMetadata": "(string) -> dyn";
+    HttpGet = Kyverno "http.Get": "(string) -> dyn", "(string, map(string, string)) -> dyn";
+    HttpPost = Kyverno "http.Post": "(string, dyn) -> dyn", "(string, dyn, map(string, string)) -> dyn";
+    Random = Kyverno "random": "() -> string", "(string) -> string";
+    RandomRandom = Kyverno "random.random": "() -> string", "(string) -> string";
 }

@@ -211,6 +211,10 @@ fn write_operand(
             "{}",
             crate::cel::Function::decode(value).map_or("?", crate::cel::Function::name)
         ),
+        OperandKind::CelRoot => match crate::cel::Root::decode(value) {
+            Some(root) => write!(out, "{root:?}"),
+            None => write!(out, "?"),
+        },
         OperandKind::ConditionOperator => {
             let operator = u8::try_from(value).ok().and_then(ConditionOperator::decode);
             match operator {

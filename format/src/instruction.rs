@@ -96,6 +96,8 @@ pub enum OperandKind {
     Exclusion,
     /// A number that stands for itself.
     Immediate,
+    /// A number of `cel::Root`.
+    CelRoot,
     /// A jump forward in the block.
     Forward,
     /// A jump back to the instruction behind the `LoopBegin` of the same slot.
@@ -487,12 +489,13 @@ instruction_set! {
     CelCatch(dst: A Destination);
     /// CEL: goes on with the error that a register holds, if it holds one.
     CelRaise(src: A Source, target: D Forward);
-    /// CEL: goes on with all the errors of a list, if there are any.
-    CelRaiseAll(list: A List, target: D Forward);
+    /// CEL: goes on with all the errors of a list, if there are any: as one list of different ones (0), or one behind the
+    /// other (1).
+    CelRaiseAll(list: A List, form: B Immediate, target: D Forward);
     /// CEL: begins an expression, which has a budget of its own (sheet 07, section 2.7).
     CelBegin(text: C Text);
-    /// CEL: one of the values that an expression is given: 0 object, 1 oldObject, 2 request, 3 namespaceObject, 4 params, 5 authorizer, 6 authorizer.requestResource.
-    CelRoot(dst: A Destination, root: C Immediate);
+    /// CEL: one of the values that an expression is given, a number of `cel::Root`.
+    CelRoot(dst: A Destination, root: C CelRoot);
     /// CEL: a variable, computed when it is first needed; its error is the same each time.
     CelVariable(dst: A Destination, entry: C Entry, target: D Forward);
     /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for (sheet 07, section 2.6): a list of them.
@@ -501,12 +504,13 @@ instruction_set! {
     CelBindParams(src: A Source);
     /// Ends: a CEL rule cannot be evaluated, with the error's text.
     ReturnErrorText() ends;
-    /// Ends: a CEL expression does not hold, with a message known at compile time.
-    ReturnFailText(text: C Text) ends;
-    /// Ends: a CEL expression does not hold or failed, with the error's text.
-    ReturnFailError() ends;
-    /// CEL: ends with a computed message; falls through where it is none (sheet 07, section 2.3).
-    ReturnFailValue(src: A Source);
+    /// Ends: a CEL expression does not hold, with a message known at compile time; `number` counts the expressions.
+    ReturnFailText(text: C Text, number: D Immediate) ends;
+    /// Ends: a CEL expression failed, with the error's text.
+    ReturnFailError(number: D Immediate) ends;
+    /// CEL: ends with a computed message; falls through where it is none: what Kubernetes takes for one (0; sheet 07, section
+    /// 2.3), or any but the empty one, that of an error too (1).
+    ReturnFailValue(src: A Source, any: B Immediate, number: D Immediate);
 
     /// Match: the request's kind and subresource are selected.
     MatchKinds(kinds: C Kinds, target: D Forward);

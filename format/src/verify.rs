@@ -432,6 +432,9 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
             exception.exclusion_block.get(),
             tables.blocks.len(),
         )?;
+        for allowed in exception.allowed {
+            optional("list of texts", allowed.get(), tables.text_lists.len())?;
+        }
     }
     let mut first = 0;
     for (policy, entry) in tables.policies.iter().enumerate() {
@@ -624,6 +627,7 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
         }
         OperandKind::Function => number("function", value, Function::ALL.len()),
         OperandKind::CelFunction => number("function", value, cel::Function::ALL.len()),
+        OperandKind::CelRoot => number("root", value, cel::Root::ALL.len()),
         OperandKind::ConditionOperator => {
             number("condition operator", value, ConditionOperator::ALL.len())
         }

@@ -61,8 +61,8 @@ pub enum ExternalQuery<'q> {
         /// The kind.
         kind: &'q str,
     },
-    /// An object of a cluster.
-    Object {
+    /// An object of the API server that is a parameter of a rule.
+    ObjectOfKind {
         /// Group and version, such as `apps/v1`.
         api_version: &'q str,
         /// The kind.
@@ -72,8 +72,8 @@ pub enum ExternalQuery<'q> {
         /// Its name.
         name: &'q str,
     },
-    /// The objects of a cluster that a label selector selects, as a list.
-    Objects {
+    /// The objects that a label selector selects as parameters of a rule, as a list.
+    ObjectsOfKind {
         /// Group and version, such as `apps/v1`.
         api_version: &'q str,
         /// The kind.
@@ -87,6 +87,52 @@ pub enum ExternalQuery<'q> {
     AccessReview {
         /// Its `spec`.
         spec: &'q Value,
+    },
+    /// An object of the API server, as `resource.Get` of CEL asks for it; null if there is
+    /// none of the name.
+    Object {
+        /// `group/version`, or `version` for core.
+        api_version: &'q str,
+        /// The plural name of its kind.
+        resource: &'q str,
+        /// Its namespace; empty for none.
+        namespace: &'q str,
+        /// Its name.
+        name: &'q str,
+    },
+    /// The objects of a resource in a namespace, as `resource.List` of CEL asks for them: a
+    /// map with `items`.
+    Objects {
+        /// `group/version`, or `version` for core.
+        api_version: &'q str,
+        /// The plural name of the kind.
+        resource: &'q str,
+        /// The namespace; empty for none.
+        namespace: &'q str,
+    },
+    /// A global context entry, as CEL asks for it; null if there is none of the name.
+    GlobalContext {
+        /// Its name.
+        name: &'q str,
+        /// The projection; empty for the whole entry.
+        projection: &'q str,
+    },
+    /// What is known of an image, as `image.GetMetadata` of CEL asks for it.
+    ImageData {
+        /// The image as it is written.
+        reference: &'q str,
+    },
+    /// A request to a service, as CEL makes it: a map with the status code, and the body
+    /// under `body`.
+    Http {
+        /// `GET` or `POST`.
+        method: &'q str,
+        /// The URL.
+        url: &'q str,
+        /// The body of a `POST`.
+        data: Option<&'q Value>,
+        /// Headers to send, in order.
+        headers: &'q [(&'q str, &'q str)],
     },
     /// The addresses of a host name: a list of texts, such as `["10.0.0.1", "::1"]`.
     HostAddresses {

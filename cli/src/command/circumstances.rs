@@ -20,7 +20,7 @@ use crate::resources::Resources;
 use crate::stream::Streams;
 use crate::text::clean;
 use crate::user_info::read_user;
-use crate::values::{Labels, Values};
+use crate::values::{Labels, Values, namespace_object};
 
 /// What decides beside policies and resources.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -115,6 +115,11 @@ impl CircumstanceArguments {
         circumstances.subresources = circumstances.values.subresources().to_vec();
         circumstances.namespaces = circumstances.values.namespaces().clone();
         circumstances.namespaces.extend(self.namespaces());
+        circumstances.namespace_objects = circumstances.values.namespace_objects().clone();
+        for (name, labels) in self.namespaces() {
+            let object = namespace_object(&name, &labels);
+            circumstances.namespace_objects.insert(name, object);
+        }
         Ok(Some(read))
     }
 

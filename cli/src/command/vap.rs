@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use kpvm_compiler::generated_admission_policy::{Refusal, generate};
 use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::generated_admission_policy::{Refusal, generate};
 use kpvm_compiler::source::Location;
 
 use crate::diagnostics;

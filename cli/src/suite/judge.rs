@@ -18,7 +18,7 @@ use crate::strict::Text;
 use crate::suite::compare::{Comparison, ExpectedFiles};
 use crate::suite::document::{Expectation, ResourceSpec};
 use crate::suite::objects::{Key, Keys};
-use crate::suite::policies::{Fate, SuitePolicy};
+use crate::suite::policies::{Fate, SuitePolicy, Variant};
 use crate::suite::row::{Reason, Row};
 use crate::suite::run::ROWS;
 
@@ -27,6 +27,8 @@ use crate::suite::run::ROWS;
 pub struct RuleAnswer {
     /// Number of the policy in the bundle.
     pub policy: usize,
+    /// Number of the rule in the policy.
+    pub number: usize,
     /// Name of the rule.
     pub rule: String,
     /// `pass`, `fail`, `warn`, `error` or `skip`.
@@ -98,7 +100,10 @@ impl Judge<'_> {
             None => (None, written),
         };
         let is_here = move |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
-        self.keys.numbers(name, is_here)
+        // A payload is named by its path.
+        let is_payload = move |key: &Key| namespace.is_some() && key.kind.is_empty();
+        let payloads = self.keys.numbers(written, is_payload);
+        self.keys.numbers(name, is_here).chain(payloads)
     }
 
     fn specified<'k>(&'k self, spec: &'k ResourceSpec) -> impl Iterator<Item = usize> + 'k {
@@ -150,25 +155,37 @@ impl Judge<'_> {
                 rows.push(row);
                 has_response = true;
             }
-            if !policy.validates {
-                continue;
-            }
-            has_response = true;
-            let mut is_answered = false;
-            for answer in self.answers(expectation, number) {
-                if answer.policy == index && covers(expectation, &answer.rule) {
-                    is_answered = true;
-                    match self.compared(expectation, number, answer) {
-                        Some(row) => rows.push(row),
-                        None => was_dropped = true,
+            let is_payload = self
+                .keys
+                .all
+                .get(number)
+                .is_some_and(|key| key.kind.is_empty());
+            for variant in &policy.variants {
+                if is_payload && matches!(variant, Variant::Rule { is_json: false, .. }) {
+                    continue;
+                }
+                let mut is_answered = false;
+                for answer in self.answers(expectation, number) {
+                    let is_own = match variant {
+                        Variant::Rules => covers(expectation, &answer.rule),
+                        Variant::Rule { number, .. } => *number == answer.number,
+                    };
+                    if answer.policy == index && is_own {
+                        is_answered = true;
+                        match self.compared(expectation, number, answer) {
+                            Some(row) => rows.push(row),
+                            None => was_dropped = true,
+                        }
                     }
                 }
-            }
-            if !is_answered && rows.is_empty() && !was_dropped {
-                let mut row = self.row(expectation, Some(number));
-                row.reason = Reason::Excluded;
-                row.hint = self.why_excluded(expectation, policy);
-                rows.push(row);
+                let is_plain = matches!(variant, Variant::Rule { is_plain: true, .. });
+                has_response |= is_answered || !is_plain;
+                if !is_answered && !is_plain && rows.is_empty() && !was_dropped {
+                    let mut row = self.row(expectation, Some(number));
+                    row.reason = Reason::Excluded;
+                    row.hint = self.why_excluded(expectation, policy);
+                    rows.push(row);
+                }
             }
         }
         if !has_response {
@@ -240,10 +257,11 @@ impl Judge<'_> {
                     let mut policies = self.evaluated_policies();
                     let policy = policies.find(|(_, index)| *index == answer.policy);
                     let name = policy.map_or("", |(policy, _)| policy.name.as_str());
+                    let is_of_cel = policy.is_some_and(|(policy, _)| policy.is_of_cel());
                     !asking.is_empty()
                         && !asking.iter().any(|expectation| {
                             expectation.policy_name() == name
-                                && covers(expectation, &answer.rule)
+                                && (is_of_cel || covers(expectation, &answer.rule))
                                 && self.select(expectation).contains(&number)
                         })
                 });
@@ -365,6 +383,7 @@ impl Judge<'_> {
         let mut row = self.row(expectation, Some(number));
         let name = expectation.policy_name();
         let mut named = self.policies.iter().filter(|policy| policy.name == name);
+        let is_of_cel = named.clone().any(SuitePolicy::is_of_cel);
         let fate = named.clone().map(|policy| &policy.fate);
         for fate in fate {
             if let Fate::Invalid(error) = fate {
@@ -378,6 +397,9 @@ impl Judge<'_> {
         row.hint = Some(match named.next().map(|policy| &policy.fate) {
             Some(Fate::Dropped(error)) => {
                 format!("the document of the policy `{name}` was dropped: {error}")
+            }
+            Some(_) if is_of_cel => {
+                format!("the policy `{name}` gives no result: it does not match the resource")
             }
             Some(_) => {
                 format!("the policy `{name}` gives no result: it has no rule that validates")
@@ -395,8 +417,11 @@ impl Judge<'_> {
     /// What people should know of an excluded row.
     fn why_excluded(&self, expectation: &Expectation, policy: &SuitePolicy) -> Option<String> {
         let rule = &expectation.rule.text;
-        if rule.is_empty() || policy.has_rule(rule) {
+        if rule.is_empty() || policy.has_rule(rule) || policy.is_of_cel() {
             return Some(match rule.as_str() {
+                _ if policy.is_of_cel() => {
+                    "the policy gave no result: it does not match the resource".to_owned()
+                }
                 "" => "no rule of the policy gave a result for the resource".to_owned(),
                 _ => "the rule gave no result: it does not match the resource, or excludes it"
                     .to_owned(),
@@ -444,6 +469,7 @@ impl Judge<'_> {
         let mut named = self.policies.iter().filter(|policy| policy.name == name);
         if let Some(policy) = named.clone().find(|policy| policy.fate == Fate::Evaluated)
             && !rule.text.is_empty()
+            && !policy.is_of_cel()
             && !named.any(|policy| policy.has_rule(&rule.text))
         {
             let hint = "rows of such a rule pass whatever they expect".to_owned();

@@ -23,8 +23,8 @@ pub struct Objects {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Apiversion, kind, namespace and name of an object, by which rows select it (section
-/// 4.1).
+/// Apiversion, kind, namespace and name of an object, by which rows select it; of a
+/// payload its path and nothing else (section 4.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// `apiVersion`.
@@ -40,6 +40,14 @@ pub struct Key {
 impl Key {
     /// The key of an object.
     pub fn of(resource: &Resource) -> Self {
+        if let Some(payload) = &resource.payload {
+            return Self {
+                api_version: String::new(),
+                kind: String::new(),
+                namespace: String::new(),
+                name: payload.path.clone(),
+            };
+        }
         Self {
             api_version: resource.text("apiVersion").to_owned(),
             kind: resource.text("kind").to_owned(),
@@ -50,6 +58,9 @@ impl Key {
 
     /// `v1/Pod/default/web`, as tables show it.
     pub fn path(&self) -> String {
+        if self.kind.is_empty() {
+            return self.name.clone();
+        }
         format!(
             "{}/{}/{}/{}",
             self.api_version, self.kind, self.namespace, self.name
@@ -126,6 +137,24 @@ pub fn read_objects(paths: &[Text], directory: &Path, suite: SourceId) -> Object
     }
     objects.drop_repeated();
     objects
+}
+
+/// Adds the payloads, which are kept apart from the objects by having no kind.
+pub fn add_payloads(objects: &mut Objects, paths: &[Text], directory: &Path, suite: SourceId) {
+    for path in paths {
+        let file = directory.join(&path.text);
+        match read_regular_file(&file) {
+            Ok(text) => {
+                let file = InputFile {
+                    name: file.display().to_string(),
+                    text,
+                    from_directory: false,
+                };
+                objects.resources.add_payload(file, &path.text);
+            }
+            Err(reason) => objects.refuse(suite, path, &file, &reason),
+        }
+    }
 }
 
 /// The YAML files of a directory, not of those below it.

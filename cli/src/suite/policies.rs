@@ -13,7 +13,9 @@ use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
-use kpvm_compiler::policy::read::read_policy;
+use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_policy};
+use kpvm_compiler::policy::validating_autogen;
+use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy, read_validating_policy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use kpvm_format::meta::OmittedRule;
@@ -38,9 +40,26 @@ pub struct SuitePolicy {
     pub rules: Vec<String>,
     /// The written rules that change resources, which all rules after them see.
     pub changing_rules: Vec<String>,
-    /// Whether it has a rule that validates: only then it answers for every resource
-    /// (section 3.1).
-    pub validates: bool,
+    /// The policies that it is evaluated as, each with an answer of its own (section 3.1);
+    /// none where nothing of it is evaluated.
+    pub variants: Vec<Variant>,
+}
+
+/// One of the policies that a policy is evaluated as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// All rules of a policy of kyverno.io that validates.
+    Rules,
+    /// The rule of that number of a ValidatingPolicy. One that is plain answers for no
+    /// resource that it does not match.
+    Rule {
+        /// Counted from 0 in the policy.
+        number: usize,
+        /// See there.
+        is_plain: bool,
+        /// Whether it looks at any JSON, and at nothing but JSON.
+        is_json: bool,
+    },
 }
 
 impl SuitePolicy {
@@ -56,6 +75,12 @@ impl SuitePolicy {
         self.kind.contains("Mutating") && !self.kind.ends_with("Binding")
     }
 
+    /// Whether it is one of CEL, whose rules no row tells apart (section 4.3).
+    pub fn is_of_cel(&self) -> bool {
+        let mut variants = self.variants.iter();
+        variants.any(|variant| matches!(variant, Variant::Rule { .. }))
+    }
+
     fn not_evaluated(name: String, kind: String, fate: Fate) -> Self {
         Self {
             name,
@@ -63,7 +88,7 @@ impl SuitePolicy {
             fate,
             rules: Vec::new(),
             changing_rules: Vec::new(),
-            validates: false,
+            variants: Vec::new(),
         }
     }
 }
@@ -90,8 +115,6 @@ pub struct SuitePolicies {
     pub policies: Vec<SuitePolicy>,
     /// Rules of evaluated policies that are not supported.
     pub omitted: Vec<OmittedRule>,
-    /// Whether an exception is about policies that are evaluated as CEL.
-    pub has_cel_exceptions: bool,
     /// What stops the suite.
     pub errors: Vec<Diagnostic>,
     /// What people should know.
@@ -266,13 +289,7 @@ impl Loader<'_> {
 
     /// Anything but an exception is fatal among them (section 2); the compiler says so.
     fn add_exception(&mut self, tree: Tree, source: SourceId) {
-        let api_version = tree.get("apiVersion").and_then(Tree::as_str);
-        let group = api_version.and_then(|text| text.split('/').next());
-        if classify(&tree) == Class::Exception && group == Some("policies.kyverno.io") {
-            self.loaded.has_cel_exceptions = true;
-        } else {
-            self.exceptions.push((source, tree));
-        }
+        self.exceptions.push((source, tree));
     }
 
     fn add_object(&mut self, tree: Tree, source: SourceId) {
@@ -304,7 +321,16 @@ impl Loader<'_> {
 
     fn add_policy(&mut self, tree: Tree, source: SourceId) {
         let mut found = Vec::new();
-        let policy = read_policy(&tree, source, &mut found);
+        let policy = match document_kind(&tree) {
+            DocumentKind::ValidatingPolicy => {
+                let policy = read_validating_policy(&tree, source, &mut found);
+                policy.as_ref().map(validating_policy)
+            }
+            _ => {
+                let policy = read_policy(&tree, source, &mut found);
+                policy.as_ref().map(suite_policy)
+            }
+        };
         let Some(policy) = policy else {
             // An unknown field is fatal; anything else drops the document.
             let (fatal, others): (Vec<_>, Vec<_>) = found
@@ -328,7 +354,7 @@ impl Loader<'_> {
         };
         self.documents
             .push((self.loaded.policies.len(), source, tree));
-        self.loaded.policies.push(suite_policy(&policy));
+        self.loaded.policies.push(policy);
     }
 
     /// Among policies not fatal for Kyverno, which then does not know the policy.
@@ -391,6 +417,8 @@ impl Loader<'_> {
                     let [(source, tree)] = alone;
                     self.documents.push((number, source, tree));
                 }
+                // Such a policy ends the whole run (section 15, item 16).
+                Some(error) if is_of_cel(&alone) => self.loaded.errors.push(error),
                 Some(error) => {
                     if let Some(policy) = self.loaded.policies.get_mut(number) {
                         policy.fate = Fate::Invalid(error.message.clone());
@@ -400,6 +428,11 @@ impl Loader<'_> {
             }
         }
     }
+}
+
+fn is_of_cel(documents: &[(SourceId, Tree)]) -> bool {
+    let mut documents = documents.iter();
+    documents.any(|(_, tree)| document_kind(tree) == DocumentKind::ValidatingPolicy)
 }
 
 /// Why a path is not opened: it is neither a file nor a directory.
@@ -424,6 +457,31 @@ fn suite_policy(policy: &Policy) -> SuitePolicy {
             .filter(|rule| rule.mutate.is_some() || rule.verify_images.is_some())
             .map(|rule| rule.name.value.clone())
             .collect(),
-        validates: rules.iter().any(|rule| rule.validate.is_some()),
+        variants: match rules.iter().any(|rule| rule.validate.is_some()) {
+            true => vec![Variant::Rules],
+            false => Vec::new(),
+        },
+    }
+}
+
+fn validating_policy(policy: &ValidatingPolicy) -> SuitePolicy {
+    let variants = validating_autogen::variants(policy);
+    let variants = variants.iter().enumerate();
+    SuitePolicy {
+        name: policy.name.value.clone(),
+        kind: match policy.is_namespaced {
+            true => "NamespacedValidatingPolicy".to_owned(),
+            false => "ValidatingPolicy".to_owned(),
+        },
+        fate: Fate::Evaluated,
+        rules: Vec::new(),
+        changing_rules: Vec::new(),
+        variants: variants
+            .map(|(number, variant)| Variant::Rule {
+                number,
+                is_plain: variant.is_plain(),
+                is_json: policy.mode == Mode::Json,
+            })
+            .collect(),
     }
 }

@@ -9,8 +9,10 @@ use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
 use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_format::Tables;
 use rayon::prelude::*;
 
+use crate::cel_context::CelContext;
 use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
 use crate::explain::{self, Explainer, Trace};
@@ -23,7 +25,7 @@ use crate::scan::{Place, failed_check};
 use crate::strict::{Decoder, Text};
 use crate::suite::document::{Document, read_documents};
 use crate::suite::judge::{Judge, RuleAnswer};
-use crate::suite::objects::{Keys, Objects, read_objects};
+use crate::suite::objects::{Keys, Objects, add_payloads, read_objects};
 use crate::suite::policies::{self, SuitePolicies};
 use crate::suite::row::{Row, Verdict};
 use crate::suite::selector::Selector;
@@ -251,7 +253,9 @@ impl Loader<'_> {
         );
         self.diagnose(&errors);
         self.diagnose(&as_warnings(warnings));
-        let objects = read_objects(&document.resources, self.directory, self.suite);
+        let mut objects = read_objects(&document.resources, self.directory, self.suite);
+        let payloads = &document.json_payloads;
+        add_payloads(&mut objects, payloads, self.directory, self.suite);
         self.diagnose(&objects.errors);
         let sources = &objects.resources.sources;
         let problems = objects.resources.problems.iter();
@@ -268,6 +272,8 @@ impl Loader<'_> {
         }
         namespaces.extend(values.namespaces().clone());
         let circumstances = Circumstances {
+            namespace_objects: values.namespace_objects().clone(),
+            plurals: host.cluster().map(Cluster::plurals).unwrap_or_default(),
             // A cluster knows subresources by itself (section 7.3).
             subresources: match host.cluster() {
                 Some(_) => Vec::new(),
@@ -372,6 +378,16 @@ impl Loader<'_> {
             }
             host.set_cluster(cluster, true);
         }
+        if let Some(file) = &document.context {
+            let plurals = host.cluster().map(Cluster::plurals).unwrap_or_default();
+            let path = self.directory.join(&file.text);
+            host.set_context(CelContext::read_file(
+                &path,
+                file.span,
+                &plurals,
+                &mut decoder,
+            ));
+        }
         self.diagnose(&decoder.diagnostics);
         host
     }
@@ -453,6 +469,7 @@ impl Loader<'_> {
         let names: BTreeSet<&str> = all.map(|resource| resource.metadata("name")).collect();
         self.diagnose(&circumstances.values.unused(&known, &names));
         let files = bundle.meta().sources;
+        let tables = bundle.tables();
         let mut evaluator = Evaluator::new(&bundle, &circumstances);
         let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
         let (mut answers, mut count) = (Vec::new(), 0);
@@ -474,6 +491,7 @@ impl Loader<'_> {
                 };
                 let answer = |response: &RuleResponse<'_>| RuleAnswer {
                     policy: response.policy_index(),
+                    number: rule_in_policy(&tables, response),
                     rule: response.rule().to_owned(),
                     status: report_status(response),
                     message: report_message(response).into_owned(),
@@ -504,7 +522,7 @@ impl Loader<'_> {
             keys: Keys::of(&objects.resources.list),
             expected: RefCell::default(),
             answers,
-            unsupported: unsupported_part(document, &policies),
+            unsupported: unsupported_part(document),
         };
         let mut warnings = Vec::new();
         for expectation in &document.results {
@@ -535,6 +553,13 @@ fn operations(document: &Document) -> Vec<Option<Operation>> {
     operations
 }
 
+/// Number of the rule in its policy.
+fn rule_in_policy(tables: &Tables<'_>, response: &RuleResponse<'_>) -> usize {
+    let policy = tables.policies.get(response.policy_index());
+    let first = policy.map_or(0, |policy| policy.rules.start.get() as usize);
+    response.rule_index().saturating_sub(first)
+}
+
 /// The status that reports show: failures of a policy that is not scored only warn
 /// (section 10.2).
 fn report_status(response: &RuleResponse<'_>) -> &'static str {
@@ -554,19 +579,13 @@ fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 /// What a suite has that is not supported yet, whatever its policies are.
-fn unsupported_part(document: &Document, policies: &SuitePolicies) -> Option<String> {
+fn unsupported_part(document: &Document) -> Option<String> {
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),
         ("paramResources", !document.param_resources.is_empty()),
-        ("context", document.context.is_some()),
-        ("jsonPayloads", !document.json_payloads.is_empty()),
         ("httpPayloads", !document.http_payloads.is_empty()),
         ("envoyPayloads", !document.envoy_payloads.is_empty()),
     ];
     let part = parts.into_iter().find(|(_, is_there)| *is_there);
-    let part = part.map(|(field, _)| format!("`{field}` of a test is not supported yet"));
-    part.or_else(|| {
-        let reason = "a PolicyException of policies.kyverno.io is not supported yet";
-        policies.has_cel_exceptions.then(|| reason.to_owned())
-    })
+    part.map(|(field, _)| format!("`{field}` of a test is not supported yet"))
 }

@@ -12,6 +12,8 @@ mod schema;
 pub(crate) mod spelling;
 mod text;
 pub mod validate;
+pub mod validating_autogen;
+pub mod validating_policy;
 
 #[cfg(test)]
 mod golden;

@@ -22,8 +22,13 @@ use crate::source::{Location, SourceId};
 pub enum DocumentKind {
     /// A policy that [`read_policy`] reads.
     Policy(PolicyKind),
+    /// A `ValidatingPolicy` or `NamespacedValidatingPolicy`, which
+    /// [`super::validating_policy`] reads.
+    ValidatingPolicy,
     /// A `PolicyException` that [`read_exception`] reads.
     PolicyException,
+    /// A `PolicyException` to policies of CEL, which [`super::validating_policy`] reads.
+    CelException,
     /// Any other object, by its `apiVersion` and `kind`.
     Other {
         /// `apiVersion`, empty when absent.
@@ -51,9 +56,16 @@ pub fn document_kind(tree: &Tree) -> DocumentKind {
         ("kyverno.io/v2" | "kyverno.io/v2beta1", "PolicyException") => {
             DocumentKind::PolicyException
         }
-        (api_version, kind) => DocumentKind::Other {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
+        (api_version, kind) => match (api_version.strip_prefix("policies.kyverno.io/"), kind) {
+            (Some("v1" | "v1beta1" | "v1alpha1"), "ValidatingPolicy")
+            | (Some("v1" | "v1beta1"), "NamespacedValidatingPolicy") => {
+                DocumentKind::ValidatingPolicy
+            }
+            (Some("v1" | "v1beta1" | "v1alpha1"), "PolicyException") => DocumentKind::CelException,
+            _ => DocumentKind::Other {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+            },
         },
     }
 }
@@ -132,7 +144,7 @@ const A_POLICY: Expected = Expected {
     code: "not-a-policy",
     what: "a ClusterPolicy or Policy of kyverno.io/v1",
     label: "not a Kyverno policy",
-    hint: "supported are apiVersion kyverno.io/v1 and kyverno.io/v2beta1",
+    hint: "supported are apiVersion kyverno.io/v1 and kyverno.io/v2beta1, and ValidatingPolicy of policies.kyverno.io",
 };
 
 const AN_EXCEPTION: Expected = Expected {
@@ -151,7 +163,10 @@ fn unexpected(
     let found = match found {
         DocumentKind::Policy(PolicyKind::ClusterPolicy) => "a ClusterPolicy".to_owned(),
         DocumentKind::Policy(PolicyKind::Policy) => "a Policy".to_owned(),
-        DocumentKind::PolicyException => "a PolicyException".to_owned(),
+        DocumentKind::ValidatingPolicy => "a ValidatingPolicy".to_owned(),
+        DocumentKind::PolicyException | DocumentKind::CelException => {
+            "a PolicyException".to_owned()
+        }
         DocumentKind::Other { api_version, kind } if kind.is_empty() => {
             format!("an object of apiVersion {api_version:?} without a kind")
         }
@@ -381,7 +396,7 @@ fn spanned(tree: &Tree) -> Spanned<String> {
     }
 }
 
-fn spanned_text(tree: &Tree, key: &str) -> Spanned<String> {
+pub(super) fn spanned_text(tree: &Tree, key: &str) -> Spanned<String> {
     field(tree, key).map(spanned).unwrap_or_else(|| Spanned {
         value: String::new(),
         span: tree.span,
@@ -406,7 +421,7 @@ fn optional_texts(tree: &Tree, key: &str) -> Option<Vec<String>> {
     Some(list.iter().map(|item| spanned(item).value).collect())
 }
 
-fn text_map(tree: &Tree, key: &str) -> Option<Vec<(String, String)>> {
+pub(super) fn text_map(tree: &Tree, key: &str) -> Option<Vec<(String, String)>> {
     let members = field(tree, key)?.as_map()?;
     Some(
         members
@@ -485,9 +500,17 @@ mod tests {
             ),
             (
                 json!({"apiVersion": "policies.kyverno.io/v1", "kind": "PolicyException"}),
+                DocumentKind::CelException,
+            ),
+            (
+                json!({"apiVersion": "policies.kyverno.io/v1beta1", "kind": "NamespacedValidatingPolicy"}),
+                DocumentKind::ValidatingPolicy,
+            ),
+            (
+                json!({"apiVersion": "policies.kyverno.io/v1", "kind": "MutatingPolicy"}),
                 DocumentKind::Other {
                     api_version: "policies.kyverno.io/v1".into(),
-                    kind: "PolicyException".into(),
+                    kind: "MutatingPolicy".into(),
                 },
             ),
             (json!([]), DocumentKind::NotAnObject),

@@ -350,6 +350,97 @@ pub(super) static EXCEPTION: Shape = Shape::Object(&[
     field("status", Shape::OpaqueMap),
 ]);
 
+/// `MatchResources` of admission policies (sheet 07, section 6.1).
+pub(super) static MATCH_RESOURCES: &[Field] = &[
+    field("resourceRules", Shape::List(&RESOURCE_RULE)),
+    field("excludeResourceRules", Shape::List(&RESOURCE_RULE)),
+    field("namespaceSelector", Shape::Object(SELECTOR)),
+    field("objectSelector", Shape::Object(SELECTOR)),
+    field("matchPolicy", Shape::Text(&["Exact", "Equivalent"])),
+];
+
+static RESOURCE_RULE: Shape = Shape::Object(&[
+    field("apiGroups", Shape::List(&TEXT)),
+    field("apiVersions", Shape::List(&TEXT)),
+    field("operations", Shape::List(&TEXT)),
+    field("resources", Shape::List(&TEXT)),
+    field("resourceNames", Shape::List(&TEXT)),
+    field("scope", Shape::Text(&["Namespaced", "Cluster", "*"])),
+]);
+
+static SWITCH: &[Field] = &[field("enabled", Shape::Bool)];
+
+/// A `ValidatingPolicy` or `NamespacedValidatingPolicy` (sheet 07, section 6.1).
+pub(super) static VALIDATING_POLICY: Shape = Shape::Object(&[
+    field("apiVersion", TEXT),
+    field("kind", TEXT),
+    field("metadata", Shape::Object(METADATA)),
+    field("spec", Shape::Object(VALIDATING_SPEC)),
+    field("status", Shape::OpaqueMap),
+]);
+
+static VALIDATING_SPEC: &[Field] = &[
+    field("matchConstraints", Shape::Object(MATCH_RESOURCES)),
+    field("matchConditions", Shape::List(&NAMED_EXPRESSION)),
+    field("variables", Shape::List(&NAMED_EXPRESSION)),
+    field("validations", Shape::List(&CEL_VALIDATION)),
+    field("auditAnnotations", Shape::List(&AUDIT_ANNOTATION)),
+    field("validationActions", Shape::List(&VALIDATION_ACTION)),
+    field("failurePolicy", Shape::Text(FAILURE_POLICIES)),
+    field(
+        "autogen",
+        Shape::Object(&[
+            field(
+                "podControllers",
+                Shape::Object(&[field("controllers", Shape::List(&TEXT))]),
+            ),
+            field("validatingAdmissionPolicy", Shape::Object(SWITCH)),
+        ]),
+    ),
+    field(
+        "evaluation",
+        Shape::Object(&[
+            field(
+                "mode",
+                Shape::Text(&["Kubernetes", "JSON", "Envoy", "HTTP"]),
+            ),
+            field("admission", Shape::Object(SWITCH)),
+            field("background", Shape::Object(SWITCH)),
+        ]),
+    ),
+    field(
+        "webhookConfiguration",
+        Shape::Object(&[field("timeoutSeconds", Shape::Int32)]),
+    ),
+];
+
+static VALIDATION_ACTION: Shape = Shape::Text(&["Deny", "Audit", "Warn"]);
+
+static AUDIT_ANNOTATION: Shape =
+    Shape::Object(&[field("key", TEXT), field("valueExpression", TEXT)]);
+
+/// A `PolicyException` of policies.kyverno.io (sheet 07, section 6.5).
+pub(super) static CEL_EXCEPTION: Shape = Shape::Object(&[
+    field("apiVersion", TEXT),
+    field("kind", TEXT),
+    field("metadata", Shape::Object(METADATA)),
+    field(
+        "spec",
+        Shape::Object(&[
+            field(
+                "policyRefs",
+                Shape::List(&Shape::Object(&[field("name", TEXT), field("kind", TEXT)])),
+            ),
+            field("matchConditions", Shape::List(&NAMED_EXPRESSION)),
+            field("images", Shape::List(&TEXT)),
+            field("allowedValues", Shape::List(&TEXT)),
+            field("reportResult", Shape::Text(&["skip", "pass"])),
+            field("expiresAt", TEXT),
+        ]),
+    ),
+    field("status", Shape::OpaqueMap),
+]);
+
 /// Checks a whole document against a shape and reports everything that is wrong.
 pub(super) fn check(
     tree: &Tree,

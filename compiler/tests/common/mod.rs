@@ -48,9 +48,13 @@ pub(crate) fn compile_with(policies: &str, compiling: &Options) -> Compilation {
             )
         })
         .collect();
-    let (exceptions, policies): (Vec<_>, Vec<_>) = documents
-        .into_iter()
-        .partition(|(_, tree)| document_kind(tree) == DocumentKind::PolicyException);
+    let (exceptions, policies): (Vec<_>, Vec<_>) = documents.into_iter().partition(|(_, tree)| {
+        let kind = document_kind(tree);
+        matches!(
+            kind,
+            DocumentKind::PolicyException | DocumentKind::CelException
+        )
+    });
     compile_with_exceptions(&policies, &exceptions, &sources, compiling, Vec::new())
 }
 

@@ -18,6 +18,7 @@ mod list;
 mod math;
 mod net;
 mod opaque;
+mod outside;
 mod regex;
 mod string;
 mod text;
@@ -336,8 +337,16 @@ fn compute(
             | Function::DecisionError,
             arguments,
         ) => authorizer::call(function, arguments, values),
-        (function, arguments) if function.library() == Library::Kyverno => {
-            kyverno::call(function, arguments, values)
+        (function, arguments)
+            if matches!(
+                function.library(),
+                Library::Kyverno | Library::KyvernoCluster | Library::KyvernoNamespaced
+            ) =>
+        {
+            match outside::call(function, arguments, values) {
+                Some(outcome) => outcome,
+                None => kyverno::call(function, arguments, values),
+            }
         }
         (function, [left, right]) => {
             let view = values.buffer.view(values.texts, values.symbols);

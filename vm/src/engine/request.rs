@@ -141,6 +141,11 @@ pub struct Request<'r> {
     /// whose `request` is added to it as [`merge`] does (`kyverno test` takes them from a
     /// values file). Patterns and match blocks see the objects without them.
     pub variables: Option<&'r Value>,
+    /// Whether the object is any JSON: only policies that look at such are evaluated.
+    pub is_payload: bool,
+    /// Whether a NamespacedValidatingPolicy looks at the objects of every namespace, as in
+    /// Kyverno's command line; else at those of its own (sheet 07, section 6.6).
+    pub every_namespace: bool,
     /// What becomes of the object's numbers: kept as they are, or all float64 as in
     /// `kyverno apply` and `kyverno test`.
     pub numbers: Numbers,

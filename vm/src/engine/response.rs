@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use kpvm_format::Tables;
-use kpvm_format::table::{Exception, NONE, PolicyFlags, Rule, RuleFlags};
+use kpvm_format::table::{BodyKind, Exception, NONE, PolicyFlags, Rule, RuleFlags};
 
 /// Outcome of one rule on one resource. A rule without a response did not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,14 +85,29 @@ pub(crate) enum Message {
     CapitalPassed,
     /// `validation rule '…' anyPattern[…] passed.`
     AlternativePassed(u32),
+    /// `success`, as for a ValidatingPolicy.
+    Success,
     /// Rendered into the session's text buffer.
     Rendered(TextRange),
+}
+
+/// What stands for the rule in a response (sheet 07, section 6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Title {
+    /// The rule itself.
+    #[default]
+    Rule,
+    /// The evaluation of a ValidatingPolicy, which ended before its validations.
+    Evaluation,
+    /// Exceptions to a ValidatingPolicy.
+    Exception,
 }
 
 /// One response as the session keeps it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
     pub(crate) rule: u32,
+    pub(crate) title: Title,
     pub(crate) status: Status,
     pub(crate) message: Message,
     /// Whether a failure is to be enforced.
@@ -220,10 +235,17 @@ impl<'s> RuleResponse<'s> {
             .map_or("", |policy| tables.text(policy.namespace))
     }
 
-    /// Name of the rule, with `autogen-` in front of a generated one.
+    /// Name of the rule, with `autogen-` in front of a generated one. A ValidatingPolicy
+    /// has none, but for `evaluation` where its conditions failed and `exception` where
+    /// it was exempted from.
     pub fn rule(&self) -> &'s str {
-        self.record()
-            .map_or("", |rule| self.evaluation.tables.text(rule.name))
+        match self.outcome.title {
+            Title::Rule => self
+                .record()
+                .map_or("", |rule| self.evaluation.tables.text(rule.name)),
+            Title::Evaluation => "evaluation",
+            Title::Exception => "exception",
+        }
     }
 
     /// Whether autogen made the rule.
@@ -247,12 +269,14 @@ impl<'s> RuleResponse<'s> {
                 self.rule()
             )
             .into(),
+            Message::Success => "success".into(),
             Message::Rendered(range) => self.text(range).into(),
         }
     }
 
-    /// The exceptions that skip the rule, each with its namespace (empty without one)
-    /// and its name; none unless the status is skip for that reason.
+    /// The exceptions that exempt from the rule, each with its namespace (empty without
+    /// one) and its name; none unless the status is skip (or, of a ValidatingPolicy, pass)
+    /// for that reason.
     pub fn exceptions(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
         let tables = self.evaluation.tables;
         self.outcome
@@ -307,14 +331,17 @@ impl<'s> RuleResponse<'s> {
         })
     }
 
-    /// The rule's `reportProperties`, variables substituted.
+    /// The rule's `reportProperties`, variables substituted; of a ValidatingPolicy the
+    /// audit annotations, and which validation failed. What is empty there is left out.
     pub fn properties(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
         let response = *self;
         let tables = self.evaluation.tables;
         let pairs = self
             .record()
             .map_or(&[][..], |rule| Tables::range(tables.pairs, rule.properties));
-        pairs.iter().enumerate().map(move |(index, pair)| {
+        let body = self.record().map(|rule| rule.body);
+        let keeps_empty = body != Some(BodyKind::Validations as u8);
+        let all = pairs.iter().enumerate().map(move |(index, pair)| {
             let computed = response
                 .outcome
                 .properties
@@ -324,7 +351,8 @@ impl<'s> RuleResponse<'s> {
                 tables.text(pair.key),
                 value.map_or(tables.text(pair.value), |&range| response.text(range)),
             )
-        })
+        });
+        all.filter(move |(_, value)| keeps_empty || !value.is_empty())
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod assertion;
 mod exception;
+mod validation;
 
 use std::cell::OnceCell;
 use std::fmt::Write;
@@ -17,7 +18,7 @@ use super::observer::{Event, NotTried, Observer, Stage, Verdict};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
-    TextRange,
+    TextRange, Title,
 };
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
@@ -275,6 +276,7 @@ impl<'b> Session<'b> {
             .map(|root| ObjectNames::collect(&view, root, names));
         let own_kind = match request.kind {
             Some(_) => None,
+            None if request.is_payload => None,
             None => Some(KindNames::of(kind_of(&view, main)?, names)),
         };
         let old_kind = objects
@@ -318,6 +320,7 @@ impl<'b> Session<'b> {
             user: request.user.filter(|user| !user.is_empty()),
             namespace_labels: request.namespace_labels,
             namespace_object: request.namespace_object,
+            numbers: request.numbers,
         };
         let Some(main_names) = main_names else {
             return Err(EvaluateError::NoObject);
@@ -335,6 +338,8 @@ impl<'b> Session<'b> {
             mode,
             limits: &self.limits,
             runtime_expressions: self.runtime_expressions,
+            is_payload: request.is_payload,
+            every_namespace: request.every_namespace,
             fuel: self.limits.request_fuel,
             machine: &mut self.machine,
             world: World {
@@ -484,6 +489,7 @@ impl Silence {
 /// What a rule came to, before it becomes an [`Outcome`].
 #[derive(Debug, Clone, Copy)]
 struct Judgement {
+    title: Title,
     status: Status,
     message: Message,
     path: TextRange,
@@ -500,6 +506,7 @@ struct Judgement {
 impl Judgement {
     fn plain(status: Status, message: Message) -> Self {
         Self {
+            title: Title::Rule,
             status,
             message,
             path: TextRange::default(),
@@ -622,6 +629,8 @@ struct Evaluator<'e, 'm> {
     mode: Mode,
     limits: &'e Limits,
     runtime_expressions: bool,
+    is_payload: bool,
+    every_namespace: bool,
     fuel: u64,
     machine: &'m mut Machine,
     world: World<'m>,
@@ -659,12 +668,15 @@ impl<'e> Evaluator<'e, '_> {
             let Some(policy) = tables.policies.get(rule.policy.get() as usize) else {
                 continue;
             };
+            if self.is_payload && rule.flags & RuleFlags::PAYLOAD == 0 {
+                continue;
+            }
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
                 policy_state = PolicyState::Open;
-                if policy.flags & PolicyFlags::NAMESPACED != 0
-                    && namespace != Some(tables.text(policy.namespace))
-                {
+                let is_everywhere = policy.flags & PolicyFlags::NAMESPACED == 0
+                    || self.every_namespace && policy.flags & PolicyFlags::RESOURCES != 0;
+                if !is_everywhere && namespace != Some(tables.text(policy.namespace)) {
                     policy_state = PolicyState::OtherNamespace;
                 }
             }
@@ -769,6 +781,7 @@ impl<'e> Evaluator<'e, '_> {
         if self.mode == Mode::Report || refused {
             self.outcomes.push(Outcome {
                 rule: number,
+                title: judgement.title,
                 status: judgement.status,
                 message: judgement.message,
                 enforced,
@@ -857,6 +870,9 @@ impl<'e> Evaluator<'e, '_> {
             _ => return Err(Silence::NotMatched),
         }
         self.machine.begin_rule();
+        if body_kind(rule) == BodyKind::Validations {
+            return Ok(self.judge_validations(rule, setting));
+        }
         if rule.precondition_block.get() != NONE {
             match self.run_block(rule.precondition_block.get(), Stage::Preconditions, setting) {
                 Ending::True => {}

@@ -4,7 +4,7 @@ use kpvm_format::symbol::SymbolTable;
 
 use super::error::FunctionError;
 use super::regex::RegexCache;
-use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Texts, View};
+use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Numbers, Texts, View};
 use crate::host::Host;
 use crate::limits::Limits;
 
@@ -91,6 +91,16 @@ impl Values<'_> {
         let text = self.buffer.copy_text(text.as_bytes())?;
         self.buffer.push_text(Label::ITEM, text);
         Ok(self.buffer.take()?)
+    }
+
+    /// A copy of a value from outside, integers kept as they are.
+    pub(crate) fn new_value(&mut self, value: &serde_json::Value) -> Result<NodeId, FunctionError> {
+        let before = self.buffer.text_bytes();
+        let symbols = self.symbols;
+        let node = self.buffer.push_value(value, &symbols, Numbers::Exact)?;
+        self.charge(1 + self.view().len(node) as u64)?;
+        self.charge_bytes(self.buffer.text_bytes() - before)?;
+        Ok(node)
     }
 
     /// Refuses a text that would be too long; for functions to ask before they build it.

@@ -4,12 +4,12 @@
 //! [`Machine::cel_compute`]. An error jumps like any other failure; `CelCatch` makes a
 //! value of it and `CelRaise` an error again.
 
-use kpvm_format::cel::Function;
+use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 
 use super::value::{Flow, boolean};
-use super::{Ending, Machine, NULL, Scene, Setting, World};
+use super::{Ending, Machine, NULL, Scene, Setting, World, cel_request};
 use crate::cel::access::{self, Found};
 use crate::cel::value::no_overload;
 use crate::cel::{self};
@@ -25,12 +25,10 @@ pub(super) struct CelState {
     expression: Option<u32>,
     /// A limit was crossed: nothing may absorb the error.
     pub(super) refused: bool,
-    /// `request`, once it is needed.
-    request: Option<NodeId>,
-    /// `namespaceObject`, likewise.
-    namespace: Option<NodeId>,
-    /// `params`.
-    params: Option<NodeId>,
+    /// What was made for expressions, by the number of its [`Root`].
+    roots: [Option<NodeId>; Root::ALL.len()],
+    /// Numbers of the exceptions that hold for the rule at hand.
+    exceptions: Vec<u32>,
 }
 
 /// What an expression that takes too many steps comes to.
@@ -183,13 +181,14 @@ impl Machine {
             },
             Op::CelRoot => {
                 let request = scene.request;
-                let found = match c {
-                    0 => request.object.unwrap_or(NULL),
-                    1 => request.old_object.unwrap_or(NULL),
-                    2 => self.cel.request?,
-                    3 => self.cel.namespace?,
-                    4 => self.cel.params.unwrap_or(NULL),
-                    _ => return None,
+                let found = match Root::decode(c)? {
+                    Root::Object => request.object.unwrap_or(NULL),
+                    Root::OldObject => request.old_object.unwrap_or(NULL),
+                    Root::ObjectOrEmpty if request.object.is_some() => request.object?,
+                    Root::OldObjectOrEmpty if request.old_object.is_some() => request.old_object?,
+                    Root::Params => self.cel.roots.get(Root::Params as usize)?.unwrap_or(NULL),
+                    Root::Authorizer | Root::RequestResource => return None,
+                    root => (*self.cel.roots.get(root as usize)?)?,
                 };
                 self.set(a, found)
             }
@@ -304,7 +303,7 @@ impl Machine {
                 for &error in &errors {
                     if let Some(Extended::Error(text)) = view.extended(error) {
                         let text = view.piece_str(text);
-                        if !texts.contains(&text) {
+                        if b != 0 || !texts.contains(&text) {
                             texts.push(text);
                         }
                     }
@@ -313,6 +312,10 @@ impl Machine {
                     [] => Flow::Next,
                     [only] => {
                         self.fail_with(only);
+                        Flow::Jump
+                    }
+                    several if b != 0 => {
+                        self.fail_with(&several.join("; "));
                         Flow::Jump
                     }
                     several => {
@@ -327,7 +330,10 @@ impl Machine {
             Op::CelVariable => self.cel_variable(a, c, setting, world),
             Op::CelParams => self.collect_params(a, b, setting, world),
             Op::CelBindParams => {
-                self.cel.params = Some(self.get(a));
+                let params = self.get(a);
+                if let Some(known) = self.cel.roots.get_mut(Root::Params as usize) {
+                    *known = Some(params);
+                }
                 self.forget_variables();
                 Flow::Next
             }
@@ -342,7 +348,12 @@ impl Machine {
             }
             Op::ReturnFailValue => {
                 let value = self.get(a);
-                match is_usable_message(&setting.view(world), value) {
+                let view = setting.view(world);
+                let is_message = match b {
+                    0 => is_usable_message(&view, value),
+                    _ => view.kind(value) != Some(Kind::String) || !view.text(value).is_empty(),
+                };
+                match is_message {
                     true => Flow::End(Ending::FailValue(value)),
                     false => Flow::Next,
                 }
@@ -423,7 +434,16 @@ impl Machine {
         }
     }
 
-    /// `request` and `namespaceObject`, made when they are first needed, and authorizers.
+    /// The exceptions that hold for the rule that is about to run.
+    pub(crate) fn set_exceptions(&mut self, numbers: &[u32]) {
+        self.cel.exceptions.clear();
+        self.cel.exceptions.extend(numbers);
+        if let Some(known) = self.cel.roots.get_mut(Root::Exceptions as usize) {
+            *known = None;
+        }
+    }
+
+    /// What has to be made for expressions: when it is first needed.
     fn cel_root(
         &mut self,
         register: u8,
@@ -431,24 +451,27 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let outcome = match root {
-            2 => self.with_values(setting, world, |values| {
-                super::cel_request::request(setting.request, setting.subject, values)
-            }),
-            3 => self.with_values(setting, world, |values| {
-                super::cel_request::namespace(setting.subject, values)
-            }),
-            _ => self.with_values(setting, world, |values| {
-                let is_whole = root == 5;
-                super::cel_request::authorizer(setting.request, setting.subject, is_whole, values)
-            }),
+        let Some(kind) = Root::decode(root) else {
+            return Flow::End(Ending::OutOfFuel);
         };
-        if let Ok(value) = outcome {
-            match root {
-                2 => self.cel.request = Some(value),
-                3 => self.cel.namespace = Some(value),
-                _ => {}
-            }
+        let exceptions = std::mem::take(&mut self.cel.exceptions);
+        let (request, subject, tables) = (setting.request, setting.subject, setting.tables);
+        let outcome = self.with_values(setting, world, |values| match kind {
+            Root::Request => cel_request::request(request, subject, values),
+            Root::FullRequest => cel_request::full_request(request, subject, values),
+            Root::Namespace => cel_request::namespace(subject, values),
+            Root::GivenNamespace => cel_request::given_namespace(request, subject, values),
+            Root::ResourceRequest => cel_request::resource_request(request, subject, values),
+            Root::LabelledNamespace => cel_request::labelled_namespace(request, subject, values),
+            Root::Authorizer => cel_request::authorizer(request, subject, true, values),
+            Root::RequestResource => cel_request::authorizer(request, subject, false, values),
+            Root::Exceptions => cel_request::exceptions(&exceptions, tables, values),
+            Root::ObjectOrEmpty | Root::OldObjectOrEmpty => values.new_map(&[]),
+            Root::Object | Root::OldObject | Root::Params => values.new_null(),
+        });
+        self.cel.exceptions = exceptions;
+        if let (Ok(value), Some(known)) = (&outcome, self.cel.roots.get_mut(kind as usize)) {
+            *known = Some(*value);
         }
         self.cel_set(register, outcome)
     }

@@ -88,7 +88,7 @@ fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<V
     };
     let name = text(reference, "name");
     if !name.is_empty() {
-        let object = world.host.fetch(&ExternalQuery::Object {
+        let object = world.host.fetch(&ExternalQuery::ObjectOfKind {
             api_version,
             kind,
             namespace,
@@ -100,7 +100,7 @@ fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<V
     let found = match selector.filter(|selector| !selector.is_null()) {
         None => Vec::new(),
         Some(selector) => {
-            let answer = world.host.fetch(&ExternalQuery::Objects {
+            let answer = world.host.fetch(&ExternalQuery::ObjectsOfKind {
                 api_version,
                 kind,
                 namespace,

@@ -1,10 +1,11 @@
-//! `request` and `namespaceObject` of CEL (sheet 07, section 2.4): maps without what is
-//! empty.
+//! `request`, `namespaceObject` and `exceptions` of CEL (sheet 07, sections 2.4 and 6.2):
+//! maps without what is empty.
 
-use serde_json::{Map, json};
+use kpvm_format::Tables;
+use serde_json::{Map, Number, Value, json};
 
 use super::{RequestFacts, Subject};
-use crate::document::{Label, NodeId, Opaque};
+use crate::document::{Label, NodeId, Numbers, Opaque};
 use crate::function::{FunctionError, Values};
 
 /// A map under construction.
@@ -51,6 +52,79 @@ pub(super) fn request(
     subject: &Subject<'_>,
     values: &mut Values<'_>,
 ) -> Result<NodeId, FunctionError> {
+    make_request(facts, subject, ["", "", ""], &[], values)
+}
+
+/// The request with its resource.
+pub(super) fn resource_request(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let resource = [facts.group, facts.version, facts.resource];
+    make_request(facts, subject, resource, &[], values)
+}
+
+/// The request with its resource and its objects.
+pub(super) fn full_request(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let mut objects = Vec::new();
+    for (key, object) in [("object", facts.object), ("oldObject", facts.old_object)] {
+        let object = match object {
+            Some(object) => whole_numbers(facts, object, values)?,
+            None => values.new_null()?,
+        };
+        objects.push((key, object));
+    }
+    let resource = [facts.group, facts.version, facts.resource];
+    make_request(facts, subject, resource, &objects, values)
+}
+
+/// The object of a request: it was written as JSON once more, so that whole numbers are
+/// integers again (sheet 07, section 3.3).
+fn whole_numbers(
+    facts: &RequestFacts<'_>,
+    object: NodeId,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    if facts.numbers == Numbers::Exact {
+        return Ok(object);
+    }
+    let view = values.view();
+    let steps = view.len(object) as u64;
+    let mut value = view.to_value(object);
+    values.charge(steps)?;
+    restore_integers(&mut value);
+    values.new_value(&value)
+}
+
+/// Depth: that of a document, which is bounded when it is read.
+fn restore_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|float| {
+                number.is_f64() && float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0
+            });
+            if let Some(float) = float {
+                *number = Number::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(restore_integers),
+        Value::Object(members) => members.values_mut().for_each(restore_integers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+fn make_request(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    names: [&str; 3],
+    objects: &[(&str, NodeId)],
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
     let kind = {
         let mut kind = Members::new(values);
         kind.text("group", facts.group)?;
@@ -60,8 +134,8 @@ pub(super) fn request(
     };
     let resource = {
         let mut resource = Members::new(values);
-        for key in ["group", "version", "resource"] {
-            resource.text(key, "")?;
+        for (key, name) in ["group", "version", "resource"].into_iter().zip(names) {
+            resource.text(key, name)?;
         }
         resource.finish()?
     };
@@ -84,6 +158,9 @@ pub(super) fn request(
     request.set("userInfo", user)?;
     request.set("dryRun", dry_run)?;
     request.set("options", options)?;
+    for &(key, object) in objects {
+        request.set(key, object)?;
+    }
     request.finish()
 }
 
@@ -151,4 +228,61 @@ pub(super) fn namespace(
     namespace.set("spec", empty)?;
     namespace.set("status", empty)?;
     namespace.finish()
+}
+
+/// The namespace with its name and labels; one without either of what is in none.
+pub(super) fn labelled_namespace(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let mut metadata = Map::new();
+    if !subject.namespace.is_empty() && subject.kind != "Namespace" {
+        metadata.insert("name".to_owned(), subject.namespace.into());
+        let labels = facts.namespace_labels.iter();
+        let labels: Map<String, Value> = labels
+            .map(|&(key, value)| (key.to_owned(), value.into()))
+            .collect();
+        if !labels.is_empty() {
+            metadata.insert("labels".to_owned(), labels.into());
+        }
+    }
+    values.new_value(&json!({ "metadata": metadata, "spec": {}, "status": {} }))
+}
+
+/// The namespace as the host gave it; null where it did not, and of what is in none.
+pub(super) fn given_namespace(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let given = facts.namespace_object;
+    match given.filter(|_| !subject.namespace.is_empty() && subject.kind != "Namespace") {
+        Some(namespace) => values.new_value(namespace),
+        None => values.new_null(),
+    }
+}
+
+/// What the exceptions of these numbers allow.
+pub(super) fn exceptions(
+    numbers: &[u32],
+    tables: &Tables<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let mut lists = Vec::new();
+    for which in 0..2 {
+        let records = numbers
+            .iter()
+            .filter_map(|&number| tables.exceptions.get(number as usize));
+        let listed = records.filter_map(|record| record.allowed.get(which));
+        let texts: Vec<&str> = listed
+            .flat_map(|list| tables.text_list(list.get()))
+            .collect();
+        lists.push(values.new_texts(&texts)?);
+    }
+    let mut members = Members::new(values);
+    for (key, list) in ["allowedImages", "allowedValues"].into_iter().zip(lists) {
+        members.set(key, list)?;
+    }
+    members.finish()
 }

@@ -94,6 +94,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) namespace_labels: &'s [(&'s str, &'s str)],
     /// The namespace as an object, if it is known.
     pub(crate) namespace_object: Option<&'s serde_json::Value>,
+    /// What became of the objects' numbers.
+    pub(crate) numbers: crate::document::Numbers,
 }
 
 /// Whether a match operation holds.

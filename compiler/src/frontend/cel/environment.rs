@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use kpvm_format::cel::{Function, Library};
+use kpvm_format::cel::{ALIASES, Function, Library};
 
 use super::types::{Overload, Type};
 
@@ -52,8 +52,9 @@ impl Environment {
     }
 
     /// That of Kyverno's own policies, without its variables (sheet 07, section 3): the
-    /// further libraries of cel-go and Kyverno's.
-    pub fn kyverno() -> Self {
+    /// further libraries of cel-go and Kyverno's. In a policy of one namespace objects are
+    /// those of this namespace.
+    pub fn kyverno(is_namespaced: bool) -> Self {
         let mut environment = Self::kubernetes();
         environment.libraries.extend([
             Library::Bindings,
@@ -61,6 +62,10 @@ impl Environment {
             Library::Math,
             Library::Regex,
             Library::Kyverno,
+            match is_namespaced {
+                true => Library::KyvernoNamespaced,
+                false => Library::KyvernoCluster,
+            },
         ]);
         for field in ["Name", "Namespace"] {
             environment.declare_field("kyverno.ServiceAccount", field, Type::String);
@@ -179,6 +184,8 @@ impl Environment {
             }
             table
         });
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+        let name = alias.map_or(name, |(_, name)| name);
         let rows = table.get(name).map_or(&[][..], Vec::as_slice);
         rows.iter()
             .filter(|(function, _)| self.has(function.library()))

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use kpvm::tree::{Tree, TreeValue};
-use kpvm_format::cel::Function;
+use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, ConstantKind, Range};
 use zerocopy::little_endian::U64;
@@ -23,8 +23,8 @@ use crate::lower::Pools;
 /// Where the value of a declared variable comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The machine: operand `root` of `CelRoot`.
-    Root(u32),
+    /// The machine.
+    Root(Root),
     /// The object whose fields are variables that are computed when needed.
     Variables,
     /// Null, whatever there is.
@@ -40,6 +40,8 @@ pub struct Bindings {
     pub sources: HashMap<String, Source>,
     /// Entries of the fields of a [`Source::Variables`].
     pub variables: HashMap<String, u32>,
+    /// The namespace of the policy, if it is one of a namespace.
+    pub namespace: String,
 }
 
 /// Lowers an expression; its errors jump to `on_error`.
@@ -534,7 +536,8 @@ impl Lowering<'_, '_, '_> {
             Reference::Variable(name) => match self.bindings.sources.get(name) {
                 Some(Source::Root(root)) => {
                     let root = *root;
-                    self.emitter.load(Instruction::new(Op::CelRoot).c(root))
+                    let load = Instruction::new(Op::CelRoot).c(root as u32);
+                    self.emitter.load(load)
                 }
                 Some(Source::Null) => self.emitter.constant(&TreeValue::Null),
                 Some(Source::Variables | Source::Unbound) => self.unknown(name, on_error),
@@ -835,6 +838,10 @@ impl Lowering<'_, '_, '_> {
             (Function::OrValueCompat, [optional, otherwise]) => {
                 self.or_value(optional, otherwise, on_error)
             }
+            (
+                Function::OwnResourceGet | Function::OwnResourceList | Function::OwnResourcePost,
+                arguments,
+            ) => self.own_resource(function, arguments, on_error),
             (_, [value]) => {
                 let value = self.value(value, on_error);
                 self.compute(
@@ -866,6 +873,36 @@ impl Lowering<'_, '_, '_> {
                 result
             }
         }
+    }
+
+    /// A call about objects of the policy's own namespace: its name goes behind that of
+    /// the resource.
+    fn own_resource(
+        &mut self,
+        function: Function,
+        arguments: &[&Expr],
+        on_error: Label,
+    ) -> Register {
+        let function = match function {
+            Function::OwnResourceGet => Function::ResourceGet,
+            Function::OwnResourceList => Function::ResourceList,
+            _ => Function::ResourcePost,
+        };
+        let list = self.emitter.block.enter_list();
+        self.push(Instruction::new(Op::ListBegin).a(list));
+        for (index, argument) in arguments.iter().enumerate() {
+            let value = self.value(argument, on_error);
+            self.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            if index == 1 {
+                let namespace = TreeValue::String(self.bindings.namespace.as_str().into());
+                let namespace = self.emitter.constant(&namespace);
+                self.push(Instruction::new(Op::ListPush).a(list).b(namespace.0));
+            }
+        }
+        let call = Instruction::new(Op::CelCall).b(list).c(function as u32);
+        let result = self.compute(call, on_error);
+        self.emitter.block.leave_list();
+        result
     }
 
     /// Kyverno's `orValue`: of anything, and both sides are evaluated (sheet 07, 3.1).

@@ -13,6 +13,7 @@ mod macros;
 mod parser;
 pub mod rule;
 pub mod types;
+pub mod validating_policy;
 
 use std::fmt::Write;
 

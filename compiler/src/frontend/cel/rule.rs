@@ -5,6 +5,7 @@
 //! evaluated. [`check`] says so before anything runs.
 
 use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_format::cel::Root;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, SiteKind};
 use zerocopy::little_endian::U32;
@@ -20,16 +21,18 @@ use crate::policy::model::{Policy, Rule};
 use crate::source::{Location, SourceId};
 
 /// The object whose fields are the variables of a rule.
-const VARIABLES: &str = "kubernetes.variables";
+pub(super) const VARIABLES: &str = "kubernetes.variables";
 
 /// A text of a rule that is CEL, and where it stands.
 #[derive(Debug, Clone, Copy)]
-struct Text<'t> {
-    text: &'t str,
-    span: Span,
+pub struct Text<'t> {
+    /// The text.
+    pub text: &'t str,
+    /// Its place.
+    pub span: Span,
 }
 
-fn text_at<'t>(tree: &'t Tree, key: &str) -> Option<Text<'t>> {
+pub(super) fn text_at<'t>(tree: &'t Tree, key: &str) -> Option<Text<'t>> {
     let value = tree.get(key)?;
     let text = value.as_str().filter(|text| !text.is_empty())?;
     Some(Text {
@@ -44,9 +47,9 @@ fn items<'t>(tree: Option<&'t Tree>, key: &str) -> &'t [Tree] {
 }
 
 /// What a rule's expressions may use, its variables included.
-struct Scene {
-    environment: Environment,
-    bindings: Bindings,
+pub(super) struct Scene {
+    pub(super) environment: Environment,
+    pub(super) bindings: Bindings,
 }
 
 impl Scene {
@@ -56,26 +59,34 @@ impl Scene {
             bindings: Bindings::default(),
         };
         let object = |name: &str| Type::Object(name.to_owned());
-        scene.declare("object", Type::Dyn, Source::Root(0));
-        scene.declare("oldObject", Type::Dyn, Source::Root(1));
+        scene.declare("object", Type::Dyn, Source::Root(Root::Object));
+        scene.declare("oldObject", Type::Dyn, Source::Root(Root::OldObject));
         let request = object("kubernetes.AdmissionRequest");
-        scene.declare("request", request, Source::Root(2));
+        scene.declare("request", request, Source::Root(Root::Request));
         let namespace = object("kubernetes.Namespace");
-        scene.declare("namespaceObject", namespace, Source::Root(3));
+        scene.declare("namespaceObject", namespace, Source::Root(Root::Namespace));
         if has_params {
-            scene.declare("params", Type::Dyn, Source::Root(4));
+            scene.declare("params", Type::Dyn, Source::Root(Root::Params));
         }
         let authorization =
             |name: &str| Type::Opaque(format!("kubernetes.authorization.{name}"), Vec::new());
-        scene.declare("authorizer", authorization("Authorizer"), Source::Root(5));
+        scene.declare(
+            "authorizer",
+            authorization("Authorizer"),
+            Source::Root(Root::Authorizer),
+        );
         let resource = authorization("ResourceCheck");
-        scene.declare("authorizer.requestResource", resource, Source::Root(6));
+        scene.declare(
+            "authorizer.requestResource",
+            resource,
+            Source::Root(Root::RequestResource),
+        );
         scene.environment.declare_object(VARIABLES);
         scene.declare("variables", object(VARIABLES), Source::Variables);
         scene
     }
 
-    fn declare(&mut self, name: &str, ty: Type, source: Source) {
+    pub(super) fn declare(&mut self, name: &str, ty: Type, source: Source) {
         self.environment.declare(name, ty);
         self.bindings.sources.insert(name.to_owned(), source);
     }
@@ -104,7 +115,11 @@ impl Scene {
     }
 
     /// An expression that has to be of a type.
-    fn compile(&self, text: &str, wanted: Option<&Type>) -> Result<Program, Vec<TypeError>> {
+    pub(super) fn compile(
+        &self,
+        text: &str,
+        wanted: Option<&Type>,
+    ) -> Result<Program, Vec<TypeError>> {
         let program = compile(text, &self.environment)?;
         match wanted {
             Some(wanted) if program.result() != wanted => {
@@ -205,7 +220,7 @@ pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mu
 
 /// Where byte `at` of a text stands in the file in which it is written as the YAML
 /// scalar at `span`: behind quotes, escapes, indentation and folds.
-fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span {
+pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span {
     let Some(raw) = source.get(span.start as usize..span.end as usize) else {
         return span;
     };
@@ -417,7 +432,7 @@ fn failed_prefix(expression: &str) -> String {
 }
 
 /// Puts a text in front of the error's and goes on behind.
-fn wrap(prefix: &str, emitter: &mut Emitter<'_, '_>) {
+pub(super) fn wrap(prefix: &str, emitter: &mut Emitter<'_, '_>) {
     let behind = emitter.block.label();
     let text = emitter.pools.text(prefix);
     emitter
@@ -426,7 +441,7 @@ fn wrap(prefix: &str, emitter: &mut Emitter<'_, '_>) {
     emitter.block.place(behind);
 }
 
-fn begin(text: &str, emitter: &mut Emitter<'_, '_>) {
+pub(super) fn begin(text: &str, emitter: &mut Emitter<'_, '_>) {
     let text = emitter.pools.text(text);
     emitter.block.push(Instruction::new(Op::CelBegin).c(text));
 }
@@ -477,22 +492,27 @@ fn lower_variable(
     }
     emitter.block.push(Instruction::new(Op::ReturnFailed));
     let block = emitter.block;
-    let slot = pools.slot("");
-    let entry = pools.bundle.entries.len() as u32;
-    pools.bundle.entries.push(table::Entry {
-        slot: U32::new(slot),
-        // Filled in when the loader is generated.
-        block: U32::ZERO,
-        nested: 0,
-    });
     let place = pools.place(Location {
         source,
         span: variable.span,
     });
-    pools.bundle.entry_places.push(place);
+    let entry = add_entry(place, pools);
     loaders.push((entry, block));
     scene.add_variable(name, program.as_ref().ok());
     scene.bindings.variables.insert(name.to_owned(), entry);
+}
+
+/// The entry of a variable; its block is filled in when the loader is generated.
+pub(super) fn add_entry(place: table::Place, pools: &mut Pools<'_>) -> u32 {
+    let slot = pools.slot("");
+    let entry = pools.bundle.entries.len() as u32;
+    pools.bundle.entries.push(table::Entry {
+        slot: U32::new(slot),
+        block: U32::ZERO,
+        nested: 0,
+    });
+    pools.bundle.entry_places.push(place);
+    entry
 }
 
 /// All are evaluated: one that is false decides, whatever errors others had (sheet 07,

@@ -16,7 +16,7 @@ mod labels;
 mod overrides;
 mod pod_security;
 mod resources;
-mod selectors;
+pub(super) mod selectors;
 mod structure;
 mod variables;
 mod walk;

@@ -7,7 +7,7 @@ use kpvm::scalar::wildcard::contains_wildcard;
 
 /// What is wrong with the selector of a filter, if anything. A selector with a
 /// wildcard among its labels is not looked at: it becomes another one per object.
-pub(super) fn problem(selector: &LabelSelector) -> Option<String> {
+pub(in crate::policy) fn problem(selector: &LabelSelector) -> Option<String> {
     let mut labels = selector.match_labels.iter();
     if labels.any(|(key, value)| contains_wildcard(key) || contains_wildcard(value)) {
         return None;

@@ -1,0 +1,137 @@
+//! The libraries of Kyverno that ask for outside data: objects of the API server, global
+//! context entries, images, services (sheet 07, section 6.7). The host answers.
+
+use kpvm_format::cel::Function;
+use kpvm_format::function::Function as Jmespath;
+use serde_json::Value as Json;
+
+use super::value::{Value, look, no_overload};
+use crate::document::NodeId;
+use crate::function::{self, FunctionError, Values};
+use crate::host::ExternalQuery;
+
+type Outcome = Result<NodeId, FunctionError>;
+
+/// What `random()` is made like without an expression.
+const RANDOM: &str = "[0-9a-z]{8}";
+
+/// Calls a function that asks the host; `None` for every other function.
+pub(super) fn call(
+    function: Function,
+    arguments: &[NodeId],
+    values: &mut Values<'_>,
+) -> Option<Outcome> {
+    Some(match function {
+        Function::ResourceGet => get(arguments, values),
+        Function::ResourceList => list(arguments, values),
+        Function::ResourcePost | Function::ToGvr => {
+            Err(FunctionError::failed("internal error: not implemented"))
+        }
+        Function::GlobalContextGet => global_context(arguments, values),
+        Function::ImageMetadata => image(arguments, values),
+        Function::HttpGet => http("GET", arguments, values),
+        Function::HttpPost => http("POST", arguments, values),
+        Function::Random | Function::RandomRandom => random(arguments, values),
+        _ => return None,
+    })
+}
+
+fn texts<const N: usize>(
+    arguments: &[NodeId],
+    values: &Values<'_>,
+) -> Result<[String; N], FunctionError> {
+    let view = values.view();
+    let mut texts = std::array::from_fn(|_| String::new());
+    if arguments.len() < N {
+        return Err(no_overload());
+    }
+    for (text, argument) in texts.iter_mut().zip(arguments) {
+        let value = look(&view, *argument);
+        *text = value.text().ok_or_else(no_overload)?.to_owned();
+    }
+    Ok(texts)
+}
+
+/// Asks the host; what it says of a failure stands behind `what`.
+fn ask(values: &mut Values<'_>, query: &ExternalQuery<'_>, what: &str) -> Outcome {
+    match values.host.fetch(query) {
+        Ok(Some(value)) => values.new_value(&value),
+        Ok(None) => Err(FunctionError::failed(format!(
+            "{what}: such data is not provided here"
+        ))),
+        Err(error) => Err(FunctionError::failed(format!("{what}: {error}"))),
+    }
+}
+
+fn get(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    let [api_version, resource, namespace, name] = &texts::<4>(arguments, values)?;
+    let query = ExternalQuery::Object {
+        api_version,
+        resource,
+        namespace,
+        name,
+    };
+    ask(values, &query, "failed to get resource")
+}
+
+/// Labels are not looked at, as in Kyverno's command line (section 6.6).
+fn list(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    let [api_version, resource, namespace] = &texts::<3>(arguments, values)?;
+    let query = ExternalQuery::Objects {
+        api_version,
+        resource,
+        namespace,
+    };
+    ask(values, &query, "failed to list resource")
+}
+
+fn global_context(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    let [name] = &texts::<1>(arguments, values)?;
+    let projection = match arguments.get(1..) {
+        Some(rest @ [_]) => texts::<1>(rest, values)?,
+        _ => [String::new()],
+    };
+    let [projection] = &projection;
+    let query = ExternalQuery::GlobalContext { name, projection };
+    ask(values, &query, "failed to get global reference")
+}
+
+fn image(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    let [reference] = &texts::<1>(arguments, values)?;
+    let query = ExternalQuery::ImageData { reference };
+    ask(values, &query, "failed to get image data")
+}
+
+fn http(method: &str, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    let [url] = &texts::<1>(arguments, values)?;
+    let rest = arguments.get(1..).unwrap_or_default();
+    let (data, headers) = match (method, rest) {
+        ("POST", [data, headers @ ..]) => (Some(values.view().to_value(*data)), headers),
+        (_, headers) => (None, headers),
+    };
+    let headers = headers
+        .first()
+        .map(|headers| values.view().to_value(*headers));
+    let headers = headers.as_ref().and_then(Json::as_object);
+    let pairs: Vec<(&str, &str)> = headers
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+        .collect();
+    let query = ExternalQuery::Http {
+        method,
+        url,
+        data: data.as_ref(),
+        headers: &pairs,
+    };
+    ask(values, &query, "request failed")
+}
+
+fn random(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
+    let pattern = match arguments {
+        [] => values.new_text(RANDOM)?,
+        [pattern] if matches!(look(&values.view(), *pattern), Value::String(_)) => *pattern,
+        _ => return Err(no_overload()),
+    };
+    function::call(Jmespath::Random, &[pattern], values)
+}
