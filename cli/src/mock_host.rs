@@ -23,7 +23,7 @@ use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
 use crate::cel_context::CelContext;
-use crate::fake_client;
+use crate::fake_client::{self, Parameters};
 use crate::host::ProcessHost;
 use crate::input::read_regular_file;
 use crate::line_index::LineIndex;
@@ -42,6 +42,8 @@ pub struct MockHost {
     /// What parameters are looked for in.
     client: Cluster,
     context: CelContext,
+    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    params: Parameters,
     process: ProcessHost,
 }
 
@@ -101,6 +103,11 @@ impl MockHost {
     pub fn set_cluster(&mut self, cluster: Cluster, has_config_maps: bool) {
         self.cluster = Some(cluster);
         self.has_config_maps = has_config_maps;
+    }
+
+    /// Gives the host the objects that bindings may refer to.
+    pub fn set_params(&mut self, params: Parameters) {
+        self.params = params;
     }
 
     /// Gives the host the objects that may be parameters, beside those of the cluster.
@@ -212,6 +219,9 @@ impl Host for MockHost {
                 service_url.is_some(),
             ),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
+            ExternalQuery::BoundParameters { reference } => {
+                Ok(Some(Value::Array(vec![self.params.bound(reference)])))
+            }
             ExternalQuery::KindScope { .. }
             | ExternalQuery::ObjectOfKind { .. }
             | ExternalQuery::ObjectsOfKind { .. } => fake_client::answer(&self.client, query),

@@ -439,7 +439,10 @@ pub enum Class {
 /// Says what an object among policies is, by `apiVersion` and `kind` alone.
 pub fn classify(tree: &Tree) -> Class {
     let (api_version, kind) = match document_kind(tree) {
-        DocumentKind::Policy(_) | DocumentKind::NotAnObject => return Class::Policy,
+        DocumentKind::Policy(_)
+        | DocumentKind::AdmissionPolicy
+        | DocumentKind::AdmissionBinding
+        | DocumentKind::NotAnObject => return Class::Policy,
         DocumentKind::ValidatingPolicy => {
             let mode = tree.get("spec").and_then(|spec| spec.get("evaluation"));
             let mode = mode.map_or("", |evaluation| text(evaluation, "mode"));

@@ -13,6 +13,7 @@ use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
 use crate::command::explain;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::explain::ExplainArguments;
+use crate::fake_client::Parameters;
 use crate::hints;
 use crate::host::since_epoch;
 use crate::nearest::nearest;
@@ -88,6 +89,14 @@ pub struct CommonArguments {
         value_name = "FILE,..."
     )]
     pub crd_paths: Vec<PathBuf>,
+    /// Objects that bindings of ValidatingAdmissionPolicies may take as parameters
+    #[arg(
+        long = "parameter-resource",
+        alias = "parameter-resources",
+        value_delimiter = ',',
+        value_name = "FILE,..."
+    )]
+    pub parameter_resources: Vec<PathBuf>,
     /// Let a resource that cannot be evaluated not count for the exit code
     #[arg(long)]
     pub continue_on_fail: bool,
@@ -185,6 +194,15 @@ pub fn evaluate(
         return Ok(EXIT_BAD_INPUT);
     }
     let mut host = ResourceHost::new(&mut resources, &definitions.list, &bundle.tables());
+    let params = read_resources(&arguments.parameter_resources, &mut io::empty());
+    for problem in &params.problems {
+        problem.show(&params.sources, streams)?;
+    }
+    if !params.problems.is_empty() {
+        return Ok(EXIT_BAD_INPUT);
+    }
+    let params = params.list.iter().map(|param| param.tree.to_json());
+    host.set_params(Parameters::new(params.collect()));
     for warning in &host.warnings {
         diagnostics::show(warning, &resources.sources, streams.err)?;
     }

@@ -89,15 +89,6 @@ pub struct LaterArguments {
         hide_short_help = true
     )]
     pub target_resources: Vec<PathBuf>,
-    /// Parameters of ValidatingAdmissionPolicies
-    #[arg(
-        long = "parameter-resource",
-        alias = "parameter-resources",
-        value_name = "FILE",
-        value_delimiter = ',',
-        hide_short_help = true
-    )]
-    pub parameter_resources: Vec<PathBuf>,
     /// Data for policies that are written in CEL
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub context_file: Option<PathBuf>,
@@ -128,11 +119,6 @@ impl LaterArguments {
                 !self.target_resources.is_empty(),
                 "--target-resource",
                 MUTATION,
-            ),
-            (
-                !self.parameter_resources.is_empty(),
-                "--parameter-resource",
-                CEL,
             ),
             (self.context_file.is_some(), "--context-file", CEL),
         ];

@@ -328,7 +328,7 @@ impl Machine {
             }
             Op::CelRoot => self.cel_root(a, c, setting, world),
             Op::CelVariable => self.cel_variable(a, c, setting, world),
-            Op::CelParams => self.collect_params(a, b, setting, world),
+            Op::CelParams => self.collect_params(a, b, e != 0, setting, world),
             Op::CelBindParams => {
                 let params = self.get(a);
                 if let Some(known) = self.cel.roots.get_mut(Root::Params as usize) {

@@ -173,6 +173,7 @@ fn user_info(facts: &RequestFacts<'_>, values: &mut Values<'_>) -> Result<NodeId
     };
     let mut members = Members::new(values);
     members.some_text("username", user.username)?;
+    members.some_text("uid", user.uid)?;
     if let Some(groups) = groups {
         members.set("groups", groups)?;
     }
