@@ -129,7 +129,10 @@ impl Lowerer {
             slots: Range::new(first_slot, slots - first_slot),
             entries: Range::new(first_entry, entries - first_entry),
             body: BodyKind::AdmissionPolicy as u8,
-            flags: if denies { RuleFlags::ENFORCE } else { 0 },
+            flags: match denies {
+                true => RuleFlags::OWN_ACTION | RuleFlags::ENFORCE,
+                false => RuleFlags::OWN_ACTION,
+            },
             message_kind: MessageKind::Absent as u8,
             message: self.bundle.text(""),
             kinds: self.index_kinds(&kinds),
