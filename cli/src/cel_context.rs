@@ -109,7 +109,7 @@ impl CelContext {
     /// The answer to a question about objects or images; `None` for every other question.
     pub fn answer(&self, query: &ExternalQuery<'_>) -> Option<Result<Value, String>> {
         match *query {
-            ExternalQuery::Object {
+            ExternalQuery::ResourceGet {
                 api_version,
                 resource,
                 namespace,
@@ -119,7 +119,7 @@ impl CelContext {
                 let found = all.find(|object| metadata(object, "name") == name);
                 Some(Ok(found.cloned().unwrap_or_default()))
             }
-            ExternalQuery::Objects {
+            ExternalQuery::ResourceList {
                 api_version,
                 resource,
                 namespace,

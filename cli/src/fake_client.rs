@@ -44,7 +44,7 @@ pub fn answer(cluster: &Cluster, query: &ExternalQuery<'_>) -> Result<Option<Val
             }
             Ok(Some(Value::Bool(false)))
         }
-        ExternalQuery::ObjectOfKind {
+        ExternalQuery::Object {
             api_version,
             kind,
             namespace,
@@ -55,7 +55,7 @@ pub fn answer(cluster: &Cluster, query: &ExternalQuery<'_>) -> Result<Option<Val
             let found = cluster.one(group, version, &resource, Some(namespace), name);
             found.map(Some)
         }
-        ExternalQuery::ObjectsOfKind {
+        ExternalQuery::Objects {
             api_version,
             kind,
             namespace,
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(scope("ConfigMap"), Ok(Some(json!(false))));
         assert_eq!(scope("Other"), Err("not found".to_owned()));
         let get = |name| {
-            let query = ExternalQuery::ObjectOfKind {
+            let query = ExternalQuery::Object {
                 api_version: "shop.io/v1",
                 kind: "Limit",
                 namespace: "",
@@ -212,7 +212,7 @@ mod tests {
             Err("limits.shop.io \"two\" not found".to_owned())
         );
         let list = |selector: &Value| {
-            let query = ExternalQuery::ObjectsOfKind {
+            let query = ExternalQuery::Objects {
                 api_version: "shop.io/v1",
                 kind: "Limit",
                 namespace: "",

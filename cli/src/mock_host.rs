@@ -39,9 +39,9 @@ pub struct MockHost {
     /// Whether the cluster is asked for ConfigMaps.
     has_config_maps: bool,
     global_entries: BTreeMap<String, Value>,
+    context: CelContext,
     /// What parameters are looked for in.
     client: Cluster,
-    context: CelContext,
     /// What bindings of ValidatingAdmissionPolicies may refer to.
     params: Parameters,
     process: ProcessHost,
@@ -105,6 +105,11 @@ impl MockHost {
         self.has_config_maps = has_config_maps;
     }
 
+    /// Gives the host what expressions of CEL are told.
+    pub fn set_context(&mut self, context: CelContext) {
+        self.context = context;
+    }
+
     /// Gives the host the objects that bindings may refer to.
     pub fn set_params(&mut self, params: Parameters) {
         self.params = params;
@@ -114,11 +119,6 @@ impl MockHost {
     pub fn set_client(&mut self, objects: impl Iterator<Item = Value>) {
         self.client = self.cluster.clone().unwrap_or_default();
         objects.for_each(|object| self.client.add(object));
-    }
-
-    /// Gives the host what expressions of CEL are told.
-    pub fn set_context(&mut self, context: CelContext) {
-        self.context = context;
     }
 
     /// The API server, if there is one.
@@ -219,22 +219,22 @@ impl Host for MockHost {
                 service_url.is_some(),
             ),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
-            ExternalQuery::BoundParameters { reference } => {
-                Ok(Some(Value::Array(vec![self.params.bound(reference)])))
-            }
-            ExternalQuery::KindScope { .. }
-            | ExternalQuery::ObjectOfKind { .. }
-            | ExternalQuery::ObjectsOfKind { .. } => fake_client::answer(&self.client, query),
             ExternalQuery::GlobalContext { name, projection } => {
                 self.global_context(name, projection).map(Some)
             }
             ExternalQuery::Http { method, url, .. } => self.http(method, url).map(Some),
-            ExternalQuery::Object { .. } | ExternalQuery::Objects { .. } => {
+            ExternalQuery::ResourceGet { .. } | ExternalQuery::ResourceList { .. } => {
                 let of_cluster = self.cluster.as_ref();
                 let answer = of_cluster.and_then(|cluster| cluster.answer(query));
                 answer.or_else(|| self.context.answer(query)).transpose()
             }
             ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
+            ExternalQuery::BoundParameters { reference } => {
+                Ok(Some(Value::Array(vec![self.params.bound(reference)])))
+            }
+            ExternalQuery::KindScope { .. }
+            | ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. } => fake_client::answer(&self.client, query),
             ExternalQuery::ImageRegistry { .. }
             | ExternalQuery::AccessReview { .. }
             | ExternalQuery::HostAddresses { .. } => Ok(None),
@@ -588,7 +588,7 @@ impl Cluster {
             (group.to_owned(), version.to_owned())
         };
         match *query {
-            ExternalQuery::Object {
+            ExternalQuery::ResourceGet {
                 api_version,
                 resource,
                 namespace,
@@ -598,7 +598,7 @@ impl Cluster {
                 let found = self.one(&group, &version, resource, Some(namespace), name);
                 Some(Ok(found.unwrap_or_default()))
             }
-            ExternalQuery::Objects {
+            ExternalQuery::ResourceList {
                 api_version,
                 resource,
                 namespace,

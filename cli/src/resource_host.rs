@@ -191,12 +191,6 @@ impl Host for ResourceHost {
                 "the given resources do not answer {method} {url_path}"
             )),
             ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
-            ExternalQuery::BoundParameters { reference } => {
-                Ok(Some(Value::Array(vec![self.params.bound(reference)])))
-            }
-            ExternalQuery::KindScope { .. }
-            | ExternalQuery::ObjectOfKind { .. }
-            | ExternalQuery::ObjectsOfKind { .. } => fake_client::answer(&self.cluster, query),
             ExternalQuery::GlobalContext { name, .. } if !self.entries.contains_key(name) => {
                 Ok(Some(Value::Null))
             }
@@ -211,9 +205,15 @@ impl Host for ResourceHost {
                 self.services.insert(url.to_owned());
                 Err(format!("services are never asked: {method} {url}"))
             }
-            ExternalQuery::Object { .. }
-            | ExternalQuery::Objects { .. }
+            ExternalQuery::ResourceGet { .. }
+            | ExternalQuery::ResourceList { .. }
             | ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
+            ExternalQuery::BoundParameters { reference } => {
+                Ok(Some(Value::Array(vec![self.params.bound(reference)])))
+            }
+            ExternalQuery::KindScope { .. }
+            | ExternalQuery::Object { .. }
+            | ExternalQuery::Objects { .. } => fake_client::answer(&self.cluster, query),
             ExternalQuery::ConfigMap { .. }
             | ExternalQuery::ImageRegistry { .. }
             | ExternalQuery::AccessReview { .. }

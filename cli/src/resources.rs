@@ -4,7 +4,7 @@
 //! lists are expanded, and a bad document stops none of the others.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kpvm::document::Numbers;
 use kpvm::limits::Limits;
@@ -15,7 +15,7 @@ use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{LineColumn, Location, SourceId, Sources};
 use serde_json::Value;
 
-use crate::input::{InputFile, read_inputs};
+use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};
 use crate::line_index::LineIndex;
 use crate::list::{Item, expand};
 use crate::problem::Problem;
@@ -144,6 +144,25 @@ impl Resources {
                 Ok(tree) if tree.is_null() => {}
                 Ok(tree) => self.add_document(tree, source),
                 Err((span, message)) => self.refuse("yaml", source, span, message, None),
+            }
+        }
+    }
+
+    /// Reads and adds a payload.
+    pub fn add_payload_at(&mut self, path: &Path) {
+        let name = path.display().to_string();
+        match read_regular_file(path) {
+            Ok(text) => {
+                let file = InputFile {
+                    name: name.clone(),
+                    text,
+                    from_directory: false,
+                };
+                self.add_payload(file, &name);
+            }
+            Err(reason) => {
+                let unreadable = Unreadable { name, reason };
+                self.problems.push(Problem::Unreadable(unreadable));
             }
         }
     }

@@ -149,7 +149,7 @@ pub struct Check {
     pub policy: Place,
 }
 
-/// What reports say of an object.
+/// What reports say of an object; of a payload there is no more than its path as name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     /// `apiVersion`.
@@ -179,9 +179,10 @@ impl Object {
             name,
             ..
         } = self;
-        match namespace.as_str() {
-            "" => format!("{kind} {name}"),
-            namespace => format!("{kind} {namespace}/{name}"),
+        match (kind.as_str(), namespace.as_str()) {
+            ("", _) => format!("payload {name}"),
+            (kind, "") => format!("{kind} {name}"),
+            (kind, namespace) => format!("{kind} {namespace}/{name}"),
         }
     }
 }
@@ -203,6 +204,9 @@ pub struct PolicyFacts {
     pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
+    /// Which engine of Kyverno evaluates such policies, in the words of reports (sheet 08,
+    /// section 10.2).
+    pub source: &'static str,
     /// When it is evaluated, in the words of reports (sheet 08, section 10.2).
     pub process: &'static str,
     /// Its rules, generated ones included.
@@ -290,10 +294,23 @@ pub fn scan(
 }
 
 fn object(resource: &Resource, resources: &Resources) -> Object {
-    let name = match resource.metadata("name") {
-        "" => resource.metadata("generateName"),
-        name => name,
+    let name = match (&resource.payload, resource.metadata("name")) {
+        (Some(payload), _) => &payload.path,
+        (None, "") => resource.metadata("generateName"),
+        (None, name) => name,
     };
+    if resource.payload.is_some() {
+        return Object {
+            api_version: String::new(),
+            kind: String::new(),
+            namespace: String::new(),
+            name: name.to_owned(),
+            uid: String::new(),
+            resource_version: String::new(),
+            place: resources.place(resource.location()),
+            location: resource.location(),
+        };
+    }
     Object {
         api_version: resource.text("apiVersion").to_owned(),
         kind: resource.text("kind").to_owned(),
@@ -399,7 +416,11 @@ impl Scan {
         meta: &Meta,
         settings: &Settings,
     ) {
-        let only_warns = !response.is_scored() || settings.audit_warn && !policy_enforces;
+        // Sheet 08, section 9.7: of a policy of CEL neither counts.
+        let policy = self.policies.get(response.policy_index());
+        let is_classic = policy.is_none_or(|policy| policy.source == "kyverno");
+        let only_warns =
+            is_classic && (!response.is_scored() || settings.audit_warn && !policy_enforces);
         let outcome = match response.status() {
             Status::Pass => Outcome::Pass,
             Status::Fail if only_warns => Outcome::Warn,
@@ -435,7 +456,8 @@ impl Scan {
     /// Where the rule of a finding is written.
     pub fn rule_place(&self, finding: &Finding) -> Option<&Place> {
         let mut rules = self.policy(finding)?.rules.iter();
-        let rule = rules.find(|rule| rule.name == finding.rule)?;
+        // A policy of CEL has one place, whatever the result is called.
+        let rule = rules.find(|rule| rule.name.is_empty() || rule.name == finding.rule)?;
         (rule.place.line > 0).then_some(&rule.place)
     }
 
@@ -480,6 +502,10 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             title: text("title"),
             description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
+            source: match policy.flags & PolicyFlags::RESOURCES {
+                0 => "kyverno",
+                _ => "KyvernoValidatingPolicy",
+            },
             process: match meta.policies.get(index) {
                 Some(policy) if policy.background => "background scan",
                 Some(_) | None => "admission review",

@@ -122,6 +122,15 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
+/// A rule as people name it: `policy/rule`, or the policy alone where its rules have no
+/// names of their own.
+pub fn rule_name(policy: &str, rule: &str) -> String {
+    match rule {
+        "" => policy.to_owned(),
+        rule => format!("{policy}/{rule}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -670,7 +670,6 @@ fn what_cannot_be_done_is_refused() {
             "p.yaml -c -n prod",
             "error: --namespace is not supported yet",
         ),
-        ("p.yaml --json x.json", "error: --json is not supported yet"),
         (
             "p.yaml -r pod.yaml --registry",
             "error: --registry is not supported yet",
@@ -684,8 +683,8 @@ fn what_cannot_be_done_is_refused() {
             "error: --target-resource is not supported yet",
         ),
         (
-            "p.yaml -r pod.yaml --context-file x",
-            "error: --context-file is not supported yet",
+            "p.yaml -r pod.yaml --context-file nowhere.yaml",
+            "cannot read nowhere.yaml",
         ),
         (
             "https://example.com/p -r pod.yaml",

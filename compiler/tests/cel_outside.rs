@@ -39,7 +39,7 @@ impl Host for Cluster {
             ExternalQuery::KindScope { kind: "Limit", .. } => Ok(Some(json!(true))),
             ExternalQuery::KindScope { kind: "Wide", .. } => Ok(Some(json!(false))),
             ExternalQuery::KindScope { .. } => Err("no such kind".to_owned()),
-            ExternalQuery::ObjectOfKind {
+            ExternalQuery::Object {
                 namespace, name, ..
             } => {
                 self.asked.push(format!("{namespace}/{name}"));
@@ -48,7 +48,7 @@ impl Host for Cluster {
                     _ => Err(format!("limits.shop.io \"{name}\" not found")),
                 }
             }
-            ExternalQuery::ObjectsOfKind {
+            ExternalQuery::Objects {
                 namespace,
                 selector,
                 ..

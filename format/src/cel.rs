@@ -63,6 +63,10 @@ pub enum Root {
     Namespace,
     /// `params`
     Params,
+    /// `authorizer`
+    Authorizer,
+    /// `authorizer.requestResource`
+    AuthorizerRequestResource,
     /// The object, an empty map where there is none (sheet 07, section 6.2).
     ObjectOrEmpty,
     /// The old object likewise.
@@ -73,10 +77,6 @@ pub enum Root {
     GivenNamespace,
     /// `exceptions`: what those that hold allow.
     Exceptions,
-    /// `authorizer`
-    Authorizer,
-    /// `authorizer.requestResource`
-    RequestResource,
     /// `request` of a ValidatingAdmissionPolicy: with its resource.
     ResourceRequest,
     /// `namespaceObject` of a ValidatingAdmissionPolicy: name and labels, never null.
@@ -91,13 +91,13 @@ impl Root {
         Root::Request,
         Root::Namespace,
         Root::Params,
+        Root::Authorizer,
+        Root::AuthorizerRequestResource,
         Root::ObjectOrEmpty,
         Root::OldObjectOrEmpty,
         Root::FullRequest,
         Root::GivenNamespace,
         Root::Exceptions,
-        Root::Authorizer,
-        Root::RequestResource,
         Root::ResourceRequest,
         Root::LabelledNamespace,
     ];

@@ -54,50 +54,9 @@ pub enum ExternalQuery<'q> {
         /// The image.
         reference: &'q str,
     },
-    /// Whether the objects of a kind live in namespaces: `true` or `false`.
-    KindScope {
-        /// Group and version, such as `apps/v1`.
-        api_version: &'q str,
-        /// The kind.
-        kind: &'q str,
-    },
-    /// An object of the API server that is a parameter of a rule.
-    ObjectOfKind {
-        /// Group and version, such as `apps/v1`.
-        api_version: &'q str,
-        /// The kind.
-        kind: &'q str,
-        /// Its namespace; empty for an object that is in none.
-        namespace: &'q str,
-        /// Its name.
-        name: &'q str,
-    },
-    /// The objects that a label selector selects as parameters of a rule, as a list.
-    ObjectsOfKind {
-        /// Group and version, such as `apps/v1`.
-        api_version: &'q str,
-        /// The kind.
-        kind: &'q str,
-        /// Their namespace; empty for objects that are in none.
-        namespace: &'q str,
-        /// `matchLabels` and `matchExpressions`.
-        selector: &'q Value,
-    },
-    /// The parameters of a binding of a ValidatingAdmissionPolicy: a list of values, each of
-    /// which the policy is evaluated with. `None` leaves it to the other queries to find
-    /// them as an API server does.
-    BoundParameters {
-        /// `paramRef` of the binding.
-        reference: &'q Value,
-    },
-    /// Whether a user may do something: the `status` of a SubjectAccessReview.
-    AccessReview {
-        /// Its `spec`.
-        spec: &'q Value,
-    },
     /// An object of the API server, as `resource.Get` of CEL asks for it; null if there is
     /// none of the name.
-    Object {
+    ResourceGet {
         /// `group/version`, or `version` for core.
         api_version: &'q str,
         /// The plural name of its kind.
@@ -107,9 +66,27 @@ pub enum ExternalQuery<'q> {
         /// Its name.
         name: &'q str,
     },
+    /// Whether the objects of a kind live in namespaces: `true` or `false`.
+    KindScope {
+        /// Group and version, such as `apps/v1`.
+        api_version: &'q str,
+        /// The kind.
+        kind: &'q str,
+    },
+    /// An object of a cluster.
+    Object {
+        /// Group and version, such as `apps/v1`.
+        api_version: &'q str,
+        /// The kind.
+        kind: &'q str,
+        /// Its namespace; empty for an object that is in none.
+        namespace: &'q str,
+        /// Its name.
+        name: &'q str,
+    },
     /// The objects of a resource in a namespace, as `resource.List` of CEL asks for them: a
     /// map with `items`.
-    Objects {
+    ResourceList {
         /// `group/version`, or `version` for core.
         api_version: &'q str,
         /// The plural name of the kind.
@@ -140,6 +117,29 @@ pub enum ExternalQuery<'q> {
         data: Option<&'q Value>,
         /// Headers to send, in order.
         headers: &'q [(&'q str, &'q str)],
+    },
+    /// The objects of a cluster that a label selector selects, as a list.
+    Objects {
+        /// Group and version, such as `apps/v1`.
+        api_version: &'q str,
+        /// The kind.
+        kind: &'q str,
+        /// Their namespace; empty for objects that are in none.
+        namespace: &'q str,
+        /// `matchLabels` and `matchExpressions`.
+        selector: &'q Value,
+    },
+    /// The parameters of a binding of a ValidatingAdmissionPolicy: a list of values, each of
+    /// which the policy is evaluated with. `None` leaves it to the other queries to find
+    /// them as an API server does.
+    BoundParameters {
+        /// `paramRef` of the binding.
+        reference: &'q Value,
+    },
+    /// Whether a user may do something: the `status` of a SubjectAccessReview.
+    AccessReview {
+        /// Its `spec`.
+        spec: &'q Value,
     },
     /// The addresses of a host name: a list of texts, such as `["10.0.0.1", "::1"]`.
     HostAddresses {

@@ -32,6 +32,10 @@ pub struct ApplyArguments {
         value_name = "RESOURCE,..."
     )]
     pub resources: Vec<PathBuf>,
+    /// Payloads that are no Kubernetes objects, for policies in the mode JSON, instead of
+    /// resources
+    #[arg(long, value_delimiter = ',', value_name = "FILE,...")]
+    pub json: Vec<PathBuf>,
     /// Apply the exceptions among the policies too
     #[arg(long)]
     pub exceptions_within_policies: bool,
@@ -60,7 +64,10 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
     let Some(circumstances) = arguments.common.circumstances.read(streams)? else {
         return Ok(EXIT_BAD_INPUT);
     };
-    let resources = read_resources(&arguments.resources, &mut io::stdin());
+    let mut resources = read_resources(&arguments.resources, &mut io::stdin());
+    for path in &arguments.json {
+        resources.add_payload_at(path);
+    }
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
         ..Options::default()
@@ -144,7 +151,7 @@ impl ApplyArguments {
 
     fn wrong_usage(&self) -> Option<&'static str> {
         let later = &self.later;
-        let has_payload = !later.json.is_empty()
+        let has_payload = !self.json.is_empty()
             || !later.http_payload.is_empty()
             || !later.envoy_payload.is_empty();
         let readers = [&self.policies, &self.resources, &self.common.exceptions];
@@ -159,7 +166,7 @@ impl ApplyArguments {
             Some("a stdin pipe can be used for either policies or resources, not both")
         } else if readers.count() > 1 {
             Some("standard input can be read only once")
-        } else if !self.resources.is_empty() && !later.json.is_empty() {
+        } else if !self.resources.is_empty() && !self.json.is_empty() {
             Some("both resource and json files can not be used together, use one or the other")
         } else if self.resources.is_empty() && !later.cluster && !has_payload {
             Some(

@@ -1,6 +1,7 @@
 //! What `kpvm apply` and `kpvm eval` do alike: resources are evaluated, and what was
 //! found is reported, counted and turned into an exit code.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,7 +9,11 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use kpvm::engine::Bundle;
 use kpvm::scalar::duration;
+use kpvm::tree::Span;
+use kpvm_compiler::source::SourceId;
+use kpvm_format::table::PolicyFlags;
 
+use crate::cel_context::CelContext;
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
 use crate::command::explain;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
@@ -16,6 +21,7 @@ use crate::explain::ExplainArguments;
 use crate::fake_client::Parameters;
 use crate::hints;
 use crate::host::since_epoch;
+use crate::mock_host::Cluster;
 use crate::nearest::nearest;
 use crate::policies::Policies;
 use crate::report::{self, FileReport, Format, Run, text};
@@ -23,6 +29,7 @@ use crate::resource_host::ResourceHost;
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Scan, Settings, scan};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
+use crate::strict::Decoder;
 use crate::text::clean;
 
 /// How to evaluate and report.
@@ -97,6 +104,9 @@ pub struct CommonArguments {
         value_name = "FILE,..."
     )]
     pub parameter_resources: Vec<PathBuf>,
+    /// What policies of CEL are told of objects and images: a file of the kind Context
+    #[arg(long, value_name = "FILE")]
+    pub context_file: Option<PathBuf>,
     /// Let a resource that cannot be evaluated not count for the exit code
     #[arg(long)]
     pub continue_on_fail: bool,
@@ -186,7 +196,7 @@ pub fn evaluate(
         policies,
         exceptions,
         mut resources,
-        circumstances,
+        mut circumstances,
         has_heading,
     } = inputs;
     let definitions = read_resources(&arguments.crd_paths, &mut io::empty());
@@ -203,6 +213,19 @@ pub fn evaluate(
     }
     let params = params.list.iter().map(|param| param.tree.to_json());
     host.set_params(Parameters::new(params.collect()));
+    circumstances.circumstances.plurals = plurals(&definitions);
+    if let Some(file) = &arguments.context_file {
+        let mut decoder = Decoder::new("context-file", SourceId::default());
+        let known = &circumstances.circumstances.plurals;
+        let context = CelContext::read_file(file, Span::default(), known, &mut decoder);
+        for problem in &decoder.diagnostics {
+            show_error(&clean(&problem.message), streams.err)?;
+        }
+        if !decoder.diagnostics.is_empty() {
+            return Ok(EXIT_BAD_INPUT);
+        }
+        host.set_context(context);
+    }
     for warning in &host.warnings {
         diagnostics::show(warning, &resources.sources, streams.err)?;
     }
@@ -348,6 +371,15 @@ impl CommonArguments {
     }
 }
 
+/// Names of resources by group and kind.
+fn plurals(definitions: &Resources) -> BTreeMap<(String, String), String> {
+    let mut cluster = Cluster::default();
+    for definition in &definitions.list {
+        cluster.define(&definition.tree.to_json());
+    }
+    cluster.plurals()
+}
+
 /// Whether nothing but CustomResourceDefinitions was read; says what else.
 fn show_definitions(definitions: &Resources, streams: &mut Streams<'_>) -> io::Result<bool> {
     for problem in &definitions.problems {
@@ -377,7 +409,17 @@ fn write_heading(
     exceptions: usize,
     streams: &mut Streams<'_>,
 ) -> io::Result<()> {
-    let (rules, objects) = (bundle.tables().rules.len(), resources.list.len());
+    let tables = bundle.tables();
+    // A policy of CEL counts once, whatever it is evaluated as.
+    let rules = tables.policies.iter().map(|policy| {
+        let is_classic = policy.flags & PolicyFlags::RESOURCES == 0;
+        if is_classic {
+            policy.rules.length.get()
+        } else {
+            1
+        }
+    });
+    let (rules, objects) = (rules.sum::<u32>(), resources.list.len());
     write!(
         streams.err,
         "Applying {rules} policy rule(s) to {objects} resource(s)"

@@ -8,9 +8,7 @@ const HEADING: &str = "Options of kyverno apply that are not supported yet";
 
 const CLUSTER: &str = "clusters are not asked yet: pass what one holds, e.g. kubectl get deployments,pods -A -o yaml | kpvm apply POLICIES -r -";
 const GIT: &str = "repositories are not fetched: clone it and give the directory";
-const PAYLOAD: &str =
-    "payloads that are no Kubernetes objects need policies that are not supported yet";
-const CEL: &str = "it is for policies that are written in CEL, which are not supported yet";
+const PAYLOAD: &str = "requests to other servers need policies that are not supported yet";
 const MUTATION: &str = "it is for mutation of existing resources, which is not supported yet";
 
 /// Options that are not supported yet.
@@ -56,14 +54,6 @@ pub struct LaterArguments {
     /// Ask image registries
     #[arg(long, hide_short_help = true)]
     pub registry: bool,
-    /// Payloads that are no Kubernetes objects
-    #[arg(
-        long,
-        value_name = "FILE",
-        value_delimiter = ',',
-        hide_short_help = true
-    )]
-    pub json: Vec<PathBuf>,
     /// Requests of HTTP
     #[arg(
         long,
@@ -89,9 +79,6 @@ pub struct LaterArguments {
         hide_short_help = true
     )]
     pub target_resources: Vec<PathBuf>,
-    /// Data for policies that are written in CEL
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub context_file: Option<PathBuf>,
 }
 
 impl LaterArguments {
@@ -112,7 +99,6 @@ impl LaterArguments {
             (self.username.is_some(), "--username", GIT),
             (self.password.is_some(), "--password", GIT),
             (self.registry, "--registry", registry),
-            (!self.json.is_empty(), "--json", PAYLOAD),
             (!self.http_payload.is_empty(), "--http-payload", PAYLOAD),
             (!self.envoy_payload.is_empty(), "--envoy-payload", PAYLOAD),
             (
@@ -120,7 +106,6 @@ impl LaterArguments {
                 "--target-resource",
                 MUTATION,
             ),
-            (self.context_file.is_some(), "--context-file", CEL),
         ];
         chosen(given)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::{Coverage, Point, RuleCoverage};
-use crate::text::clean;
+use crate::text::{clean, rule_name};
 
 /// Writes a tracefile.
 ///
@@ -23,7 +23,7 @@ pub fn write(coverage: &Coverage, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_functions(rules: &[&RuleCoverage], out: &mut dyn Write) -> io::Result<()> {
-    let name = |rule: &RuleCoverage| clean(&format!("{}/{}", rule.policy, rule.rule)).into_owned();
+    let name = |rule: &RuleCoverage| clean(&rule_name(&rule.policy, &rule.rule)).into_owned();
     for rule in rules {
         writeln!(out, "FN:{},{}", rule.line, name(rule))?;
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use super::{Coverage, Point, RuleCoverage, Share};
-use crate::text::{clean, count};
+use crate::text::{clean, count, rule_name};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -62,7 +62,7 @@ fn cells(rule: &RuleCoverage) -> [String; 9] {
     let (outcomes, summary) = (rule.outcomes, rule.summary());
     let evaluations = outcomes.applied() + outcomes.not_applied;
     [
-        clean(&format!("{}/{}", rule.policy, rule.rule)).into_owned(),
+        clean(&rule_name(&rule.policy, &rule.rule)).into_owned(),
         format!("{} of {evaluations}", outcomes.applied()),
         outcomes.passed.to_string(),
         outcomes.failed.to_string(),
@@ -112,7 +112,7 @@ fn write_gaps(rules: &[(&str, &RuleCoverage)], out: &mut dyn Write) -> io::Resul
     };
     for (file, rule) in rules {
         if rule.outcomes.applied() == 0 {
-            let name = clean(&format!("{}/{}", rule.policy, rule.rule)).into_owned();
+            let name = clean(&rule_name(&rule.policy, &rule.rule)).into_owned();
             let text = format!("rule {name}: never applied");
             write(file, rule.line, rule.column, text, out)?;
         }

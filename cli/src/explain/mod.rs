@@ -22,6 +22,7 @@ use crate::evaluation::{EvaluationError, Evaluator};
 use crate::nearest::did_you_mean;
 use crate::report::{write_json, write_yaml};
 use crate::resources::{Resource, Resources};
+use crate::text::rule_name;
 
 use recorder::Recorder;
 pub use step::{Outcome, Trace};
@@ -118,7 +119,10 @@ fn is_named(tables: &Tables<'_>, rule: &Rule, name: &str) -> bool {
         let rest = name.strip_prefix(first)?.strip_prefix('/')?;
         Some(rest.to_owned())
     };
-    let is_rule = |name: &str| behind(name, policy).as_deref() == Some(tables.text(rule.name));
+    let is_rule = |name: &str| match tables.text(rule.name) {
+        "" => name == policy,
+        rule => behind(name, policy).as_deref() == Some(rule),
+    };
     let is_namespaced = || behind(name, namespace).is_some_and(|name| is_rule(&name));
     is_rule(name) || !namespace.is_empty() && is_namespaced()
 }
@@ -127,7 +131,7 @@ fn is_named(tables: &Tables<'_>, rule: &Rule, name: &str) -> bool {
 pub fn rule_names(tables: &Tables<'_>) -> Vec<String> {
     let written = tables.rules.iter();
     let written = written.filter(|rule| rule.flags & RuleFlags::GENERATED == 0);
-    let name = |rule: &Rule| format!("{}/{}", policy_of(tables, rule).1, tables.text(rule.name));
+    let name = |rule: &Rule| rule_name(policy_of(tables, rule).1, tables.text(rule.name));
     written.map(name).collect()
 }
 

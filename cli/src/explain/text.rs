@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use super::filter::NO_USER;
 use super::step::{Outcome, Step, StepKind, Trace};
 use crate::scan::Place;
-use crate::text::{clean, clean_lines};
+use crate::text::{clean, clean_lines, rule_name};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -26,9 +26,8 @@ pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let resource = &trace.resource;
     write!(
         out,
-        "{}/{}{BOLD:#} on {} ",
-        clean(&trace.policy),
-        clean(&trace.rule),
+        "{}{BOLD:#} on {} ",
+        clean(&rule_name(&trace.policy, &trace.rule)),
         clean(&resource.kind)
     )?;
     if !resource.namespace.is_empty() {

@@ -12,6 +12,7 @@ use kpvm_format::meta::OmittedRule;
 use crate::omitted;
 use crate::report::Run;
 use crate::scan::{Finding, Object, Outcome, Place, PolicyFacts, Scan, Summary};
+use crate::text::rule_name;
 
 /// A whole report.
 #[derive(Debug, Default)]
@@ -166,7 +167,10 @@ pub fn entries<'r>(run: &Run<'r>) -> Entries<'r> {
 }
 
 fn rules(policy: &PolicyFacts) -> impl Iterator<Item = RuleFacts<'_>> {
-    policy.rules.iter().map(|rule| RuleFacts {
+    // Rules without names of their own are one for people.
+    let all = policy.rules.iter().enumerate();
+    let named = all.filter(|(number, rule)| *number == 0 || !rule.name.is_empty());
+    named.map(|(_, rule)| rule).map(|rule| RuleFacts {
         id: rule_id(policy, &rule.name),
         title: policy.title.as_deref(),
         description: policy.description.as_deref(),
@@ -176,7 +180,7 @@ fn rules(policy: &PolicyFacts) -> impl Iterator<Item = RuleFacts<'_>> {
 }
 
 fn rule_id(policy: &PolicyFacts, rule: &str) -> String {
-    format!("{}/{rule}", policy.full_name())
+    rule_name(&policy.full_name(), rule)
 }
 
 fn entry<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Entry<'s>> {

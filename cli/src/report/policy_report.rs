@@ -65,6 +65,7 @@ struct Metadata<'s> {
 struct Entry<'s> {
     source: &'static str,
     policy: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
     rule: &'s str,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<&'s str>,
@@ -176,7 +177,7 @@ fn entry<'s>(scan: &'s Scan, finding: &'s Finding, now: u64) -> Option<Entry<'s>
     let mut properties: BTreeMap<&str, &str> = properties.collect();
     properties.insert("process", policy.process);
     Some(Entry {
-        source: "kyverno",
+        source: policy.source,
         policy: policy.full_name(),
         rule: &finding.rule,
         category: policy.category.as_deref(),

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::report::{Run, excerpt};
-use crate::scan::{Finding, Outcome, Place, Scan, Summary};
-use crate::text::{clean, clean_lines, shortened};
+use crate::scan::{Finding, Outcome, Place, PolicyFacts, Scan, Summary};
+use crate::text::{clean, clean_lines, rule_name, shortened};
 
 /// The style of policy and rule names.
 const BOLD: Style = Style::new().bold();
@@ -134,7 +134,10 @@ fn write_group(
 
 fn lines(run: &Run<'_>, finding: &Finding) -> Option<String> {
     let object = run.scan.object(finding)?;
-    let label = format!("{}: {}", object.title(), label(finding)?);
+    let label = match label(finding)?.as_str() {
+        "" => object.title(),
+        label => format!("{}: {label}", object.title()),
+    };
     excerpt::render(run, finding, &label)
 }
 
@@ -144,10 +147,8 @@ fn write_heading(scan: &Scan, key: &GroupKey<'_>, out: &mut dyn Write) -> io::Re
     let outcome = key.outcome.as_str();
     write!(out, "{style}{outcome}{style:#}: {BOLD}")?;
     let policy = scan.policies.get(key.policy);
-    if let Some(policy) = policy {
-        write!(out, "{}/", clean(&policy.full_name()))?;
-    }
-    write!(out, "{}{BOLD:#}", clean(key.rule))?;
+    let name = policy.map_or(String::new(), PolicyFacts::full_name);
+    write!(out, "{}{BOLD:#}", clean(&rule_name(&name, key.rule)))?;
     if let Some(severity) = policy.and_then(|policy| policy.severity) {
         write!(out, " [{severity}]")?;
     }
@@ -176,6 +177,7 @@ fn label(finding: &Finding) -> Option<String> {
         ("nothing", path) if !path.is_empty() => {
             format!("found nothing at {}", clean(path.trim_end_matches('/')))
         }
+        ("", _) => String::new(),
         (text, _) => format!("found {}", found(text)),
     })
 }

@@ -65,7 +65,7 @@ fn ask(values: &mut Values<'_>, query: &ExternalQuery<'_>, what: &str) -> Outcom
 
 fn get(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let [api_version, resource, namespace, name] = &texts::<4>(arguments, values)?;
-    let query = ExternalQuery::Object {
+    let query = ExternalQuery::ResourceGet {
         api_version,
         resource,
         namespace,
@@ -77,7 +77,7 @@ fn get(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
 /// Labels are not looked at, as in Kyverno's command line (section 6.6).
 fn list(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let [api_version, resource, namespace] = &texts::<3>(arguments, values)?;
-    let query = ExternalQuery::Objects {
+    let query = ExternalQuery::ResourceList {
         api_version,
         resource,
         namespace,

@@ -27,6 +27,8 @@ pub(super) struct CelState {
     pub(super) refused: bool,
     /// What was made for expressions, by the number of its [`Root`].
     roots: [Option<NodeId>; Root::ALL.len()],
+    /// `params`, while an object of them is looked at.
+    params: Option<NodeId>,
     /// Numbers of the exceptions that hold for the rule at hand.
     exceptions: Vec<u32>,
 }
@@ -186,8 +188,8 @@ impl Machine {
                     Root::OldObject => request.old_object.unwrap_or(NULL),
                     Root::ObjectOrEmpty if request.object.is_some() => request.object?,
                     Root::OldObjectOrEmpty if request.old_object.is_some() => request.old_object?,
-                    Root::Params => self.cel.roots.get(Root::Params as usize)?.unwrap_or(NULL),
-                    Root::Authorizer | Root::RequestResource => return None,
+                    Root::Params => self.cel.params.unwrap_or(NULL),
+                    Root::Authorizer | Root::AuthorizerRequestResource => return None,
                     root => (*self.cel.roots.get(root as usize)?)?,
                 };
                 self.set(a, found)
@@ -330,10 +332,7 @@ impl Machine {
             Op::CelVariable => self.cel_variable(a, c, setting, world),
             Op::CelParams => self.collect_params(a, b, e != 0, setting, world),
             Op::CelBindParams => {
-                let params = self.get(a);
-                if let Some(known) = self.cel.roots.get_mut(Root::Params as usize) {
-                    *known = Some(params);
-                }
+                self.cel.params = Some(self.get(a));
                 self.forget_variables();
                 Flow::Next
             }
@@ -463,10 +462,12 @@ impl Machine {
             Root::GivenNamespace => cel_request::given_namespace(request, subject, values),
             Root::ResourceRequest => cel_request::resource_request(request, subject, values),
             Root::LabelledNamespace => cel_request::labelled_namespace(request, subject, values),
-            Root::Authorizer => cel_request::authorizer(request, subject, true, values),
-            Root::RequestResource => cel_request::authorizer(request, subject, false, values),
             Root::Exceptions => cel_request::exceptions(&exceptions, tables, values),
             Root::ObjectOrEmpty | Root::OldObjectOrEmpty => values.new_map(&[]),
+            Root::Authorizer => cel_request::authorizer(request, subject, true, values),
+            Root::AuthorizerRequestResource => {
+                cel_request::authorizer(request, subject, false, values)
+            }
             Root::Object | Root::OldObject | Root::Params => values.new_null(),
         });
         self.cel.exceptions = exceptions;

@@ -111,7 +111,7 @@ fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<V
     };
     let name = text(reference, "name");
     if !name.is_empty() {
-        let object = world.host.fetch(&ExternalQuery::ObjectOfKind {
+        let object = world.host.fetch(&ExternalQuery::Object {
             api_version,
             kind,
             namespace,
@@ -123,7 +123,7 @@ fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<V
     let found = match selector.filter(|selector| !selector.is_null()) {
         None => Vec::new(),
         Some(selector) => {
-            let answer = world.host.fetch(&ExternalQuery::ObjectsOfKind {
+            let answer = world.host.fetch(&ExternalQuery::Objects {
                 api_version,
                 kind,
                 namespace,

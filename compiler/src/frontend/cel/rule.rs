@@ -87,7 +87,7 @@ impl Scene {
             (
                 "authorizer.requestResource",
                 "ResourceCheck",
-                Root::RequestResource,
+                Root::AuthorizerRequestResource,
             ),
         ] {
             let ty = Type::Opaque(format!("kubernetes.authorization.{ty}"), Vec::new());
