@@ -10,6 +10,7 @@ use kpvm_compiler::compile::Options;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
+use kpvm_compiler::policy::validating_policy::{CelException, ValidatingPolicy};
 use kpvm_compiler::source::Location;
 use serde_json::{Value, json};
 
@@ -55,8 +56,12 @@ pub struct Models {
     pub read: Policies,
     /// The policies that Kyverno would load.
     pub policies: Vec<Policy>,
+    /// Those of policies.kyverno.io.
+    pub validating: Vec<ValidatingPolicy>,
     /// The exceptions.
     pub exceptions: Vec<PolicyException>,
+    /// The exceptions to policies of policies.kyverno.io.
+    pub cel_exceptions: Vec<CelException>,
     /// What an API server would have.
     pub discovery: Discovery,
 }
@@ -90,7 +95,8 @@ pub fn load(
     if models.read.compilation.has_errors() {
         return Ok(Err(EXIT_FAILED));
     }
-    if models.policies.is_empty() && models.read.omitted_policies.is_empty() {
+    let has_policies = !models.policies.is_empty() || !models.validating.is_empty();
+    if !has_policies && models.read.omitted_policies.is_empty() {
         show_error("there is no policy in the inputs", streams.err)?;
         return Ok(Err(EXIT_BAD_INPUT));
     }
