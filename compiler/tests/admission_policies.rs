@@ -362,6 +362,10 @@ fn documents_that_are_wrong() {
     let alone = compile_with(&binding("b", ""), &Options::default());
     let codes: Vec<&str> = alone.diagnostics.iter().map(|one| one.code).collect();
     assert_eq!(codes, ["binding-of-nothing"]);
+    let many: String = (0..201).map(|_| binding("b", "")).collect();
+    let many = compile_with(&format!("{}{many}", pods("", "")), &Options::default());
+    assert_eq!(many.diagnostics[0].code, "too-many-bindings");
+    assert!(many.bundle.is_none());
     // Every version is read.
     for version in ["v1alpha1", "v1beta1"] {
         let documents =

@@ -24,6 +24,9 @@ use crate::source::{Location, SourceId, Sources};
 /// The property that names the binding (sheet 08, section 10.2).
 const BINDING: &str = "binding";
 
+/// A policy with more is refused: each is matched with all that come behind it.
+const BINDINGS: usize = 200;
+
 impl Lowerer {
     /// Lowers a policy; gives what is wrong with it.
     pub(crate) fn lower_admission_policy(
@@ -34,6 +37,18 @@ impl Lowerer {
     ) -> Vec<Diagnostic> {
         let number = self.bundle.policies.len() as u32;
         let first = self.bundle.rules.len();
+        if let Some(binding) = policy.bindings.get(BINDINGS) {
+            let location = Location {
+                source: binding.source,
+                span: binding.name.span,
+            };
+            let message = format!(
+                "the policy {} has more than {BINDINGS} bindings",
+                policy.name.value
+            );
+            let error = Diagnostic::error("too-many-bindings", message, location);
+            return vec![error.hint("let one binding match what several do")];
+        }
         let mut diagnostics = Vec::new();
         let mut add = |binding, later: &[AdmissionBinding]| {
             let lowered = self.lower_binding(policy, number, binding, later, sources, limits);
