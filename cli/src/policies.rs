@@ -145,6 +145,7 @@ pub fn load_models(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Opti
     let mut models = Models {
         policies: Vec::new(),
         validating: Vec::new(),
+        admission: 0,
         exceptions: Vec::new(),
         cel_exceptions: Vec::new(),
         discovery: Discovery::default(),
@@ -157,8 +158,7 @@ pub fn load_models(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Opti
                 models.validating.extend(policy);
             }
             DocumentKind::AdmissionPolicy | DocumentKind::AdmissionBinding => {
-                let kind = text(tree, "kind").to_owned();
-                *policies.others.entry(kind).or_default() += 1;
+                models.admission += 1;
             }
             _ => models
                 .policies
