@@ -52,7 +52,7 @@ impl Lowerer {
         let mut diagnostics = Vec::new();
         let mut add = |binding, later: &[AdmissionBinding]| {
             let lowered = self.lower_binding(policy, number, binding, later, sources, limits);
-            diagnostics.extend(lowered.err());
+            diagnostics.extend(lowered.err().map(|error| *error));
         };
         if policy.bindings.is_empty() {
             add(None, &[]);
@@ -91,14 +91,14 @@ impl Lowerer {
         later: &[AdmissionBinding],
         sources: &Sources,
         limits: &Limits,
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<(), Box<Diagnostic>> {
         let place = Location {
             source: policy.source,
             span: policy.name.span,
         };
         let too_big = |error: codegen::CodegenError| {
             let error = Diagnostic::error("rule-too-big", error.to_string(), place);
-            error.hint("split the policy into several")
+            Box::new(error.hint("split the policy into several"))
         };
         let (first_slot, first_entry) = (self.bundle.slots.len(), self.bundle.entries.len());
         let mut pools = self.pools(sources, limits);
