@@ -70,7 +70,9 @@ impl BorrowedUser<'_> {
 /// The user with a name for everything that is not known: ValidatingAdmissionPolicies are
 /// given that of Kyverno's background scan (sheet 07, section 5).
 pub fn or_background(user: UserInfo<'_>) -> UserInfo<'_> {
-    let named = |text| if text == "" { BACKGROUND } else { text };
+    fn named(text: &str) -> &str {
+        if text.is_empty() { BACKGROUND } else { text }
+    }
     UserInfo {
         username: named(user.username),
         uid: named(user.uid),
