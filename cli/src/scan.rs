@@ -57,6 +57,9 @@ impl Outcome {
     }
 }
 
+/// The kind, and what reports name as the source of its results.
+const ADMISSION_POLICY: &str = "ValidatingAdmissionPolicy";
+
 /// How many findings there are of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
@@ -150,7 +153,7 @@ pub struct Check {
 }
 
 /// What reports say of an object; of a payload there is no more than its path as name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Object {
     /// `apiVersion`.
     pub api_version: String,
@@ -261,6 +264,35 @@ pub fn scan(
     settings: &Settings,
     host: &mut dyn Host,
 ) -> Scan {
+    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
+    let (mut scan, problems) = scan_with(&mut evaluator, bundle, resources, settings, host);
+    scan.unmatched = unmatched::find(&bundle.tables(), &scan);
+    unmatched::explain(&mut scan, bundle, resources, &mut evaluator, host);
+    resources.problems.extend(problems);
+    scan
+}
+
+/// As [`scan`], for some of many objects: policies that none of these match mean nothing.
+pub fn scan_some(
+    bundle: &Bundle<'_>,
+    resources: &mut Resources,
+    settings: &Settings,
+    host: &mut dyn Host,
+) -> Scan {
+    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
+    let (scan, problems) = scan_with(&mut evaluator, bundle, resources, settings, host);
+    resources.problems.extend(problems);
+    scan
+}
+
+/// What was found, and what could not be evaluated.
+fn scan_with(
+    evaluator: &mut Evaluator<'_>,
+    bundle: &Bundle<'_>,
+    resources: &Resources,
+    settings: &Settings,
+    host: &mut dyn Host,
+) -> (Scan, Vec<Problem>) {
     let meta = bundle.meta();
     let tables = bundle.tables();
     let mut scan = Scan {
@@ -269,7 +301,6 @@ pub fn scan(
         omitted: meta.omitted.clone(),
         ..Scan::default()
     };
-    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
     let mut problems = Vec::new();
     for resource in &resources.list {
         match evaluator.evaluate(resource, None, host) {
@@ -287,10 +318,7 @@ pub fn scan(
             }
         }
     }
-    scan.unmatched = unmatched::find(&tables, &scan);
-    unmatched::explain(&mut scan, bundle, resources, &mut evaluator, host);
-    resources.problems.extend(problems);
-    scan
+    (scan, problems)
 }
 
 fn object(resource: &Resource, resources: &Resources) -> Object {
@@ -428,7 +456,11 @@ impl Scan {
             Status::Error => Outcome::Error,
             Status::Skip => Outcome::Skip,
         };
-        self.summary.add(outcome);
+        // Nor do match conditions of Kubernetes' own that are not met.
+        let is_admission = policy.is_some_and(|policy| policy.source == ADMISSION_POLICY);
+        if !(is_admission && outcome == Outcome::Skip) {
+            self.summary.add(outcome);
+        }
         if let Some(policy) = self.policies.get_mut(response.policy_index()) {
             policy.applied = true;
         }
@@ -502,9 +534,10 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             title: text("title"),
             description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
-            source: match policy.flags & PolicyFlags::RESOURCES {
-                0 => "kyverno",
-                _ => "KyvernoValidatingPolicy",
+            source: match meta.policies.get(index).map(|policy| policy.kind.as_str()) {
+                Some(ADMISSION_POLICY) => ADMISSION_POLICY,
+                _ if policy.flags & PolicyFlags::RESOURCES != 0 => "KyvernoValidatingPolicy",
+                _ => "kyverno",
             },
             process: match meta.policies.get(index) {
                 Some(policy) if policy.background => "background scan",
