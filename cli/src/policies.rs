@@ -134,7 +134,8 @@ pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Optio
 /// Reads all policies and exceptions and checks them as Kyverno does when they are
 /// loaded, but compiles nothing: rules that are not supported yet are there as well.
 pub fn load_models(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Models {
-    let (mut policies, documents) = read(paths, stdin, options);
+    let (mut policies, mut documents) = read(paths, stdin, options);
+    documents.take_validating(&mut policies, options);
     let diagnostics = &mut policies.compilation.diagnostics;
     diagnostics.extend(documents.diagnostics);
     diagnostics.extend(check_documents(&documents.policies, options));
@@ -182,6 +183,31 @@ struct Documents {
 }
 
 impl Documents {
+    /// Takes away the policies of CEL, of which there are no models for other documents
+    /// yet, and says so.
+    fn take_validating(&mut self, policies: &mut Policies, options: &Options) {
+        let documents = std::mem::take(&mut self.policies);
+        for (source, tree) in documents {
+            if document_kind(&tree) != DocumentKind::ValidatingPolicy {
+                self.policies.push((source, tree));
+                continue;
+            }
+            let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
+            if options.skip_unsupported {
+                let place = shown_place(&tree, source, &policies.sources);
+                let name = metadata(&tree, "name").to_owned();
+                let omitted = OmittedPolicy { kind, name, place };
+                policies.omitted_policies.push(omitted);
+                continue;
+            }
+            let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
+            let message = format!("policies of the kind {kind} are not supported here yet");
+            let error = Diagnostic::error("unsupported", message, Location { source, span });
+            let hint = "leave such policies out with --skip-unsupported";
+            self.diagnostics.push(error.hint(hint));
+        }
+    }
+
     fn compile(&self, sources: &Sources, options: &Options) -> Compilation {
         let mut compilation = compile_with_exceptions(
             &self.policies,
