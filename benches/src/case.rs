@@ -179,19 +179,30 @@ fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Answer, String> {
         variables: case.mocks.values.as_ref(),
         ..Request::default()
     };
-    let evaluation = session
-        .evaluate_with(&request, &mut &case.mocks)
-        .map_err(|error| error.to_string())?;
-    let responses = evaluation.responses().map(|response| RuleAnswer {
-        rule: response.rule().to_owned(),
-        status: response.status().to_string(),
-        message: response.message().into_owned(),
-        properties: response
-            .properties()
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect(),
-    });
-    Ok(Answer::Rules(responses.collect()))
+    let mut answer = |projection: bool| -> Result<Vec<RuleAnswer>, String> {
+        session.set_projection(projection);
+        let evaluation = session
+            .evaluate_with(&request, &mut &case.mocks)
+            .map_err(|error| error.to_string())?;
+        let responses = evaluation.responses().map(|response| RuleAnswer {
+            rule: response.rule().to_owned(),
+            status: response.status().to_string(),
+            message: response.message().into_owned(),
+            properties: response
+                .properties()
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        });
+        Ok(responses.collect())
+    };
+    // Whether everything is read or only what rules look at must not matter.
+    let (whole, in_part) = (answer(false)?, answer(true)?);
+    if whole != in_part {
+        return Err(format!(
+            "with everything read {whole:#?}\nwith a projection {in_part:#?}"
+        ));
+    }
+    Ok(Answer::Rules(in_part))
 }
 
 impl Host for &Mocks {

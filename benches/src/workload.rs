@@ -3,11 +3,17 @@
 //! Everything is made from the corpus and from a fixed sequence of numbers, so that
 //! every run on every machine does the same work.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use kpvm_compiler::compile::{Options, compile};
-use kpvm_compiler::source::Sources;
+use kpvm::limits::Limits;
+use kpvm::tree::Tree;
+use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_cli::input::read_inputs;
+use kpvm_cli::resources::read_resources;
+use kpvm_compiler::compile::{Options, compile, compile_documents};
+use kpvm_compiler::source::{SourceId, Sources};
 
 /// A Pod of 7 KB as the API server sends it, `managedFields` and `status` included.
 /// Its second container has no security context, which several rules refuse.
@@ -97,26 +103,161 @@ fn corpus() -> PathBuf {
 ///
 /// # Panics
 /// When the corpus cannot be read.
-#[allow(clippy::expect_used)] // a bench has nobody to report to
 pub fn twenty_rules() -> Sources {
+    let mut sources = pod_security_policies();
+    for name in OTHER_POLICIES {
+        add_enforced(&mut sources, &corpus().join("policies").join(name));
+    }
+    sources
+}
+
+/// The seventeen policies (eighteen rules for Pods) of `corpus/pod-security`, all enforced.
+///
+/// # Panics
+/// When the corpus cannot be read.
+#[allow(clippy::expect_used)] // a bench has nobody to report to
+pub fn pod_security_policies() -> Sources {
     let directory = corpus().join("pod-security");
     let mut policies: Vec<PathBuf> = std::fs::read_dir(directory)
         .expect("the corpus is there")
         .map(|entry| entry.expect("the corpus can be listed").path())
         .collect();
     policies.sort();
-    policies.extend(OTHER_POLICIES.map(|name| corpus().join("policies").join(name)));
     let mut sources = Sources::new();
     for policy in policies {
-        let file = policy.join("policy.yaml");
-        let text = std::fs::read_to_string(&file).expect("a policy can be read");
-        let name = policy.file_name().unwrap_or_default().to_string_lossy();
-        sources.add(
-            name,
-            text.replace("failureAction: Audit", "failureAction: Enforce"),
-        );
+        add_enforced(&mut sources, &policy);
     }
     sources
+}
+
+/// The policy of one directory of the corpus.
+#[allow(clippy::expect_used)]
+fn add_enforced(sources: &mut Sources, policy: &Path) {
+    let file = policy.join("policy.yaml");
+    let text = std::fs::read_to_string(&file).expect("a policy can be read");
+    let name = policy.file_name().unwrap_or_default().to_string_lossy();
+    sources.add(
+        name,
+        text.replace("failureAction: Audit", "failureAction: Enforce"),
+    );
+}
+
+/// An AdmissionReview of an update, as the API server sends it.
+pub fn review(object: &[u8], old_object: &[u8]) -> Vec<u8> {
+    let mut text = br#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"8d0a7c1e-5a5e-4f7e-9f0e-2f4f7d1f7c55","kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},"name":"orders-api","namespace":"shop-production","operation":"UPDATE","userInfo":{"username":"deployer","groups":["system:authenticated"]},"object":"#.to_vec();
+    text.extend_from_slice(object);
+    text.extend_from_slice(br#","oldObject":"#);
+    text.extend_from_slice(old_object);
+    text.extend_from_slice(
+        br#","dryRun":false,"options":{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}}}"#,
+    );
+    text
+}
+
+/// Every policy below the directories that compiles alone, each name once, in one bundle;
+/// and how many they are.
+///
+/// # Panics
+/// When they do not compile together.
+pub fn all_policies(directories: &[PathBuf]) -> (Vec<u8>, usize) {
+    let options = Options {
+        skip_unsupported: true,
+        ..Options::default()
+    };
+    let mut sources = Sources::new();
+    let (mut documents, mut names) = (Vec::new(), BTreeSet::new());
+    for file in read_inputs(directories, &mut std::io::empty()).files {
+        if !file.text.contains("kyverno.io/") {
+            continue;
+        }
+        let trees = yaml::read_all(
+            &file.text,
+            yaml::Options {
+                duplicate_keys: DuplicateKeys::LastWins,
+                limits: &Limits::DEFAULT,
+            },
+        );
+        let source = sources.add(file.name, file.text);
+        for tree in trees.into_iter().flatten() {
+            if let Some(name) = policy_name(&tree)
+                && !names.contains(&name)
+                && compiles_alone(&tree, source, &sources, &options)
+            {
+                names.insert(name);
+                documents.push((source, tree));
+            }
+        }
+    }
+    let compilation = compile_documents(&documents, &sources, &options, Vec::new());
+    match compilation.bundle {
+        Some(bytes) => (bytes, documents.len()),
+        None => panic!("the policies do not compile: {:?}", compilation.diagnostics),
+    }
+}
+
+fn policy_name(tree: &Tree) -> Option<[String; 2]> {
+    let text = |tree: &Tree, key: &str| tree.get(key).and_then(Tree::as_str).map(str::to_owned);
+    let kind = text(tree, "kind")?;
+    let metadata = tree.get("metadata")?;
+    ["ClusterPolicy", "Policy"]
+        .contains(&kind.as_str())
+        .then_some([
+            text(metadata, "namespace").unwrap_or_default(),
+            text(metadata, "name")?,
+        ])
+}
+
+fn compiles_alone(tree: &Tree, source: SourceId, sources: &Sources, options: &Options) -> bool {
+    let documents = [(source, tree.clone())];
+    let compilation = compile_documents(&documents, sources, options, Vec::new());
+    compilation.bundle.is_some() && compilation.rules > 0
+}
+
+/// Every object below a directory, as JSON.
+pub fn manifests(directory: &Path) -> Vec<Vec<u8>> {
+    let resources = read_resources(&[directory.to_owned()], &mut std::io::empty());
+    let objects = resources.list.iter();
+    objects
+        .map(|resource| resource.tree.to_json().to_string().into_bytes())
+        .collect()
+}
+
+/// W4: so many Pods of about a kilobyte, one a line, the same for the same seed. Every
+/// tenth has a container that the Pod Security policies refuse.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_pods(count: usize, seed: u64, out: &mut impl std::io::Write) -> std::io::Result<()> {
+    let mut state = seed;
+    for number in 0..count {
+        let mut pick = |end| next(&mut state, end);
+        let (team, app, image) = (pick(50), pick(400), pick(3000));
+        let user = if pick(10) == 0 { 0 } else { 1000 + pick(9000) };
+        write!(
+            out,
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"app-{app}-{number}","namespace":"team-{team}","uid":"{number:08x}-{app:04x}-4000-8000-{image:012x}","labels":{{"app.kubernetes.io/name":"app-{app}","team":"team-{team}"}},"annotations":{{"example.com/owner":"team-{team}@example.com"}}}},"spec":{{"serviceAccountName":"app-{app}","securityContext":{{"runAsNonRoot":true,"runAsUser":{user},"seccompProfile":{{"type":"RuntimeDefault"}}}},"containers":["#
+        )?;
+        for container in 0..1 + pick(2) {
+            let comma = if container == 0 { "" } else { "," };
+            write!(
+                out,
+                r#"{comma}{{"name":"c{container}","image":"registry.example.com/app-{app}:1.{image}","ports":[{{"containerPort":{}}}],"env":[{{"name":"LEVEL","value":"info"}},{{"name":"SHARD","value":"{}"}}],"resources":{{"requests":{{"cpu":"{}m","memory":"{}Mi"}},"limits":{{"memory":"{}Mi"}}}},"securityContext":{{"allowPrivilegeEscalation":false,"readOnlyRootFilesystem":true,"capabilities":{{"drop":["ALL"]}}}},"volumeMounts":[{{"name":"data","mountPath":"/data"}}]}}"#,
+                8000 + pick(100),
+                pick(64),
+                50 * (1 + pick(20)),
+                64 * (1 + pick(16)),
+                128 * (1 + pick(16)),
+            )?;
+        }
+        writeln!(
+            out,
+            r#"],"volumes":[{{"name":"data","emptyDir":{{}}}}]}},"status":{{"phase":"Running","podIP":"10.{}.{}.{}"}}}}"#,
+            pick(256),
+            pick(256),
+            pick(256),
+        )?;
+    }
+    Ok(())
 }
 
 /// One enforced rule of the Pod Security Standards at the restricted level.

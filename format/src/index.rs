@@ -157,8 +157,24 @@ impl Index {
     }
 }
 
+/// The keys that every object is asked for before any rule is tried. As symbols they are
+/// found faster, and a projection can name them.
+const KEYS_OF_OBJECTS: [&str; 8] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "name",
+    "generateName",
+    "namespace",
+    "labels",
+    "annotations",
+];
+
 /// Fills the index tables of a bundle that is about to be written.
 pub(crate) fn build(builder: &mut BundleBuilder) {
+    for key in KEYS_OF_OBJECTS {
+        builder.symbols.intern(key);
+    }
     let pool = builder.pool().to_owned();
     let text = |text: Text| {
         let start = text.offset.get() as usize;
@@ -252,6 +268,29 @@ impl Tables<'_> {
             candidates.sort_unstable();
             candidates.dedup();
         }
+    }
+
+    /// Every rule that may match objects of a kind, whatever else they have; in order, each
+    /// once.
+    pub fn rules_of_kind(&self, kind: &str) -> Vec<u32> {
+        let own = self.symbols.lookup(kind.as_bytes());
+        let is_of_kind = |entry: &&IndexEntry| {
+            let kind = entry.kind.get();
+            kind == NONE || own.is_some_and(|own| own.0 == kind)
+        };
+        let mut rules = Vec::new();
+        for entry in self.index.iter().filter(is_of_kind) {
+            let keyed = entry.keyed.into_iter();
+            let nodes = keyed.flat_map(|nodes| Self::range(self.index_nodes, nodes));
+            let keyed = nodes.map(|node| node.rules);
+            for range in std::iter::once(entry.rules).chain(keyed) {
+                let listed = Self::range(self.index_rules, range);
+                rules.extend(listed.iter().map(|rule| rule.get()));
+            }
+        }
+        rules.sort_unstable();
+        rules.dedup();
+        rules
     }
 
     /// Hands over the rules of every node that a text has.

@@ -3,12 +3,16 @@
 //! A container under construction keeps its finished members on a stack
 //! (`pending`), behind a placeholder for the container itself; when it closes,
 //! they move to `nodes` together and thereby become neighbours. The placeholder
-//! remembers (in `x`) where the placeholder of the container around it is.
+//! remembers (in `x`) where the placeholder of the container around it is, and (in `y`)
+//! its place in the projection.
+
+use std::cell::Cell;
 
 use kpvm_format::symbol::{SymbolTable, key_hash, key_head};
 
 use super::extended::Extended;
 use super::node::{Key, Kind, Label, MARKED, Node, NodeId, TextRef, TextSource, Texts, text_bytes};
+use super::projection::Place;
 use super::view::View;
 
 /// More nodes or text than the buffer can number.
@@ -37,6 +41,8 @@ pub struct DocumentBuffer {
     depth: usize,
     /// Work space for maps with many members.
     order: Vec<u32>,
+    /// Somebody looked inside a map or list that was not read.
+    missed: Cell<bool>,
 }
 
 /// Sizes to go back to when an input is refused midway.
@@ -73,6 +79,13 @@ impl DocumentBuffer {
         self.extended.clear();
         self.innermost = 0;
         self.depth = 0;
+        self.missed.set(false);
+    }
+
+    /// Whether a map or list that was left out by the reader has been looked into since
+    /// the buffer was cleared: what came of that does not count.
+    pub(crate) fn has_looked_at_unread(&self) -> bool {
+        self.missed.get()
     }
 
     /// Looks at the values; `texts` are the bytes that were read into the buffer.
@@ -83,6 +96,7 @@ impl DocumentBuffer {
             keys: &self.keys,
             extended: &self.extended,
             symbols,
+            missed: &self.missed,
         }
     }
 
@@ -135,8 +149,14 @@ impl DocumentBuffer {
     /// Begins a container of a known kind.
     #[inline]
     pub(super) fn open(&mut self, label: Label, kind: Kind) {
+        self.open_at(label, kind, Place::WHOLE);
+    }
+
+    /// As [`DocumentBuffer::open`], for a container at a place of a projection.
+    #[inline]
+    pub(super) fn open_at(&mut self, label: Label, kind: Kind, place: Place) {
         let start = self.pending.len() as u32;
-        self.push(Node::new(label, kind, self.innermost, 0));
+        self.push(Node::new(label, kind, self.innermost, place.0));
         self.innermost = start;
         self.depth += 1;
     }
@@ -149,6 +169,13 @@ impl DocumentBuffer {
             Some(container) => container.kind,
             None => Kind::Null,
         }
+    }
+
+    /// The place in the projection of the container under construction, if there is one.
+    #[inline(always)]
+    pub(super) fn open_place(&self) -> Option<Place> {
+        let container = self.pending.get(self.innermost as usize)?;
+        Some(Place(container.y))
     }
 
     /// Adds a member to the container under construction.

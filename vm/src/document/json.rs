@@ -12,7 +12,9 @@ use kpvm_format::symbol::{SymbolTable, key_hash, key_head, short_key_hash};
 
 use super::buffer::DocumentBuffer;
 use super::node::{Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
+use super::projection::{Place, Projection};
 use super::scan::{Chunk, plain_end};
+use super::skip::skip;
 use crate::limits::Limits;
 
 /// What becomes of numbers.
@@ -204,11 +206,28 @@ impl DocumentBuffer {
         options: &ReadOptions,
     ) -> Result<NodeId, JsonError> {
         let mark = self.mark();
-        let result = self.read_checked(input, source, symbols, options);
+        let result = self.read_checked(input, source, symbols, options, None);
         result.map_err(|fault| {
             self.reset(mark);
             fault.explain(input, &options.limits)
         })
+    }
+
+    /// As [`DocumentBuffer::read_json`], but of maps and lists reads only what the
+    /// projection says, and checks the syntax of the others. `None` where the input
+    /// should be read as a whole: there may be something wrong with it. The buffer is
+    /// then as it was before.
+    pub(crate) fn read_json_in_part(
+        &mut self,
+        input: &[u8],
+        source: TextSource,
+        symbols: &SymbolTable<'_>,
+        options: &ReadOptions,
+        projection: &Projection,
+    ) -> Option<NodeId> {
+        let mark = self.mark();
+        let result = self.read_checked(input, source, symbols, options, Some(projection));
+        result.map_err(|_| self.reset(mark)).ok()
     }
 
     fn read_checked(
@@ -217,6 +236,7 @@ impl DocumentBuffer {
         source: TextSource,
         symbols: &SymbolTable<'_>,
         options: &ReadOptions,
+        projection: Option<&Projection>,
     ) -> Result<NodeId, Fault> {
         let limit = options.limits.document_bytes.min(MAX_BYTES);
         let used = [self.nodes.len(), self.scratch.len(), self.keys.len()];
@@ -248,6 +268,7 @@ impl DocumentBuffer {
             depth_end: self.depth().saturating_add(options.limits.document_depth),
             count_end: (self.nodes.len() + self.pending.len())
                 .saturating_add(options.limits.document_nodes),
+            projection,
             buffer: self,
         };
         reader.read()
@@ -266,8 +287,10 @@ struct Reader<'i, 'b> {
     numbers: Numbers,
     /// `buffer.depth()` at the deepest nesting allowed.
     depth_end: usize,
-    /// Nodes in the buffer at the largest number of values allowed.
+    /// Nodes in the buffer at the largest number of values allowed, less what was skipped.
     count_end: usize,
+    /// What is read; `None`: everything.
+    projection: Option<&'i Projection>,
 }
 
 impl Reader<'_, '_> {
@@ -378,8 +401,39 @@ impl Reader<'_, '_> {
             self.buffer.push(Node::new(label, kind, 0, 0));
             return Ok((inside + 1, false));
         }
-        self.buffer.open(label, kind);
-        Ok((inside, true))
+        let Some(projection) = self.projection else {
+            self.buffer.open(label, kind);
+            return Ok((inside, true));
+        };
+        let entered = match self.buffer.open_place() {
+            None => Some(Place::ROOT),
+            Some(place) => projection.entered(place, label),
+        };
+        match entered {
+            Some(place) => {
+                self.buffer.open_at(label, kind, place);
+                Ok((inside, true))
+            }
+            None => Ok((self.skip(at, inside, label, kind)?, false)),
+        }
+    }
+
+    /// Leaves out the container at `at`, whose first member begins at `inside`.
+    fn skip(&mut self, at: usize, inside: usize, label: Label, kind: Kind) -> Result<usize, Fault> {
+        let Some(skipped) = skip(self.input, inside, kind == Kind::Map) else {
+            return expected(at, "JSON that can be skipped");
+        };
+        if self.buffer.depth() + skipped.depth > self.depth_end {
+            return fault(at, Cause::TooDeep);
+        }
+        self.buffer
+            .push(Node::unread(label, kind, self.piece(at, skipped.end)));
+        let count = self.buffer.nodes.len() + self.buffer.pending.len();
+        self.count_end = self.count_end.saturating_sub(skipped.values);
+        if count > self.count_end {
+            return fault(at, Cause::TooManyValues);
+        }
+        Ok(skipped.end)
     }
 
     /// Reads a map key and the colon behind it.

@@ -13,8 +13,10 @@ mod buffer;
 mod extended;
 mod json;
 mod node;
+pub(crate) mod projection;
 mod push;
 mod scan;
+mod skip;
 mod view;
 
 #[cfg(test)]
@@ -24,4 +26,5 @@ pub use buffer::{BufferFull, DocumentBuffer};
 pub use extended::{Extended, Opaque};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
+pub(crate) use skip::kind_in_front;
 pub use view::{ChildRange, View};

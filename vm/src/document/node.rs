@@ -153,6 +153,12 @@ impl Label {
         hash: 0,
     };
 
+    /// Whether this is [`Label::ITEM`].
+    #[inline]
+    pub(super) fn is_item(self) -> bool {
+        self.key == Key::NONE
+    }
+
     /// For the map entry whose key is `symbol`.
     #[inline]
     pub fn symbol(symbol: SymbolId) -> Self {
@@ -232,6 +238,20 @@ impl Node {
             source: piece.source,
             ..Self::new(label, Kind::String, piece.offset, piece.length)
         }
+    }
+
+    /// A map or list that is there but was not read; its text is where `x` and `y` say.
+    pub(super) fn unread(label: Label, kind: Kind, piece: TextRef) -> Self {
+        Node {
+            source: piece.source,
+            ..Self::new(label, kind, piece.offset, piece.length)
+        }
+    }
+
+    /// Whether a map or list was not read. Those that were lie in no text.
+    #[inline]
+    pub(super) fn is_unread(&self) -> bool {
+        matches!(self.source, TextSource::Object | TextSource::OldObject)
     }
 
     /// A number's bits.

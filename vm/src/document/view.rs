@@ -1,6 +1,8 @@
 //! Looking at the values of a buffer. No function here fails: a wrong kind, a
 //! number that is no node or a text that is not there yields nothing.
 
+use std::cell::Cell;
+
 use kpvm_format::symbol::{SymbolId, SymbolTable};
 use serde_json::{Map, Value};
 
@@ -15,6 +17,7 @@ pub struct View<'a> {
     pub(super) keys: &'a [TextRef],
     pub(super) extended: &'a [Extended],
     pub(super) symbols: SymbolTable<'a>,
+    pub(super) missed: &'a Cell<bool>,
 }
 
 /// The children of a container, in order; also an iterator over them.
@@ -86,6 +89,10 @@ impl<'a> View<'a> {
     fn members(&self, map: NodeId) -> (u32, &'a [Node]) {
         match self.node(map) {
             Some(node) if node.kind == Kind::Map => {
+                if node.is_unread() {
+                    self.missed.set(true);
+                    return (0, &[]);
+                }
                 let (start, length) = (node.x as usize, node.y as usize);
                 let members = self.nodes.get(start..start.saturating_add(length));
                 (node.x, members.unwrap_or(&[]))
@@ -127,6 +134,10 @@ impl<'a> View<'a> {
     pub fn children(&self, id: NodeId) -> ChildRange {
         match self.node(id) {
             Some(node) => match node.kind {
+                Kind::List | Kind::Map if node.is_unread() => {
+                    self.missed.set(true);
+                    ChildRange::EMPTY
+                }
                 Kind::List | Kind::Map => ChildRange {
                     next: node.x,
                     end: node.x.saturating_add(node.y),

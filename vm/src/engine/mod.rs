@@ -27,6 +27,7 @@
 
 mod expression;
 pub mod observer;
+mod projection;
 mod request;
 mod response;
 mod session;

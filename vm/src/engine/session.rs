@@ -15,14 +15,16 @@ use kpvm_format::table::{
 };
 
 use super::observer::{Event, NotTried, Observer, Stage, Verdict};
+use super::projection::Projections;
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
     TextRange, Title,
 };
+use crate::document::projection::Projection;
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
-    View,
+    View, kind_in_front,
 };
 use crate::function::quote_json;
 use crate::host::{Host, NoHost};
@@ -103,6 +105,7 @@ pub struct Session<'b> {
     names: String,
     text: String,
     runtime_expressions: bool,
+    projections: Projections,
     /// Whether rules match resources rather than kinds.
     matches_resources: bool,
 }
@@ -137,11 +140,25 @@ impl<'b> Session<'b> {
             names: String::new(),
             text: String::new(),
             runtime_expressions: true,
+            projections: Projections::new(),
             matches_resources: tables
                 .policies
                 .iter()
                 .any(|policy| policy.flags & PolicyFlags::RESOURCES != 0),
         }
+    }
+
+    /// Whether of JSON only what rules may look at is read, and of the rest the syntax
+    /// checked, as it is unless this is called with `false`. Verdicts, messages and errors
+    /// are the same.
+    pub fn set_projection(&mut self, allowed: bool) {
+        self.projections.allowed = allowed;
+    }
+
+    /// How many evaluations were done again with everything read, because a rule looked
+    /// at what had been left out: to build a message, mostly.
+    pub fn evaluations_repeated(&self) -> u64 {
+        self.projections.missed
     }
 
     /// Whether expressions whose text is known only at run time (`{{ a.{{ b }} }}`) are
@@ -231,6 +248,54 @@ impl<'b> Session<'b> {
         observer: Option<&mut dyn Observer>,
         mode: Mode,
     ) -> Result<(), EvaluateError> {
+        if observer.is_none()
+            && let Some(kind) = self.kind_for_projection(request)
+        {
+            // Lent out, so that the rest of the session can be used beside them.
+            let mut projections = std::mem::replace(&mut self.projections, Projections::new());
+            let result = match projections.of(&self.tables, kind) {
+                Some(projection) => {
+                    let result = self.run_once(request, host, None, mode, Some(projection));
+                    let missed = self.buffer.has_looked_at_unread();
+                    if missed {
+                        projections.miss(&self.tables, kind);
+                    }
+                    (!missed).then_some(result)
+                }
+                None => None,
+            };
+            self.projections = projections;
+            if let Some(result) = result {
+                return result;
+            }
+        }
+        self.run_once(request, host, observer, mode, None)
+    }
+
+    /// The kind whose projection the request is read with, if it is read with one.
+    fn kind_for_projection<'r>(&self, request: &Request<'r>) -> Option<&'r str> {
+        // Rules that match resources are not found by the kind; a payload has none.
+        let is_found_by_kind = !self.matches_resources && !request.is_payload;
+        if !self.projections.allowed || !is_found_by_kind || request.variables.is_some() {
+            return None;
+        }
+        let main = request.object.or(request.old_object)?;
+        let Input::Json(text) = main else { return None };
+        match request.kind {
+            Some(kind) => Some(kind.kind),
+            None => kind_in_front(text),
+        }
+    }
+
+    /// Evaluates; with a projection only for what it says if nothing unread was looked at.
+    fn run_once(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+        observer: Option<&mut dyn Observer>,
+        mode: Mode,
+        projection: Option<&Projection>,
+    ) -> Result<(), EvaluateError> {
         self.buffer.clear();
         self.outcomes.clear();
         self.text.clear();
@@ -248,6 +313,7 @@ impl<'b> Session<'b> {
             "object",
             &tables,
             request.numbers,
+            projection,
         )?;
         let old_object = self.read(
             request.old_object.as_ref(),
@@ -255,6 +321,7 @@ impl<'b> Session<'b> {
             "old object",
             &tables,
             request.numbers,
+            projection,
         )?;
         let texts = Texts {
             object: json_text(request.object),
@@ -367,6 +434,7 @@ impl<'b> Session<'b> {
         role: &'static str,
         tables: &Tables<'_>,
         numbers: Numbers,
+        projection: Option<&Projection>,
     ) -> Result<Option<NodeId>, EvaluateError> {
         let Some(input) = input else { return Ok(None) };
         let too_large = |_: BufferFull| EvaluateError::TooLarge { role };
@@ -376,9 +444,22 @@ impl<'b> Session<'b> {
                     numbers,
                     limits: self.limits,
                 };
-                self.buffer
-                    .read_json(text, source, &tables.symbols, &options)
-                    .map_err(|error| EvaluateError::Json { role, error })?
+                let in_part = projection.and_then(|projection| {
+                    self.buffer.read_json_in_part(
+                        text,
+                        source,
+                        &tables.symbols,
+                        &options,
+                        projection,
+                    )
+                });
+                match in_part {
+                    Some(root) => root,
+                    None => self
+                        .buffer
+                        .read_json(text, source, &tables.symbols, &options)
+                        .map_err(|error| EvaluateError::Json { role, error })?,
+                }
             }
             Input::Value(value) => self
                 .buffer

@@ -1,0 +1,147 @@
+//! Projection: which maps and lists of a document are read, and which are only checked.
+//!
+//! The reader still checks the syntax of what it leaves out, and keeps one node for it
+//! that says where its text is. Looking inside such a node through a
+//! [`View`](super::View) yields nothing and is noted; who asked then has the document
+//! read as a whole ([`DocumentBuffer::has_looked_at_unread`](super::DocumentBuffer::has_looked_at_unread)).
+//! So a projection that leaves out too much costs time, never a verdict.
+
+use super::node::Label;
+use kpvm_format::symbol::SymbolId;
+
+/// A place in a projection: the values at one path, list items all alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(pub(super) u32);
+
+impl Place {
+    /// Everything from here on is read.
+    pub(super) const WHOLE: Place = Place(0);
+    /// The document itself.
+    pub(crate) const ROOT: Place = Place(1);
+}
+
+/// The maps and lists that are read. Plain values in a map or list that is read are
+/// always read.
+#[derive(Debug, Clone)]
+pub(crate) struct Projection {
+    steps: Vec<Step>,
+}
+
+/// One place.
+#[derive(Debug, Clone, Default)]
+struct Step {
+    how: How,
+    /// The places under keys.
+    keys: Vec<(SymbolId, Place)>,
+    /// The place of list items.
+    items: Option<Place>,
+}
+
+/// What is read of a map or list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum How {
+    /// Nothing: that it is there is enough.
+    #[default]
+    Unread,
+    /// Its members; of maps and lists in it what their places say.
+    Members,
+    /// It with everything inside.
+    Whole,
+}
+
+impl Projection {
+    /// Nothing is read but the document's own members.
+    pub(crate) fn new() -> Self {
+        let whole = Step {
+            how: How::Whole,
+            ..Step::default()
+        };
+        let root = Step {
+            how: How::Members,
+            ..Step::default()
+        };
+        Self {
+            steps: vec![whole, root],
+        }
+    }
+
+    /// The place under a key.
+    pub(crate) fn under(&mut self, place: Place, key: SymbolId) -> Place {
+        let new = Place(self.steps.len() as u32);
+        match self.step_mut(place) {
+            Some(step) if step.how != How::Whole => {
+                if let Some(&(_, known)) = step.keys.iter().find(|(known, _)| *known == key) {
+                    return known;
+                }
+                step.keys.push((key, new));
+            }
+            _ => return Place::WHOLE,
+        }
+        self.steps.push(Step::default());
+        new
+    }
+
+    /// The place of the items of a list.
+    pub(crate) fn items(&mut self, place: Place) -> Place {
+        let new = Place(self.steps.len() as u32);
+        match self.step_mut(place) {
+            Some(step) if step.how != How::Whole => {
+                if let Some(known) = step.items {
+                    return known;
+                }
+                step.items = Some(new);
+            }
+            _ => return Place::WHOLE,
+        }
+        self.steps.push(Step::default());
+        new
+    }
+
+    /// The members of what is there are looked at.
+    pub(crate) fn read_members(&mut self, place: Place) {
+        if let Some(step) = self.step_mut(place)
+            && step.how == How::Unread
+        {
+            step.how = How::Members;
+        }
+    }
+
+    /// What is there is looked at with everything inside.
+    pub(crate) fn read_whole(&mut self, place: Place) {
+        if let Some(step) = self.step_mut(place) {
+            step.how = How::Whole;
+        }
+    }
+
+    /// Whether nothing is left out.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.step(Place::ROOT)
+            .is_none_or(|root| root.how == How::Whole)
+    }
+
+    fn step(&self, place: Place) -> Option<&Step> {
+        self.steps.get(place.0 as usize)
+    }
+
+    fn step_mut(&mut self, place: Place) -> Option<&mut Step> {
+        self.steps.get_mut(place.0 as usize)
+    }
+
+    /// Where a map or list that stands under `label` at `place` is read; `None` where
+    /// it is left out.
+    #[inline]
+    pub(super) fn entered(&self, place: Place, label: Label) -> Option<Place> {
+        let step = self.step(place)?;
+        if step.how == How::Whole {
+            return Some(Place::WHOLE);
+        }
+        let inside = match label.key.symbol() {
+            Some(symbol) => {
+                let mut keys = step.keys.iter();
+                keys.find(|(key, _)| *key == symbol)?.1
+            }
+            None => step.items.filter(|_| label.is_item())?,
+        };
+        (self.step(inside)?.how != How::Unread).then_some(inside)
+    }
+}

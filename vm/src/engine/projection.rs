@@ -1,0 +1,430 @@
+//! What the rules for one kind can look at, found by following values through their code.
+//!
+//! Code goes in, a [`Projection`] leaves. A register holds the places of the object that
+//! its value may come from. Operations that go one step down lead from place to
+//! place; any other that is given a value may look at everything in it. Messages are
+//! left out: they are made where a rule failed, and that may cost more.
+//!
+//! This need not be exact: an evaluation that looks at something else is done again with
+//! the whole object (see [`crate::document::projection`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kpvm_format::Tables;
+use kpvm_format::cel::Root;
+use kpvm_format::function::Function;
+use kpvm_format::instruction::{Instruction, Op, OperandKind};
+use kpvm_format::symbol::SymbolId;
+use kpvm_format::table::{NONE, Rule};
+
+use crate::document::projection::{Place, Projection};
+
+/// What the registers hold.
+type Registers = Vec<Origin>;
+
+/// A number of a set of places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Origin(u32);
+
+impl Origin {
+    /// No place.
+    const NOWHERE: Origin = Origin(0);
+}
+
+/// The sets of places, each once.
+#[derive(Debug)]
+struct Origins {
+    sets: Vec<BTreeSet<Place>>,
+    numbers: BTreeMap<BTreeSet<Place>, Origin>,
+    /// Unions that were asked for, as where ways meet the same are asked for again.
+    unions: BTreeMap<(Origin, Origin), Origin>,
+}
+
+impl Origins {
+    fn new() -> Self {
+        Self {
+            sets: vec![BTreeSet::new()],
+            numbers: BTreeMap::from([(BTreeSet::new(), Origin::NOWHERE)]),
+            unions: BTreeMap::new(),
+        }
+    }
+
+    fn of(&mut self, places: BTreeSet<Place>) -> Origin {
+        if let Some(known) = self.numbers.get(&places) {
+            return *known;
+        }
+        let number = Origin(self.sets.len() as u32);
+        self.sets.push(places.clone());
+        self.numbers.insert(places, number);
+        number
+    }
+
+    fn places(&self, origin: Origin) -> Vec<Place> {
+        let places = self.sets.get(origin.0 as usize);
+        places.into_iter().flatten().copied().collect()
+    }
+
+    fn union(&mut self, left: Origin, right: Origin) -> Origin {
+        if left == right || right == Origin::NOWHERE {
+            return left;
+        }
+        if left == Origin::NOWHERE {
+            return right;
+        }
+        if let Some(known) = self.unions.get(&(left, right)) {
+            return *known;
+        }
+        let both = self.places(left).into_iter().chain(self.places(right));
+        let union = self.of(both.collect());
+        self.unions.insert((left, right), union);
+        union
+    }
+}
+
+/// The projection for a kind: what its rules look at, and what every rule needs. `None`
+/// where that is everything, or where the host may be asked, which happens only once.
+pub(super) fn derive(tables: &Tables<'_>, kind: &str) -> Option<Projection> {
+    let mut derivation = Derivation {
+        tables,
+        projection: Projection::new(),
+        origins: Origins::new(),
+        entries: BTreeSet::new(),
+        whole: false,
+    };
+    derivation.read_metadata();
+    for number in tables.rules_of_kind(kind) {
+        if let Some(rule) = tables.rules.get(number as usize) {
+            derivation.follow_rule(rule);
+        }
+        if derivation.whole || derivation.projection.is_whole() {
+            return None;
+        }
+    }
+    Some(derivation.projection)
+}
+
+struct Derivation<'t> {
+    tables: &'t Tables<'t>,
+    projection: Projection,
+    origins: Origins,
+    /// Context entries that were followed.
+    entries: BTreeSet<u32>,
+    /// Something may look at anything.
+    whole: bool,
+}
+
+impl Derivation<'_> {
+    /// What matching looks at.
+    fn read_metadata(&mut self) {
+        let symbols = self.tables.symbols;
+        let Some(metadata) = symbols.lookup(b"metadata") else {
+            return;
+        };
+        let metadata = self.projection.under(Place::ROOT, metadata);
+        self.projection.read_members(metadata);
+        for key in [b"labels".as_slice(), b"annotations"] {
+            if let Some(key) = symbols.lookup(key) {
+                let place = self.projection.under(metadata, key);
+                self.projection.read_whole(place);
+            }
+        }
+    }
+
+    fn follow_rule(&mut self, rule: &Rule) {
+        let blocks = [
+            rule.match_block,
+            rule.precondition_block,
+            rule.properties_block,
+            rule.body_block,
+        ];
+        for block in blocks {
+            self.follow_block(block.get());
+        }
+        for exception in Tables::range(self.tables.exceptions, rule.exceptions) {
+            self.follow_block(exception.block.get());
+        }
+    }
+
+    /// Goes through a block from its first to its last instruction.
+    fn follow_block(&mut self, block: u32) {
+        let Some(block) = self.tables.blocks.get(block as usize) else {
+            return;
+        };
+        let mut registers = vec![Origin::NOWHERE; usize::from(block.registers.get()).max(1)];
+        registers[0] = self.root();
+        let mut arriving: BTreeMap<u32, Registers> = BTreeMap::new();
+        let mut goes_on = true;
+        for (number, instruction) in (0..).zip(self.tables.block_code(block)) {
+            if let Some(others) = arriving.remove(&number) {
+                if goes_on {
+                    self.meet(&mut registers, &others);
+                } else {
+                    registers = others;
+                }
+            }
+            let Some(op) = Op::decode(instruction.op) else {
+                return;
+            };
+            self.follow(op, instruction, &mut registers);
+            goes_on = !op.ends_block();
+            let jumps =
+                |operand: &&kpvm_format::instruction::Operand| operand.kind == OperandKind::Forward;
+            if let Some(target) = op.operands().iter().find(jumps) {
+                let target = instruction.operand(target.field);
+                match arriving.get_mut(&target) {
+                    Some(others) => self.meet(others, &registers),
+                    None => {
+                        arriving.insert(target, registers.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn meet(&mut self, registers: &mut Registers, others: &Registers) {
+        for (register, other) in registers.iter_mut().zip(others) {
+            *register = self.origins.union(*register, *other);
+        }
+    }
+
+    /// The object itself.
+    fn root(&mut self) -> Origin {
+        self.origins.of(BTreeSet::from([Place::ROOT]))
+    }
+
+    fn follow(&mut self, op: Op, instruction: &Instruction, registers: &mut Registers) {
+        let get = |register: u8| {
+            let origin = registers.get(usize::from(register));
+            origin.copied().unwrap_or(Origin::NOWHERE)
+        };
+        let (a, b, c) = (instruction.a, instruction.b, instruction.c.get());
+        let (value, source) = (get(a), get(b));
+        let (register, origin) = match op {
+            Op::LoadPath => (a, self.path(c)),
+            Op::LoadField | Op::GetKey | Op::CelSelect | Op::CelFind => {
+                (a, self.under(source, SymbolId(c)))
+            }
+            Op::LoadIndex | Op::GetItem => (a, self.items(source)),
+            Op::LoopBegin => (instruction.e, self.items(source)),
+            Op::Move => (a, source),
+            Op::CelHas => {
+                self.read_members(source);
+                (a, Origin::NOWHERE)
+            }
+            Op::LoadRequestObject => (a, self.root()),
+            Op::CelRoot => match Root::ALL.get(c as usize) {
+                Some(
+                    Root::Object | Root::OldObject | Root::ObjectOrEmpty | Root::OldObjectOrEmpty,
+                ) => (a, self.root()),
+                Some(Root::Namespace | Root::GivenNamespace | Root::Params) => (a, Origin::NOWHERE),
+                _ => return self.whole = true,
+            },
+            Op::LoadPayload if matches!(b, 1 | 2) => (a, self.root()),
+            // The request with its objects, or values of which nothing is known.
+            Op::LoadPayload if b == 0 => return self.whole = true,
+            Op::LoadBase if self.is_of_objects(c) => return self.whole = true,
+            Op::LoadVariable if self.slot_is_of_objects(c) => return self.whole = true,
+            Op::LoadImages
+            | Op::LoadContext
+            | Op::EvaluateText
+            | Op::EvaluateQuery
+            | Op::EvaluateOver
+            | Op::CelParams
+            | Op::Fetch => return self.whole = true,
+            Op::Call if is_random(c) => return self.whole = true,
+            Op::EnsureEntry | Op::RefreshEntry | Op::CelVariable => {
+                self.follow_entry(c);
+                return self.forget(op, instruction, registers);
+            }
+            // That the value is there, and what it is, its place says.
+            Op::RequireMap
+            | Op::RequireList
+            | Op::RequireExistenceList
+            | Op::RequirePresent
+            | Op::RequireScope
+            | Op::JumpIfMissing
+            | Op::JumpIfNull
+            | Op::JumpIfNotList
+            | Op::JumpIfNotMap
+            | Op::JumpIfNoSubject
+            | Op::JumpUnlessSet
+            | Op::LoopNext
+            | Op::CatchMissing => return,
+            Op::RequireLength
+            | Op::RecordAnchor
+            | Op::JumpIfTrue
+            | Op::JumpIfFalse
+            | Op::JumpIfShorter => {
+                return self.read_members(value);
+            }
+            Op::Not => {
+                self.read_members(source);
+                (a, Origin::NOWHERE)
+            }
+            Op::ExpandTags => return self.read_tags(value, c),
+            // The element, or what the subject was.
+            Op::SelectSubject => {
+                let outer = get(instruction.e);
+                self.read_members(source);
+                (a, self.origins.union(source, outer))
+            }
+            _ => {
+                for operand in op.operands() {
+                    if operand.kind == OperandKind::Source {
+                        let origin = get(instruction.operand(operand.field) as u8);
+                        for place in self.origins.places(origin) {
+                            self.projection.read_whole(place);
+                        }
+                    }
+                }
+                return self.forget(op, instruction, registers);
+            }
+        };
+        if let Some(register) = registers.get_mut(usize::from(register)) {
+            *register = origin;
+        }
+    }
+
+    /// What an operation writes comes from nowhere that is not read.
+    fn forget(&self, op: Op, instruction: &Instruction, registers: &mut Registers) {
+        for operand in op.operands() {
+            if operand.kind == OperandKind::Destination {
+                let register = instruction.operand(operand.field) as usize;
+                if let Some(register) = registers.get_mut(register) {
+                    *register = Origin::NOWHERE;
+                }
+            }
+        }
+    }
+
+    /// A context entry's loader, once.
+    fn follow_entry(&mut self, entry: u32) {
+        if self.entries.insert(entry)
+            && let Some(entry) = self.tables.entries.get(entry as usize)
+        {
+            self.follow_block(entry.block.get());
+        }
+    }
+
+    /// The place of a static path; parents have smaller numbers.
+    fn path(&mut self, path: u32) -> Origin {
+        let mut keys = Vec::new();
+        let mut next = path;
+        while let Some(step) = self.tables.paths.get(next as usize)
+            && keys.len() < self.tables.paths.len()
+        {
+            keys.push(SymbolId(step.symbol.get()));
+            next = step.parent.get();
+        }
+        let mut place = Place::ROOT;
+        for key in keys.into_iter().rev() {
+            self.projection.read_members(place);
+            place = self.projection.under(place, key);
+        }
+        self.origins.of(BTreeSet::from([place]))
+    }
+
+    /// The labels or annotations that keys with wildcards are looked for in.
+    fn read_tags(&mut self, map: Origin, pattern: u32) {
+        if let Some(pattern) = self.tables.tag_patterns.get(pattern as usize) {
+            let metadata = self.under(map, SymbolId(pattern.metadata.get()));
+            let tags = self.under(metadata, SymbolId(pattern.tag.get()));
+            self.read_members(tags);
+        }
+    }
+
+    fn under(&mut self, origin: Origin, key: SymbolId) -> Origin {
+        self.read_members(origin);
+        let places = self.origins.places(origin).into_iter();
+        let inside = places.map(|place| self.projection.under(place, key));
+        self.origins.of(inside.collect())
+    }
+
+    fn items(&mut self, origin: Origin) -> Origin {
+        self.read_members(origin);
+        let places = self.origins.places(origin).into_iter();
+        let inside = places.map(|place| self.projection.items(place));
+        self.origins.of(inside.collect())
+    }
+
+    fn read_members(&mut self, origin: Origin) {
+        for place in self.origins.places(origin) {
+            self.projection.read_members(place);
+        }
+    }
+
+    /// Whether a value of the context holds the request's objects.
+    fn is_of_objects(&self, name: u32) -> bool {
+        matches!(
+            self.tables.symbols.text(SymbolId(name)),
+            "request" | "images"
+        )
+    }
+
+    fn slot_is_of_objects(&self, slot: u32) -> bool {
+        let name = self.tables.slots.get(slot as usize);
+        self.is_of_objects(name.map_or(NONE, |slot| slot.name.get()))
+    }
+}
+
+fn is_random(function: u32) -> bool {
+    Function::ALL.get(function as usize) == Some(&Function::Random)
+}
+
+/// The projections of a session, each derived when its kind is first seen.
+#[derive(Debug)]
+pub(super) struct Projections {
+    pub(super) allowed: bool,
+    /// By the kind's symbol; kinds that no rule names share one.
+    kinds: BTreeMap<u32, KindProjection>,
+    /// Evaluations that had to be done again.
+    pub(super) missed: u64,
+}
+
+#[derive(Debug)]
+struct KindProjection {
+    projection: Option<Projection>,
+    used: u32,
+    missed: u32,
+}
+
+/// So often a projection may leave out too much before it is looked at how often that
+/// happens.
+const MISSES: u32 = 8;
+
+impl Projections {
+    pub(super) fn new() -> Self {
+        Self {
+            allowed: true,
+            kinds: BTreeMap::new(),
+            missed: 0,
+        }
+    }
+
+    /// The projection for a kind, if it is worth one.
+    pub(super) fn of(&mut self, tables: &Tables<'_>, kind: &str) -> Option<&Projection> {
+        let symbol = tables.symbols.lookup(kind.as_bytes());
+        let known = self.kinds.entry(symbol.map_or(NONE, |kind| kind.0));
+        let known = known.or_insert_with(|| KindProjection {
+            projection: derive(tables, kind),
+            used: 0,
+            missed: 0,
+        });
+        known.used = known.used.saturating_add(1);
+        known.projection.as_ref()
+    }
+
+    /// The projection left out something that was looked at. One that does so for more
+    /// than every eighth object costs more than it saves, and is given up.
+    pub(super) fn miss(&mut self, tables: &Tables<'_>, kind: &str) {
+        self.missed += 1;
+        let symbol = tables.symbols.lookup(kind.as_bytes());
+        let key = symbol.map_or(NONE, |kind| kind.0);
+        if let Some(known) = self.kinds.get_mut(&key) {
+            known.missed = known.missed.saturating_add(1);
+            if known.missed >= MISSES && known.missed > known.used / 8 {
+                known.projection = None;
+            }
+        }
+    }
+}
