@@ -23,6 +23,7 @@ pub mod line_index;
 pub mod list;
 pub mod mock_host;
 pub mod models;
+pub mod ndjson;
 pub mod nearest;
 pub mod omitted;
 pub mod output;

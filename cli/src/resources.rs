@@ -3,6 +3,7 @@
 //! Objects are read as Kyverno's command line reads them (sheet 08, section 8.6), but
 //! lists are expanded, and a bad document stops none of the others.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +67,8 @@ pub struct Resources {
     pub empty_lists: usize,
     /// Whether lists are objects like any other, as in `kyverno test`.
     keep_lists: bool,
+    /// Lines in front of texts that are parts of longer ones, by the number of the source.
+    lines_before: BTreeMap<u32, u32>,
 }
 
 impl Resource {
@@ -214,6 +217,23 @@ impl Resources {
         self.refuse("payload", source, span, message, None);
     }
 
+    /// Adds the objects of one line of a longer text, behind so many lines of it.
+    pub(crate) fn add_line(&mut self, name: &str, line: &[u8], before: u32) {
+        let Ok(text) = std::str::from_utf8(line) else {
+            let unreadable = Unreadable {
+                name: format!("{name}:{}", before + 1),
+                reason: "expected UTF-8 text, found other bytes".into(),
+            };
+            return self.problems.push(Problem::Unreadable(unreadable));
+        };
+        self.lines_before.insert(self.lines.len() as u32, before);
+        self.add_file(InputFile {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            from_directory: false,
+        });
+    }
+
     fn add_document(&mut self, document: Tree, source: SourceId) {
         if self.keep_lists && document.as_map().is_some() {
             return self.add_object(document, source);
@@ -275,6 +295,7 @@ impl Resources {
     /// A place by file, line and column.
     pub fn place(&self, location: Location) -> Place {
         let Location { source, span } = location;
+        let before = self.lines_before.get(&source.0).copied().unwrap_or(0);
         let start = self.line_column(source, span);
         let end = Span {
             start: span.end,
@@ -284,7 +305,7 @@ impl Resources {
         let is_short = end.line == start.line && end.column > start.column;
         Place {
             file: self.sources.file(source).name.clone(),
-            line: start.line,
+            line: start.line + before,
             column: start.column,
             end_column: is_short.then_some(end.column),
         }
@@ -348,7 +369,7 @@ fn read_json(text: &str) -> Option<Vec<Tree>> {
 /// Whether the kind is known to be cluster-scoped. Every unknown kind counts as
 /// namespaced, custom ones included; versions are not compared (sheet 08, section 8.6,
 /// step 3).
-fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
+pub(crate) fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     resource_kind::find(group, kind).is_some_and(|found| found.scope == Scope::Cluster)
 }

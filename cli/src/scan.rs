@@ -150,7 +150,7 @@ pub struct Check {
 }
 
 /// What reports say of an object; of a payload there is no more than its path as name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Object {
     /// `apiVersion`.
     pub api_version: String,
@@ -261,6 +261,35 @@ pub fn scan(
     settings: &Settings,
     host: &mut dyn Host,
 ) -> Scan {
+    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
+    let (mut scan, problems) = scan_with(&mut evaluator, bundle, resources, settings, host);
+    scan.unmatched = unmatched::find(&bundle.tables(), &scan);
+    unmatched::explain(&mut scan, bundle, resources, &mut evaluator, host);
+    resources.problems.extend(problems);
+    scan
+}
+
+/// As [`scan`], for some of many objects: policies that none of these match mean nothing.
+pub fn scan_some(
+    bundle: &Bundle<'_>,
+    resources: &mut Resources,
+    settings: &Settings,
+    host: &mut dyn Host,
+) -> Scan {
+    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
+    let (scan, problems) = scan_with(&mut evaluator, bundle, resources, settings, host);
+    resources.problems.extend(problems);
+    scan
+}
+
+/// What was found, and what could not be evaluated.
+fn scan_with(
+    evaluator: &mut Evaluator<'_>,
+    bundle: &Bundle<'_>,
+    resources: &Resources,
+    settings: &Settings,
+    host: &mut dyn Host,
+) -> (Scan, Vec<Problem>) {
     let meta = bundle.meta();
     let tables = bundle.tables();
     let mut scan = Scan {
@@ -269,7 +298,6 @@ pub fn scan(
         omitted: meta.omitted.clone(),
         ..Scan::default()
     };
-    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
     let mut problems = Vec::new();
     for resource in &resources.list {
         match evaluator.evaluate(resource, None, host) {
@@ -287,10 +315,7 @@ pub fn scan(
             }
         }
     }
-    scan.unmatched = unmatched::find(&tables, &scan);
-    unmatched::explain(&mut scan, bundle, resources, &mut evaluator, host);
-    resources.problems.extend(problems);
-    scan
+    (scan, problems)
 }
 
 fn object(resource: &Resource, resources: &Resources) -> Object {

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use kpvm::engine::Bundle;
 use kpvm_compiler::compile::{self, Options};
 
-use crate::command::evaluate::{CommonArguments, Inputs, evaluate};
+use crate::command::evaluate::{CommonArguments, Inputs, evaluate, evaluate_lines};
 use crate::command::load_bundle;
 use crate::diagnostics::show_error;
+use crate::ndjson::{self, Found, Lines};
 use crate::omitted;
 use crate::policies::{self, Exceptions, PolicyPaths};
 use crate::resources::{Resources, read_resources};
@@ -44,7 +45,17 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
     let Some(circumstances) = arguments.common.circumstances.read(streams)? else {
         return Ok(EXIT_BAD_INPUT);
     };
-    let resources = read_resources(&arguments.resources, &mut io::stdin());
+    let mut rest: Box<dyn io::Read> = Box::new(io::stdin());
+    if arguments.common.can_stream() && ndjson::needs_no_other_objects(&bundle.tables()) {
+        match Lines::find(&arguments.resources)? {
+            Found::Lines(lines) => {
+                return evaluate_lines(&bundle, lines, &arguments.common, streams);
+            }
+            Found::Other(text) => rest = text,
+            Found::Nothing => {}
+        }
+    }
+    let resources = read_resources(&arguments.resources, &mut rest);
     let common = &arguments.common;
     let Some((bundle, exceptions)) = with_exceptions(bundle, common, &resources, streams)? else {
         return Ok(EXIT_BAD_INPUT);

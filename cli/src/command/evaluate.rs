@@ -14,13 +14,14 @@ use kpvm_compiler::source::SourceId;
 use kpvm_format::table::PolicyFlags;
 
 use crate::cel_context::CelContext;
-use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
+use crate::command::circumstances::{CircumstanceArguments, OperationName, ReadCircumstances};
 use crate::command::explain;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::explain::ExplainArguments;
 use crate::hints;
 use crate::host::since_epoch;
 use crate::mock_host::Cluster;
+use crate::ndjson::{self, Lines};
 use crate::nearest::nearest;
 use crate::policies::Policies;
 use crate::report::{self, FileReport, Format, Run, text};
@@ -29,7 +30,8 @@ use crate::resources::{Resources, read_resources};
 use crate::scan::{Scan, Settings, scan};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::strict::Decoder;
-use crate::text::clean;
+use crate::text::{clean, count};
+use crate::unmatched;
 
 /// How to evaluate and report.
 #[derive(Debug, clap::Args)]
@@ -269,6 +271,45 @@ pub fn evaluate(
     exit_code(&scan, arguments, streams)
 }
 
+/// Evaluates lines of objects as they are read, reports as it goes, and gives the exit code.
+///
+/// # Errors
+/// Those of the writers.
+pub fn evaluate_lines(
+    bundle: &Bundle<'_>,
+    mut lines: Lines,
+    arguments: &CommonArguments,
+    streams: &mut Streams<'_>,
+) -> io::Result<u8> {
+    let settings = Settings {
+        audit_warn: arguments.audit_warn,
+        ..Settings::default()
+    };
+    let plan = ndjson::Plan {
+        bundle,
+        settings: &settings,
+        name: &lines.name,
+        size: lines.size,
+        verbose: arguments.is_verbose(),
+    };
+    let mut outcome = ndjson::run(plan, &mut lines.input, streams.out, streams.err)?;
+    text::write_summary(outcome.scan.summary, streams.out)?;
+    streams.out.flush()?;
+    outcome.scan.unmatched = unmatched::find(&bundle.tables(), &outcome.scan);
+    let mut resources = Resources::default();
+    resources.empty_lists = outcome.empty_lists;
+    hints::show(&outcome.scan, &resources, arguments.is_verbose(), streams)?;
+    if outcome.problems > 0 {
+        let lines = count(outcome.problems, "line");
+        let message = format!("{lines} could not be used; the others were evaluated");
+        show_error(&message, streams.err)?;
+        if !arguments.continue_on_fail {
+            return Ok(EXIT_BAD_INPUT);
+        }
+    }
+    exit_code(&outcome.scan, arguments, streams)
+}
+
 /// The report to standard output or its file, and the others to theirs.
 fn write_reports(
     run: &Run<'_>,
@@ -309,6 +350,31 @@ impl CommonArguments {
             show_warning(message, streams.err)?;
         }
         Ok(true)
+    }
+
+    /// Whether objects can be evaluated and reported one by one: the report is the text for
+    /// people, and nothing is given that other objects or all findings are needed for.
+    pub fn can_stream(&self) -> bool {
+        let CircumstanceArguments {
+            values_file,
+            set,
+            userinfo,
+            operation,
+            namespace_labels,
+        } = &self.circumstances;
+        let is_plain = values_file.is_none()
+            && set.is_empty()
+            && userinfo.is_none()
+            && *operation == OperationName::Create
+            && namespace_labels.is_empty();
+        is_plain
+            && self.format() == Format::Text
+            && self.output_file.is_none()
+            && self.report.is_empty()
+            && self.explain.explain.is_none()
+            && self.context_file.is_none()
+            && self.crd_paths.is_empty()
+            && !self.wants_exceptions()
     }
 
     /// The files of exceptions; none where exceptions are taken from the resources (sheet

@@ -43,6 +43,15 @@ struct GroupKey<'s> {
 /// # Errors
 /// Those of the writer.
 pub fn write(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write_findings(run, out)?;
+    write_summary(run.scan.summary, out)
+}
+
+/// Writes the report without the counts.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_findings(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut groups: HashMap<GroupKey<'_>, Vec<&Finding>> = HashMap::new();
     let shown = |finding: &&Finding| match finding.outcome {
         Outcome::Fail | Outcome::Warn | Outcome::Error => true,
@@ -57,7 +66,7 @@ pub fn write(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     for (key, findings) in &groups {
         write_group(run, key, findings, out)?;
     }
-    write_summary(run.scan.summary, out)
+    Ok(())
 }
 
 /// `pass: 1, fail: 0, warn: 0, error: 0, skip: 0`
