@@ -174,6 +174,7 @@ fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Answer, String> {
             groups: &groups,
             roles: &roles,
             cluster_roles: &cluster_roles,
+            ..UserInfo::default()
         }),
         namespace_labels: &labels,
         variables: case.mocks.values.as_ref(),

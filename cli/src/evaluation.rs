@@ -16,10 +16,11 @@ use kpvm::engine::{
     UserInfo, merge,
 };
 use kpvm::host::Host;
+use kpvm_format::table::BodyKind;
 use serde_json::{Map, Value};
 
 use crate::resources::Resource;
-use crate::user_info::{BorrowedUser, User};
+use crate::user_info::{BorrowedUser, User, or_background};
 use crate::values::{Labels, Subresource, Values, Variables};
 
 /// What decides beside policies and resources.
@@ -99,6 +100,8 @@ pub struct Evaluator<'b> {
 struct RuleScope<'b> {
     policy: usize,
     addition: Option<&'b Value>,
+    /// Whether it is of a ValidatingAdmissionPolicy.
+    is_admission: bool,
 }
 
 /// What sets one run of the engine apart from the others for the same resource.
@@ -108,6 +111,8 @@ struct RunKey<'b> {
     policy: Option<usize>,
     /// What the variables of the rule add to its context.
     addition: Option<&'b Value>,
+    /// Whether it is the run for ValidatingAdmissionPolicies.
+    is_admission: bool,
 }
 
 impl PartialEq for RunKey<'_> {
@@ -116,7 +121,7 @@ impl PartialEq for RunKey<'_> {
             (Some(left), Some(right)) => std::ptr::eq(left, right),
             (left, right) => left.is_none() && right.is_none(),
         };
-        self.policy == other.policy && additions
+        self.policy == other.policy && self.is_admission == other.is_admission && additions
     }
 }
 
@@ -133,6 +138,7 @@ impl<'b> Evaluator<'b> {
             RuleScope {
                 policy,
                 addition: values.of_rule(name, tables.text(rule.name)),
+                is_admission: rule.body == BodyKind::AdmissionPolicy as u8,
             }
         };
         Self {
@@ -192,13 +198,20 @@ impl<'b> Evaluator<'b> {
                 values.variables(policy, resource.metadata("name"))
             });
             let variables = own.as_ref().unwrap_or(&self.general);
-            let run = Run::new(
-                resource,
-                self.circumstances,
-                operation,
-                variables,
-                key.addition,
-            )?;
+            let run = match key.is_admission {
+                true => Run::creation(resource, self.circumstances),
+                false => Run::new(
+                    resource,
+                    self.circumstances,
+                    operation,
+                    variables,
+                    key.addition,
+                )?,
+            };
+            let user = match key.is_admission {
+                true => Some(or_background(user.unwrap_or_default())),
+                false => user,
+            };
             let is_own = |rule: usize| keys.get(rule) == Some(key);
             let request = run.request(user);
             let evaluation = match &mut observer {
@@ -224,12 +237,20 @@ impl<'b> Evaluator<'b> {
         let name = resource.metadata("name");
         let has_own = |policy: &&str| self.circumstances.values.has_resource(policy, name);
         let own: Vec<bool> = self.policies.iter().map(has_own).collect();
-        let key = |scope: &RuleScope<'b>| RunKey {
-            policy: own
-                .get(scope.policy)
-                .is_some_and(|own| *own)
-                .then_some(scope.policy),
-            addition: scope.addition,
+        let key = |scope: &RuleScope<'b>| match scope.is_admission {
+            true => RunKey {
+                policy: None,
+                addition: None,
+                is_admission: true,
+            },
+            false => RunKey {
+                policy: own
+                    .get(scope.policy)
+                    .is_some_and(|own| *own)
+                    .then_some(scope.policy),
+                addition: scope.addition,
+                is_admission: false,
+            },
         };
         self.rules.iter().map(key).collect()
     }
@@ -268,6 +289,20 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
+    /// What ValidatingAdmissionPolicies see without a cluster: the resource is created,
+    /// whatever else is said (sheet 08, section 3.2).
+    fn creation(resource: &'r Resource, circumstances: &'r Circumstances) -> Self {
+        Self {
+            resource,
+            circumstances,
+            operation: Operation::Create,
+            object: None,
+            old_object: None,
+            variables: None,
+            labels: labels(circumstances, resource),
+        }
+    }
+
     fn new(
         resource: &'r Resource,
         circumstances: &'r Circumstances,

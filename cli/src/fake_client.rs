@@ -71,6 +71,51 @@ pub fn answer(cluster: &Cluster, query: &ExternalQuery<'_>) -> Result<Option<Val
     }
 }
 
+/// The objects that bindings of ValidatingAdmissionPolicies may take as parameters.
+#[derive(Debug, Clone, Default)]
+pub struct Parameters {
+    objects: Vec<Value>,
+}
+
+impl Parameters {
+    /// Those objects.
+    pub fn new(objects: Vec<Value>) -> Self {
+        Self { objects }
+    }
+
+    /// What a `paramRef` stands for without a cluster (sheet 07, section 5): the first
+    /// object of the name, in whatever namespace, or one list of all that are selected;
+    /// null if there is none.
+    pub fn bound(&self, reference: &Value) -> Value {
+        let text = |value: &Value, key: &str| -> String {
+            let text = value.get(key).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        if let Some(selector) = reference.get("selector").filter(|one| !one.is_null()) {
+            let is_selected =
+                |object: &&Value| selects(selector, object.pointer("/metadata/labels"));
+            let items: Vec<&Value> = self.objects.iter().filter(is_selected).collect();
+            return match items.as_slice() {
+                [] => Value::Null,
+                items => serde_json::json!({ "items": items }),
+            };
+        }
+        let (name, namespace) = (text(reference, "name"), text(reference, "namespace"));
+        let is_meant = |object: &&Value| {
+            let metadata = object.get("metadata").unwrap_or(&Value::Null);
+            match name.as_str() {
+                "" => text(metadata, "namespace") == namespace,
+                name => text(metadata, "name") == name,
+            }
+        };
+        self.objects
+            .iter()
+            .find(is_meant)
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
 fn group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }

@@ -23,7 +23,7 @@ use kpvm_compiler::source::{LineColumn, SourceId};
 use serde_json::{Map, Value, json};
 
 use crate::cel_context::CelContext;
-use crate::fake_client;
+use crate::fake_client::{self, Parameters};
 use crate::host::ProcessHost;
 use crate::input::read_regular_file;
 use crate::line_index::LineIndex;
@@ -42,6 +42,8 @@ pub struct MockHost {
     context: CelContext,
     /// What parameters are looked for in.
     client: Cluster,
+    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    params: Parameters,
     process: ProcessHost,
 }
 
@@ -106,6 +108,11 @@ impl MockHost {
     /// Gives the host what expressions of CEL are told.
     pub fn set_context(&mut self, context: CelContext) {
         self.context = context;
+    }
+
+    /// Gives the host the objects that bindings may refer to.
+    pub fn set_params(&mut self, params: Parameters) {
+        self.params = params;
     }
 
     /// Gives the host the objects that may be parameters, beside those of the cluster.
@@ -222,6 +229,9 @@ impl Host for MockHost {
                 answer.or_else(|| self.context.answer(query)).transpose()
             }
             ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
+            ExternalQuery::BoundParameters { reference } => {
+                Ok(Some(Value::Array(vec![self.params.bound(reference)])))
+            }
             ExternalQuery::KindScope { .. }
             | ExternalQuery::Object { .. }
             | ExternalQuery::Objects { .. } => fake_client::answer(&self.client, query),

@@ -10,15 +10,17 @@ use kpvm_compiler::compile::Options;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
+use kpvm_compiler::policy::validating_policy::{CelException, ValidatingPolicy};
 use kpvm_compiler::source::Location;
 use serde_json::{Value, json};
 
-use crate::diagnostics::show_error;
+use crate::diagnostics::{show_error, show_note};
 use crate::input::read_inputs;
 use crate::list::{Item, expand};
 use crate::policies::{self, Policies, PolicyPaths};
 use crate::report::{write_json, write_yaml};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, Streams};
+use crate::text::count;
 
 /// What such commands are given.
 #[derive(Debug, clap::Args)]
@@ -55,8 +57,14 @@ pub struct Models {
     pub read: Policies,
     /// The policies that Kyverno would load.
     pub policies: Vec<Policy>,
+    /// Those of policies.kyverno.io.
+    pub validating: Vec<ValidatingPolicy>,
+    /// How many policies and bindings of Kubernetes there are, which concern no command.
+    pub admission: usize,
     /// The exceptions.
     pub exceptions: Vec<PolicyException>,
+    /// The exceptions to policies of policies.kyverno.io.
+    pub cel_exceptions: Vec<CelException>,
     /// What an API server would have.
     pub discovery: Discovery,
 }
@@ -90,7 +98,15 @@ pub fn load(
     if models.read.compilation.has_errors() {
         return Ok(Err(EXIT_FAILED));
     }
-    if models.policies.is_empty() && models.read.omitted_policies.is_empty() {
+    if models.admission > 0 {
+        let number = count(models.admission, "document");
+        let message = format!(
+            "passed over {number} of ValidatingAdmissionPolicies: the API server evaluates them itself"
+        );
+        show_note(&message, streams.err)?;
+    }
+    let has_policies = !models.policies.is_empty() || !models.validating.is_empty();
+    if !has_policies && models.read.omitted_policies.is_empty() {
         show_error("there is no policy in the inputs", streams.err)?;
         return Ok(Err(EXIT_BAD_INPUT));
     }

@@ -19,6 +19,7 @@ use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
+use kpvm_format::table::BodyKind;
 use memchr::memmem;
 
 use crate::diagnostics::show_error;
@@ -298,8 +299,10 @@ impl Outcome {
 
 /// Takes chunks until there are no more.
 fn work(plan: Plan<'_>, chunks: &Mutex<Receiver<Chunk>>, to_writer: &Sender<(usize, Part)>) {
+    let mut rules = plan.bundle.tables().rules.iter();
     let mut worker = Worker {
         plan,
+        has_admission: rules.any(|rule| rule.body == BodyKind::AdmissionPolicy as u8),
         session: Session::new(plan.bundle),
         passed: Vec::new(),
     };
@@ -319,6 +322,8 @@ fn work(plan: Plan<'_>, chunks: &Mutex<Receiver<Chunk>>, to_writer: &Sender<(usi
 struct Worker<'p> {
     plan: Plan<'p>,
     session: Session<'p>,
+    /// Whether there are ValidatingAdmissionPolicies, which are given a user of their own.
+    has_admission: bool,
     /// The policies of the object at hand that it passes.
     passed: Vec<usize>,
 }
@@ -414,7 +419,7 @@ impl Worker<'_> {
     fn passes<'l>(&mut self, line: &'l [u8]) -> Option<Head<'l>> {
         // Some nulls count as empty maps; lists and objects without a namespace are
         // completed first.
-        if memmem::find(line, b"null").is_some() {
+        if self.has_admission || memmem::find(line, b"null").is_some() {
             return None;
         }
         let head: Head<'l> = serde_json::from_slice(line).ok()?;

@@ -17,6 +17,7 @@ use kpvm_compiler::compile::{
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_exception, read_policy};
+use kpvm_compiler::policy::validating_policy::{read_cel_exception, read_validating_policy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 
 use crate::diagnostics::{self, show_error, show_note, show_warning};
@@ -134,26 +135,49 @@ pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Optio
 /// Reads all policies and exceptions and checks them as Kyverno does when they are
 /// loaded, but compiles nothing: rules that are not supported yet are there as well.
 pub fn load_models(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Models {
-    let (mut policies, mut documents) = read(paths, stdin, options);
-    documents.take_validating(&mut policies, options);
+    let (mut policies, documents) = read(paths, stdin, options);
     let diagnostics = &mut policies.compilation.diagnostics;
     diagnostics.extend(documents.diagnostics);
     diagnostics.extend(check_documents(&documents.policies, options));
     diagnostics.extend(check_exceptions(&documents.exceptions, options));
     // What is wrong has been said.
     let mut said = Vec::new();
-    let models = documents.policies.iter();
-    let exceptions = documents.exceptions.iter();
-    Models {
-        policies: models
-            .filter_map(|(source, tree)| read_policy(tree, *source, &mut said))
-            .collect(),
-        exceptions: exceptions
-            .filter_map(|(source, tree)| read_exception(tree, *source, &mut said))
-            .collect(),
+    let mut models = Models {
+        policies: Vec::new(),
+        validating: Vec::new(),
+        admission: 0,
+        exceptions: Vec::new(),
+        cel_exceptions: Vec::new(),
         discovery: Discovery::default(),
-        read: policies,
+        read: Policies::default(),
+    };
+    for (source, tree) in &documents.policies {
+        match document_kind(tree) {
+            DocumentKind::ValidatingPolicy => {
+                let policy = read_validating_policy(tree, *source, &mut said);
+                models.validating.extend(policy);
+            }
+            DocumentKind::AdmissionPolicy | DocumentKind::AdmissionBinding => {
+                models.admission += 1;
+            }
+            _ => models
+                .policies
+                .extend(read_policy(tree, *source, &mut said)),
+        }
     }
+    for (source, tree) in &documents.exceptions {
+        match document_kind(tree) {
+            DocumentKind::CelException => {
+                let exception = read_cel_exception(tree, *source, &mut said);
+                models.cel_exceptions.extend(exception);
+            }
+            _ => models
+                .exceptions
+                .extend(read_exception(tree, *source, &mut said)),
+        }
+    }
+    models.read = policies;
+    models
 }
 
 fn read(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> (Policies, Documents) {
@@ -183,31 +207,6 @@ struct Documents {
 }
 
 impl Documents {
-    /// Takes away the policies of CEL, of which there are no models for other documents
-    /// yet, and says so.
-    fn take_validating(&mut self, policies: &mut Policies, options: &Options) {
-        let documents = std::mem::take(&mut self.policies);
-        for (source, tree) in documents {
-            if document_kind(&tree) != DocumentKind::ValidatingPolicy {
-                self.policies.push((source, tree));
-                continue;
-            }
-            let kind = format!("{} {}", text(&tree, "apiVersion"), text(&tree, "kind"));
-            if options.skip_unsupported {
-                let place = shown_place(&tree, source, &policies.sources);
-                let name = metadata(&tree, "name").to_owned();
-                let omitted = OmittedPolicy { kind, name, place };
-                policies.omitted_policies.push(omitted);
-                continue;
-            }
-            let span = tree.get("kind").map_or(tree.span, |kind| kind.span);
-            let message = format!("policies of the kind {kind} are not supported here yet");
-            let error = Diagnostic::error("unsupported", message, Location { source, span });
-            let hint = "leave such policies out with --skip-unsupported";
-            self.diagnostics.push(error.hint(hint));
-        }
-    }
-
     fn compile(&self, sources: &Sources, options: &Options) -> Compilation {
         let mut compilation = compile_with_exceptions(
             &self.policies,
@@ -465,7 +464,10 @@ pub enum Class {
 /// Says what an object among policies is, by `apiVersion` and `kind` alone.
 pub fn classify(tree: &Tree) -> Class {
     let (api_version, kind) = match document_kind(tree) {
-        DocumentKind::Policy(_) | DocumentKind::NotAnObject => return Class::Policy,
+        DocumentKind::Policy(_)
+        | DocumentKind::AdmissionPolicy
+        | DocumentKind::AdmissionBinding
+        | DocumentKind::NotAnObject => return Class::Policy,
         DocumentKind::ValidatingPolicy => {
             let mode = tree.get("spec").and_then(|spec| spec.get("evaluation"));
             let mode = mode.map_or("", |evaluation| text(evaluation, "mode"));

@@ -15,7 +15,7 @@ use kpvm_format::instruction::Op;
 use serde_json::Value;
 
 use crate::cel_context::CelContext;
-use crate::fake_client;
+use crate::fake_client::{self, Parameters};
 use crate::host::ProcessHost;
 use crate::mock_host::{Cluster, query};
 use crate::resources::{Resource, Resources};
@@ -30,6 +30,8 @@ pub struct ResourceHost {
     context: CelContext,
     /// The services that rules wanted to ask.
     pub services: BTreeSet<String>,
+    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    params: Parameters,
     process: ProcessHost,
 }
 
@@ -63,6 +65,11 @@ impl ResourceHost {
     /// Gives the host what expressions of CEL are told.
     pub fn set_context(&mut self, context: CelContext) {
         self.context = context;
+    }
+
+    /// Gives the host the objects that bindings may refer to.
+    pub fn set_params(&mut self, params: Parameters) {
+        self.params = params;
     }
 
     fn fill_cluster(&mut self, resources: &Resources, definitions: &[Resource]) {
@@ -201,6 +208,9 @@ impl Host for ResourceHost {
             ExternalQuery::ResourceGet { .. }
             | ExternalQuery::ResourceList { .. }
             | ExternalQuery::ImageData { .. } => self.context.answer(query).transpose(),
+            ExternalQuery::BoundParameters { reference } => {
+                Ok(Some(Value::Array(vec![self.params.bound(reference)])))
+            }
             ExternalQuery::KindScope { .. }
             | ExternalQuery::Object { .. }
             | ExternalQuery::Objects { .. } => fake_client::answer(&self.cluster, query),

@@ -57,6 +57,9 @@ impl Outcome {
     }
 }
 
+/// The kind, and what reports name as the source of its results.
+const ADMISSION_POLICY: &str = "ValidatingAdmissionPolicy";
+
 /// How many findings there are of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
@@ -453,7 +456,11 @@ impl Scan {
             Status::Error => Outcome::Error,
             Status::Skip => Outcome::Skip,
         };
-        self.summary.add(outcome);
+        // Nor do match conditions of Kubernetes' own that are not met.
+        let is_admission = policy.is_some_and(|policy| policy.source == ADMISSION_POLICY);
+        if !(is_admission && outcome == Outcome::Skip) {
+            self.summary.add(outcome);
+        }
         if let Some(policy) = self.policies.get_mut(response.policy_index()) {
             policy.applied = true;
         }
@@ -527,9 +534,10 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
             title: text("title"),
             description: text("description"),
             scored: policy.flags & PolicyFlags::UNSCORED == 0,
-            source: match policy.flags & PolicyFlags::RESOURCES {
-                0 => "kyverno",
-                _ => "KyvernoValidatingPolicy",
+            source: match meta.policies.get(index).map(|policy| policy.kind.as_str()) {
+                Some(ADMISSION_POLICY) => ADMISSION_POLICY,
+                _ if policy.flags & PolicyFlags::RESOURCES != 0 => "KyvernoValidatingPolicy",
+                _ => "kyverno",
             },
             process: match meta.policies.get(index) {
                 Some(policy) if policy.background => "background scan",

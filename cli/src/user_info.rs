@@ -11,10 +11,14 @@ use crate::input::{Unreadable, read_file};
 use crate::problem::Problem;
 use crate::strict::Decoder;
 
+/// Who Kyverno's background scan says it is.
+const BACKGROUND: &str = "system:kyverno:background-scan";
+
 /// The user of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     username: String,
+    uid: String,
     groups: Vec<String>,
     roles: Vec<String>,
     cluster_roles: Vec<String>,
@@ -55,10 +59,28 @@ impl BorrowedUser<'_> {
         let [groups, roles, cluster_roles] = &self.lists;
         UserInfo {
             username: &self.user.username,
+            uid: &self.user.uid,
             groups,
             roles,
             cluster_roles,
         }
+    }
+}
+
+/// The user with a name for everything that is not known: ValidatingAdmissionPolicies are
+/// given that of Kyverno's background scan (sheet 07, section 5).
+pub fn or_background(user: UserInfo<'_>) -> UserInfo<'_> {
+    fn named(text: &str) -> &str {
+        if text.is_empty() { BACKGROUND } else { text }
+    }
+    UserInfo {
+        username: named(user.username),
+        uid: named(user.uid),
+        groups: match user.groups {
+            [] => &[BACKGROUND],
+            groups => groups,
+        },
+        ..user
     }
 }
 
@@ -106,6 +128,7 @@ fn parse_user(text: &str, decoder: &mut Decoder) -> User {
     if let Some(identity) = fields.get("userInfo") {
         let fields = decoder.fields(identity, &["username", "uid", "groups", "extra"]);
         user.username = decoder.text(fields.get("username"));
+        user.uid = decoder.text(fields.get("uid"));
         user.groups = decoder.plain_texts(fields.get("groups"));
     }
     user

@@ -103,7 +103,11 @@ fn found(directory: &Path, suite: &Tree, operation: Option<&str>) -> Result<Vec<
         .current_dir(directory)
         .arg("apply")
         .args(texts(suite, "policies"));
-    for (option, key) in [("-r", "resources"), ("--json", "jsonPayloads")] {
+    for (option, key) in [
+        ("-r", "resources"),
+        ("--json", "jsonPayloads"),
+        ("--parameter-resource", "paramResources"),
+    ] {
         let files = texts(suite, key);
         if !files.is_empty() {
             command.arg(option).arg(files.join(","));

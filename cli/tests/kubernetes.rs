@@ -129,31 +129,6 @@ fn vap() {
     assert_eq!(json["items"].as_array().unwrap().len(), 2);
 }
 
-/// The new policies are refused by name, or left out and named.
-#[test]
-fn validating_policies() {
-    let policies = format!(
-        "{POLICIES}\n---\n{{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, \
-        metadata: {{name: sizes}}, spec: {{validations: [{{expression: 'true'}}], \
-        matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], \
-        operations: [CREATE], resources: [pods]}}]}}}}}}\n"
-    );
-    let files = Files::new(
-        "validating",
-        &[("policies.yaml", &policies), ("alone.yaml", POLICIES)],
-    );
-    for command in ["webhooks", "vap"] {
-        let refused = files.run("kpc", &[command, "policies.yaml"]);
-        assert_eq!((refused.code, &*refused.out), (1, ""));
-        let message = "policies of the kind policies.kyverno.io/v1 ValidatingPolicy are not supported here yet";
-        assert!(refused.err.contains(message), "{}", refused.err);
-        let left_out = files.run("kpc", &[command, "policies.yaml", "--skip-unsupported"]);
-        assert!(left_out.err.contains("sizes"), "{}", left_out.err);
-        let alone = files.run("kpc", &[command, "alone.yaml", "--skip-unsupported"]);
-        assert_eq!(left_out.out, alone.out);
-    }
-}
-
 #[test]
 fn what_cannot_be_read_ends_the_command() {
     let broken = POLICIES.replace("message: none", "mesage: none");

@@ -12,6 +12,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::cel;
 use crate::lower::validating_policy;
 use crate::lower::{LowerError, Lowerer};
+use crate::policy::admission_policy::{
+    AdmissionBinding, AdmissionPolicy, read_admission_binding, read_admission_policy,
+};
 use crate::policy::model::{Policy, PolicyException, PolicyKind, Rule, Spanned};
 use crate::policy::read::{DocumentKind, document_kind};
 use crate::policy::validating_policy::{
@@ -133,6 +136,11 @@ pub fn compile_with_exceptions(
             AnyPolicy::Classic(policy) => policy,
             AnyPolicy::Validating(policy) => {
                 let found = lowerer.lower_validating_policy(policy, sources, &options.limits);
+                diagnostics.extend(found);
+                continue;
+            }
+            AnyPolicy::Admission(policy) => {
+                let found = lowerer.lower_admission_policy(policy, sources, &options.limits);
                 diagnostics.extend(found);
                 continue;
             }
@@ -277,6 +285,8 @@ enum AnyPolicy {
     Classic(Policy),
     /// Of policies.kyverno.io.
     Validating(ValidatingPolicy),
+    /// Of Kubernetes.
+    Admission(AdmissionPolicy),
 }
 
 impl AnyPolicy {
@@ -284,6 +294,7 @@ impl AnyPolicy {
         match self {
             AnyPolicy::Classic(policy) => &policy.name,
             AnyPolicy::Validating(policy) => &policy.name,
+            AnyPolicy::Admission(policy) => &policy.name,
         }
     }
 
@@ -291,6 +302,7 @@ impl AnyPolicy {
         match self {
             AnyPolicy::Classic(policy) => policy.source,
             AnyPolicy::Validating(policy) => policy.source,
+            AnyPolicy::Admission(policy) => policy.source,
         }
     }
 
@@ -302,6 +314,7 @@ impl AnyPolicy {
             },
             AnyPolicy::Validating(policy) if policy.is_namespaced => "NamespacedValidatingPolicy",
             AnyPolicy::Validating(_) => "ValidatingPolicy",
+            AnyPolicy::Admission(_) => "ValidatingAdmissionPolicy",
         }
     }
 
@@ -310,7 +323,7 @@ impl AnyPolicy {
         let namespace = match self {
             AnyPolicy::Classic(policy) => policy.namespace.clone(),
             AnyPolicy::Validating(policy) if policy.is_namespaced => Some(policy.namespace.clone()),
-            AnyPolicy::Validating(_) => None,
+            AnyPolicy::Validating(_) | AnyPolicy::Admission(_) => None,
         };
         (self.kind(), namespace, self.name().value.clone())
     }
@@ -323,6 +336,7 @@ impl AnyPolicy {
             AnyPolicy::Validating(policy) => {
                 (&policy.api_version, &policy.annotations, policy.background)
             }
+            AnyPolicy::Admission(policy) => (&policy.api_version, &policy.annotations, true),
         };
         PolicyMeta {
             kind: self.kind().into(),
@@ -346,6 +360,7 @@ fn read_policies(
         None => Severity::Warning,
     };
     let mut policies: Vec<AnyPolicy> = Vec::new();
+    let mut bindings: Vec<AdmissionBinding> = Vec::new();
     let mut known = HashMap::new();
     for (source, tree) in documents {
         let file = to_compile.and_then(|sources| sources.iter().nth(source.0 as usize));
@@ -359,6 +374,19 @@ fn read_policies(
                     // Kyverno loads none with an expression that does not compile.
                     diagnostics.extend(validating_policy::check(&policy, text));
                     AnyPolicy::Validating(policy)
+                }
+                DocumentKind::AdmissionPolicy => {
+                    let policy = read_admission_policy(item, *source, diagnostics);
+                    let Some(policy) = policy else { continue };
+                    if options.check {
+                        let rule = &policy;
+                        cel::rule::check_admission_policy(rule, text, unworkable, diagnostics);
+                    }
+                    AnyPolicy::Admission(policy)
+                }
+                DocumentKind::AdmissionBinding => {
+                    bindings.extend(read_admission_binding(item, *source, diagnostics));
+                    continue;
                 }
                 _ => {
                     let policy = read::read_policy(item, *source, diagnostics);
@@ -384,7 +412,43 @@ fn read_policies(
             }
         }
     }
+    add_bindings(bindings, &mut policies, diagnostics);
     policies
+}
+
+/// Gives every binding to the policy that it names.
+fn add_bindings(
+    bindings: Vec<AdmissionBinding>,
+    policies: &mut [AnyPolicy],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for binding in bindings {
+        let named = policies.iter_mut().find_map(|policy| match policy {
+            AnyPolicy::Admission(policy) if policy.name.value == binding.policy.value => {
+                Some(policy)
+            }
+            _ => None,
+        });
+        match named {
+            Some(policy) => policy.bindings.push(binding),
+            None => {
+                let message = format!(
+                    "the binding {} names the policy `{}`, which is not there",
+                    binding.name.value, binding.policy.value
+                );
+                let location = Location {
+                    source: binding.source,
+                    span: binding.policy.span,
+                };
+                let warning = Diagnostic::warning("binding-of-nothing", message, location);
+                diagnostics.push(
+                    warning
+                        .subject(&binding.name.value)
+                        .hint("give the file of the ValidatingAdmissionPolicy too"),
+                );
+            }
+        }
+    }
 }
 
 /// The items of a `List`, or the document itself.

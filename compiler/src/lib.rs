@@ -2,12 +2,12 @@
 //!
 //! Nothing here ever looks at a resource.
 
-pub mod admission_policy;
 pub mod codegen;
 pub mod compile;
 pub mod diagnostic;
 pub mod expression;
 pub mod frontend;
+pub mod generated_admission_policy;
 pub mod ir;
 mod link;
 pub mod lint;

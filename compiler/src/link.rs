@@ -69,9 +69,10 @@ pub(crate) fn add_exceptions(
             continue;
         };
         let mut records = kpvm_format::Tables::range(&known, rule.exceptions).to_vec();
-        let policy = match rule.body == BodyKind::Validations as u8 {
+        // Exceptions of another group are about the one, none about the other.
+        let others = [BodyKind::Validations, BodyKind::AdmissionPolicy];
+        let policy = match others.iter().any(|&kind| rule.body == kind as u8) {
             false => policies.key(rule.policy.get()),
-            // Exceptions of another group are about these.
             true => "",
         };
         let name = lowerer.bundle().text_of(rule.name).to_owned();

@@ -1,5 +1,6 @@
 //! Lowering: one checked policy in, its rules and their code in the bundle out.
 
+mod admission_policy;
 pub(crate) mod validating_policy;
 
 use std::collections::HashMap;
@@ -753,9 +754,8 @@ fn lower_body(
             location,
         )))
     };
-    if let Some(cel) = &validate.cel {
-        let message = validate.message.as_ref().map(|message| &*message.value);
-        let block = cel::rule::lower_rule(policy, rule, cel, message, loaders, pools);
+    let message = validate.message.as_ref().map(|message| &*message.value);
+    if let Some(block) = cel::rule::lower_rule(policy, rule, message, loaders, pools) {
         return Ok((BodyKind::Cel, block, scope));
     }
     let mut emitter = Emitter::new(policy.source, scope, pools);

@@ -12,8 +12,11 @@ use serde_json::{Map, Value, json};
 use crate::policy::autogen::compute_rules;
 use crate::policy::discovery::{Discovery, Resource};
 use crate::policy::kind_selector::KindSelector;
+use crate::policy::match_resources::ResourceRule;
 use crate::policy::model::{Filter, Policy, PolicyKind, Rule};
 use crate::policy::read::{bool_of, field, items, text_of};
+use crate::policy::validating_autogen::variants;
+use crate::policy::validating_policy::{Mode, ValidatingPolicy};
 use crate::source::Location;
 
 /// Seconds that Kyverno's webhooks wait where no policy asks for more.
@@ -61,8 +64,13 @@ pub struct Webhooks {
     pub unknown: Vec<UnknownKind>,
 }
 
-/// Derives the webhooks.
-pub fn derive(policies: &[Policy], discovery: &Discovery, service: &Service) -> Webhooks {
+/// Derives the webhooks: those of classic policies, then those of ValidatingPolicies.
+pub fn derive(
+    policies: &[Policy],
+    validating: &[ValidatingPolicy],
+    discovery: &Discovery,
+    service: &Service,
+) -> Webhooks {
     let mut unknown = Vec::new();
     let mut ignore = Webhook::new("ignore");
     let mut fail = Webhook::new("fail");
@@ -91,10 +99,11 @@ pub fn derive(policies: &[Policy], discovery: &Discovery, service: &Service) -> 
         .into_iter()
         .chain(fine_ignore)
         .chain(fine_fail);
-    let webhooks: Vec<Value> = all
+    let mut webhooks: Vec<Value> = all
         .filter(|webhook| !webhook.entries.is_empty())
         .map(|webhook| webhook.document(service))
         .collect();
+    webhooks.extend(of_validating_policies(validating, service));
     Webhooks {
         configuration: json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -365,6 +374,165 @@ impl<'p> Webhook<'p> {
         }
         Value::Object(webhook)
     }
+}
+
+/// The webhooks of ValidatingPolicies: one for each with match conditions, a timeout or
+/// exact matching, and one by failure policy for all others. What they match is written
+/// as rules already.
+fn of_validating_policies(policies: &[ValidatingPolicy], service: &Service) -> Vec<Value> {
+    let needs = |policy: &&ValidatingPolicy| {
+        let status = field(&policy.tree, "status");
+        let is_generated = status.is_some_and(|status| bool_of(status, "generated", false));
+        policy.mode == Mode::Kubernetes && policy.admits && !is_generated
+    };
+    let (fine, basic): (Vec<_>, Vec<_>) = policies.iter().filter(needs).partition(|policy| {
+        !policy.spec.conditions.is_empty() || policy.timeout().is_some() || policy.is_exact()
+    });
+    let mut webhooks = Vec::new();
+    for is_ignore in [false, true] {
+        let fine = fine
+            .iter()
+            .filter(|policy| policy.spec.ignores_failure == is_ignore);
+        webhooks.extend(fine.map(|policy| of_one(policy, service)));
+    }
+    let mut names: Vec<&str> = basic
+        .iter()
+        .map(|policy| policy.name.value.as_str())
+        .collect();
+    names.sort_unstable();
+    for is_ignore in [false, true] {
+        let members = basic
+            .iter()
+            .filter(|policy| policy.spec.ignores_failure == is_ignore);
+        let rules: Vec<Value> = members.flat_map(|policy| rules_of(policy, false)).collect();
+        if !rules.is_empty() {
+            let path = format!("/vpol/{}", names.join("/"));
+            webhooks.push(validating_webhook(is_ignore, "", &path, rules, service));
+        }
+    }
+    webhooks
+}
+
+fn of_one(policy: &ValidatingPolicy, service: &Service) -> Value {
+    let name = &policy.name.value;
+    let own = format!("-finegrained-{name}");
+    let path = format!("/vpol/{name}");
+    let is_ignore = policy.spec.ignores_failure;
+    let rules = rules_of(policy, true);
+    let mut webhook = validating_webhook(is_ignore, &own, &path, rules, service);
+    let mut set = |key: &str, value: Value| {
+        if let Value::Object(webhook) = &mut webhook {
+            webhook.insert(key.to_owned(), value);
+        }
+    };
+    let conditions = conditions_of(policy);
+    if !conditions.is_empty() {
+        set("matchConditions", conditions.into());
+    }
+    if policy.is_exact() {
+        set("matchPolicy", "Exact".into());
+    }
+    if let Some(timeout) = policy.timeout() {
+        set("timeoutSeconds", timeout.into());
+    }
+    webhook
+}
+
+fn validating_webhook(
+    is_ignore: bool,
+    own: &str,
+    path: &str,
+    rules: Vec<Value>,
+    service: &Service,
+) -> Value {
+    let (suffix, failure_policy) = match is_ignore {
+        true => ("ignore", "Ignore"),
+        false => ("fail", "Fail"),
+    };
+    json!({
+        "name": format!("vpol.validate.kyverno.svc-{suffix}{own}"),
+        "clientConfig": {"service": {
+            "name": service.name, "namespace": service.namespace, "path": path, "port": 443,
+        }},
+        "rules": rules,
+        "failurePolicy": failure_policy,
+        "sideEffects": "NoneOnDryRun",
+        "admissionReviewVersions": ["v1"],
+    })
+}
+
+/// The resource rules of a policy and of those that autogen makes of it.
+fn rules_of(policy: &ValidatingPolicy, own_first: bool) -> Vec<Value> {
+    let mut variants = variants(policy);
+    if !own_first && !variants.is_empty() {
+        variants.rotate_left(1);
+    }
+    let constraints = variants
+        .iter()
+        .filter_map(|variant| variant.spec.constraints.as_ref());
+    let rules = constraints.flat_map(|constraints| &constraints.resource_rules);
+    let rule = |rule: &ResourceRule| {
+        let mut document = Map::new();
+        for (key, list) in [
+            ("apiGroups", &rule.api_groups),
+            ("apiVersions", &rule.api_versions),
+            ("operations", &rule.operations),
+            ("resources", &rule.resources),
+        ] {
+            if !list.is_empty() {
+                document.insert(key.to_owned(), json!(list));
+            }
+        }
+        if !rule.scope.is_empty() {
+            document.insert("scope".to_owned(), rule.scope.as_str().into());
+        }
+        Value::Object(document)
+    };
+    rules.map(rule).collect()
+}
+
+/// The match conditions. Where there is autogen, those of each variant are asked for its
+/// own kinds alone.
+fn conditions_of(policy: &ValidatingPolicy) -> Vec<Value> {
+    let variants = variants(policy);
+    let is_alone = variants.len() == 1;
+    let mut all = Vec::new();
+    for variant in &variants {
+        let rules = variant.spec.constraints.iter();
+        let rules = rules.flat_map(|constraints| &constraints.resource_rules);
+        let mut kinds: Vec<String> = rules
+            .flat_map(|rule| rule.resources.iter().map(move |resource| (rule, resource)))
+            .map(|(rule, resource)| guard(rule, resource))
+            .collect();
+        kinds.sort();
+        let config = match (variant.is_generated, kinds.as_slice()) {
+            (false, _) => "",
+            (true, [only]) if only.contains("'CronJob'") => "-cronjobs",
+            (true, _) => "-defaults",
+        };
+        for condition in &variant.spec.conditions {
+            let (name, expression) = (text_of(condition, "name"), text_of(condition, "expression"));
+            all.push(match is_alone {
+                true => json!({"name": name, "expression": expression}),
+                false => json!({
+                    "name": format!("autogen{config}-{name}"),
+                    "expression": format!("!({}) || ({expression})", kinds.join(" || ")),
+                }),
+            });
+        }
+    }
+    all
+}
+
+/// Whether an object is of a kind, as Kyverno writes it.
+fn guard(rule: &ResourceRule, resource: &str) -> String {
+    let group = rule.api_groups.first().map_or("", String::as_str);
+    let version = rule.api_versions.first().map_or("", String::as_str);
+    let mut kinds = kpvm::resource_kind::built_in();
+    let kind = kinds.find(|kind| kind.group == group && kind.resource() == resource);
+    let kind = kind.map_or("", |kind| kind.kind);
+    let separator = if group.is_empty() { "" } else { "/" };
+    format!("(object.apiVersion == '{group}{separator}{version}' && object.kind =='{kind}')")
 }
 
 /// Kinds as written, with the operations for which a rule is asked.

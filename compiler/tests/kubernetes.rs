@@ -6,10 +6,15 @@
 use kpvm::limits::Limits;
 use kpvm::tree::Tree;
 use kpvm::yaml::{self, DuplicateKeys};
-use kpvm_compiler::admission_policy::{Generated, Refusal, generate};
+use kpvm_compiler::generated_admission_policy::{
+    Generated, Refusal, generate, generate_from_validating,
+};
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
 use kpvm_compiler::policy::read::{read_exception, read_policy};
+use kpvm_compiler::policy::validating_policy::{
+    ValidatingPolicy, read_cel_exception, read_validating_policy,
+};
 use kpvm_compiler::source::SourceId;
 use kpvm_compiler::webhooks::{Service, derive};
 use serde_json::{Value, json};
@@ -48,7 +53,7 @@ fn deny(matched: &str) -> String {
 /// Name, failure policy and rules of each webhook, a rule as
 /// `groups versions resources scope operations`.
 fn shown(policies: &[Policy]) -> Vec<String> {
-    let webhooks = derive(policies, &Discovery::default(), &Service::default());
+    let webhooks = derive(policies, &[], &Discovery::default(), &Service::default());
     let list = |value: &Value| {
         let items = value.as_array().unwrap().iter();
         let items: Vec<&str> = items.map(|item| item.as_str().unwrap()).collect();
@@ -196,7 +201,7 @@ fn webhooks_by_failure_policy_and_match_conditions() {
             "webhookConfiguration: {matchConditions: [{name: x, expression: 'true'}]},",
         ),
     ];
-    let webhooks = derive(&policies, &Discovery::default(), &Service::default());
+    let webhooks = derive(&policies, &[], &Discovery::default(), &Service::default());
     let found: Vec<Value> = webhooks.configuration["webhooks"]
         .as_array()
         .unwrap()
@@ -239,6 +244,7 @@ fn kinds_that_nobody_knows_are_named() {
     let unknown = |discovery: &Discovery| {
         let webhooks = derive(
             std::slice::from_ref(&policy),
+            &[],
             discovery,
             &Service::default(),
         );
@@ -553,4 +559,178 @@ fn whole_documents() {
         let binding = generated(&cel(fields, MATCH), &[]).binding;
         assert_eq!(binding["spec"]["validationActions"], actions);
     }
+}
+
+fn validating(name: &str, spec: &str) -> ValidatingPolicy {
+    let text = format!(
+        "{{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {{name: {name}}}, spec: {{{spec}}}}}"
+    );
+    let mut found = Vec::new();
+    read_validating_policy(&tree(&text), SourceId(0), &mut found)
+        .unwrap_or_else(|| panic!("{found:?}: {text}"))
+}
+
+const SERVICES: &str = "matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [services]}]}";
+const PODS: &str = "matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}";
+
+/// `kyverno/kyverno pkg/controllers/webhook/validating.go`.
+#[test]
+fn webhooks_of_validating_policies() {
+    let policies = [
+        validating("b", SERVICES),
+        validating("a", PODS),
+        validating("c", &format!("{SERVICES}, failurePolicy: Ignore")),
+        validating(
+            "d",
+            &format!(
+                "{PODS}, matchConditions: [{{name: x, expression: object.metadata.name != 'y'}}]"
+            ),
+        ),
+        validating(
+            "e",
+            &format!("{SERVICES}, webhookConfiguration: {{timeoutSeconds: 3}}"),
+        ),
+        validating(
+            "f",
+            &format!("{SERVICES}, evaluation: {{admission: {{enabled: false}}}}"),
+        ),
+        validating("g", &format!("{SERVICES}, evaluation: {{mode: JSON}}")),
+        validating(
+            "h",
+            &SERVICES.replace("resourceRules", "matchPolicy: Exact, resourceRules"),
+        ),
+    ];
+    let webhooks = derive(&[], &policies, &Discovery::default(), &Service::default());
+    let webhooks = webhooks.configuration["webhooks"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let shown: Vec<Value> = webhooks
+        .iter()
+        .map(|webhook| {
+            let rules = webhook["rules"].as_array().unwrap().iter();
+            let resources: Vec<&Value> = rules.map(|rule| &rule["resources"]).collect();
+            json!([
+                webhook["name"],
+                webhook["clientConfig"]["service"]["path"],
+                webhook["timeoutSeconds"],
+                webhook["matchPolicy"],
+                resources,
+            ])
+        })
+        .collect();
+    let controllers = json!([
+        ["pods"],
+        ["cronjobs"],
+        ["daemonsets", "deployments", "replicasets", "statefulsets"],
+        ["jobs"]
+    ]);
+    let basic = "/vpol/a/b/c";
+    let expected = [
+        json!([
+            "vpol.validate.kyverno.svc-fail-finegrained-d",
+            "/vpol/d",
+            null,
+            null,
+            controllers
+        ]),
+        json!([
+            "vpol.validate.kyverno.svc-fail-finegrained-e",
+            "/vpol/e",
+            3,
+            null,
+            [["services"]]
+        ]),
+        json!([
+            "vpol.validate.kyverno.svc-fail-finegrained-h",
+            "/vpol/h",
+            null,
+            "Exact",
+            [["services"]]
+        ]),
+        json!([
+            "vpol.validate.kyverno.svc-fail",
+            basic,
+            null,
+            null,
+            [
+                ["services"],
+                ["cronjobs"],
+                ["daemonsets", "deployments", "replicasets", "statefulsets"],
+                ["jobs"],
+                ["pods"]
+            ]
+        ]),
+        json!([
+            "vpol.validate.kyverno.svc-ignore",
+            basic,
+            null,
+            null,
+            [["services"]]
+        ]),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(
+        webhooks[0]["matchConditions"],
+        json!([
+            {"name": "autogen-x", "expression": "!((object.apiVersion == 'v1' && object.kind =='Pod')) || (object.metadata.name != 'y')"},
+            {"name": "autogen-cronjobs-x", "expression": "!((object.apiVersion == 'batch/v1' && object.kind =='CronJob')) || (object.spec.jobTemplate.spec.template.metadata.name != 'y')"},
+            {"name": "autogen-defaults-x", "expression": "!((object.apiVersion == 'apps/v1' && object.kind =='DaemonSet') || (object.apiVersion == 'apps/v1' && object.kind =='Deployment') || (object.apiVersion == 'apps/v1' && object.kind =='ReplicaSet') || (object.apiVersion == 'apps/v1' && object.kind =='StatefulSet') || (object.apiVersion == 'batch/v1' && object.kind =='Job')) || (object.spec.template.metadata.name != 'y')"},
+        ])
+    );
+}
+
+/// Section 4.4.
+#[test]
+fn admission_policies_of_validating_policies() {
+    const ENABLED: &str = "autogen: {validatingAdmissionPolicy: {enabled: true}}";
+    let refused = |spec: &str| generate_from_validating(&validating("p", spec), &[]).unwrap_err();
+    let message = |reason: &str| {
+        Refusal::Disqualified(format!(
+            "skip generating ValidatingAdmissionPolicy: {reason}"
+        ))
+    };
+    assert_eq!(
+        refused(&format!("{PODS}, {ENABLED}")),
+        message("pod controllers autogen is enabled.")
+    );
+    assert_eq!(refused(SERVICES), message("not enabled."));
+    let policy = validating(
+        "p",
+        &format!(
+            "{SERVICES}, {ENABLED}, validationActions: [Warn, Audit],
+            matchConditions: [{{name: a, expression: 'true'}}], variables: [{{name: v, expression: '1'}}],
+            auditAnnotations: [{{key: k, valueExpression: \"'x'\"}}],
+            validations: [{{expression: 'object.image in exceptions.allowedImages', message: exceptions.allowedImages}}]"
+        ),
+    );
+    let text = "{apiVersion: policies.kyverno.io/v1, kind: PolicyException, metadata: {name: e},
+        spec: {policyRefs: [{name: p, kind: ValidatingPolicy}], images: [i, j], allowedValues: [v],
+        matchConditions: [{name: b, expression: one}, {name: c, expression: two}]}}";
+    let read = |text: &str| read_cel_exception(&tree(text), SourceId(0), &mut Vec::new()).unwrap();
+    let other = text
+        .replace("name: p,", "name: q,")
+        .replace("name: e", "name: f");
+    let exceptions = [read(text), read(&other)];
+    let found = generate_from_validating(&policy, &exceptions).unwrap();
+    assert_eq!(found.policy["metadata"]["name"], "vpol-p");
+    assert_eq!(
+        found.policy["spec"],
+        json!({
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["services"]}]},
+            "matchConditions": [{"name": "a", "expression": "true"},
+                {"name": "b", "expression": "!(one)"}, {"name": "c", "expression": "!(two)"}],
+            "variables": [{"name": "v", "expression": "1"},
+                {"name": "allowedImages", "expression": "['i', 'j']"},
+                {"name": "allowedValues", "expression": "['v']"}],
+            "validations": [{"expression": "object.image in variables.allowedImages",
+                "message": "exceptions.allowedImages"}],
+            "auditAnnotations": [{"key": "k", "valueExpression": "'x'"}],
+        })
+    );
+    assert_eq!(
+        found.binding["spec"],
+        json!({"policyName": "vpol-p", "validationActions": ["Warn", "Audit"]})
+    );
 }

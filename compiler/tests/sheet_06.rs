@@ -547,6 +547,7 @@ fn section_10_whole_objects() {
 fn payload() {
     let user = UserInfo {
         username: "jane",
+        uid: "",
         groups: &["dev"],
         roles: &["ns1:editor"],
         cluster_roles: &["view"],

@@ -258,6 +258,7 @@ fn users() {
     let request = Request {
         user: Some(UserInfo {
             username: "u",
+            uid: "",
             groups: &["g"],
             roles: &["n:other"],
             cluster_roles: &[],

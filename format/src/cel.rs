@@ -77,11 +77,15 @@ pub enum Root {
     GivenNamespace,
     /// `exceptions`: what those that hold allow.
     Exceptions,
+    /// `request` of a ValidatingAdmissionPolicy: with its resource.
+    ResourceRequest,
+    /// `namespaceObject` of a ValidatingAdmissionPolicy: name and labels, never null.
+    LabelledNamespace,
 }
 
 impl Root {
     /// Every root in the order of its number.
-    pub const ALL: [Root; 12] = [
+    pub const ALL: [Root; 14] = [
         Root::Object,
         Root::OldObject,
         Root::Request,
@@ -94,6 +98,8 @@ impl Root {
         Root::FullRequest,
         Root::GivenNamespace,
         Root::Exceptions,
+        Root::ResourceRequest,
+        Root::LabelledNamespace,
     ];
 
     /// The root with that number.

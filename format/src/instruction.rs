@@ -500,8 +500,9 @@ instruction_set! {
     CelRoot(dst: A Destination, root: C CelRoot);
     /// CEL: a variable, computed when it is first needed; its error is the same each time.
     CelVariable(dst: A Destination, entry: C Entry, target: D Forward);
-    /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for (sheet 07, section 2.6): a list of them.
-    CelParams(dst: A Destination, src: B Source, target: D Forward);
+    /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for: a list of them. As a rule asks (0; sheet 07, section
+    /// 2.6), or as a binding does (1; section 5).
+    CelParams(dst: A Destination, src: B Source, how: E Immediate, target: D Forward);
     /// CEL: what follows sees this value as `params`, and computes variables anew.
     CelBindParams(src: A Source);
     /// Ends: a CEL rule cannot be evaluated, with the error's text.

@@ -761,11 +761,13 @@ pub enum BodyKind {
     Assert,
     /// The validations of a ValidatingPolicy.
     Validations,
+    /// The validations of a ValidatingAdmissionPolicy of Kubernetes.
+    AdmissionPolicy,
 }
 
 impl BodyKind {
     /// Every kind in the order of its number.
-    pub const ALL: [BodyKind; 8] = [
+    pub const ALL: [BodyKind; 9] = [
         BodyKind::Pattern,
         BodyKind::AnyPattern,
         BodyKind::Deny,
@@ -774,6 +776,7 @@ impl BodyKind {
         BodyKind::PodSecurity,
         BodyKind::Assert,
         BodyKind::Validations,
+        BodyKind::AdmissionPolicy,
     ];
 }
 

@@ -129,6 +129,13 @@ pub enum ExternalQuery<'q> {
         /// `matchLabels` and `matchExpressions`.
         selector: &'q Value,
     },
+    /// The parameters of a binding of a ValidatingAdmissionPolicy: a list of values, each of
+    /// which the policy is evaluated with. `None` leaves it to the other queries to find
+    /// them as an API server does.
+    BoundParameters {
+        /// `paramRef` of the binding.
+        reference: &'q Value,
+    },
     /// Whether a user may do something: the `status` of a SubjectAccessReview.
     AccessReview {
         /// Its `spec`.

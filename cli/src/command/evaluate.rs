@@ -18,6 +18,7 @@ use crate::command::circumstances::{CircumstanceArguments, OperationName, ReadCi
 use crate::command::explain;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::explain::ExplainArguments;
+use crate::fake_client::Parameters;
 use crate::hints;
 use crate::host::since_epoch;
 use crate::mock_host::Cluster;
@@ -97,6 +98,14 @@ pub struct CommonArguments {
         value_name = "FILE,..."
     )]
     pub crd_paths: Vec<PathBuf>,
+    /// Objects that bindings of ValidatingAdmissionPolicies may take as parameters
+    #[arg(
+        long = "parameter-resource",
+        alias = "parameter-resources",
+        value_delimiter = ',',
+        value_name = "FILE,..."
+    )]
+    pub parameter_resources: Vec<PathBuf>,
     /// What policies of CEL are told of objects and images: a file of the kind Context
     #[arg(long, value_name = "FILE")]
     pub context_file: Option<PathBuf>,
@@ -197,6 +206,15 @@ pub fn evaluate(
         return Ok(EXIT_BAD_INPUT);
     }
     let mut host = ResourceHost::new(&mut resources, &definitions.list, &bundle.tables());
+    let params = read_resources(&arguments.parameter_resources, &mut io::empty());
+    for problem in &params.problems {
+        problem.show(&params.sources, streams)?;
+    }
+    if !params.problems.is_empty() {
+        return Ok(EXIT_BAD_INPUT);
+    }
+    let params = params.list.iter().map(|param| param.tree.to_json());
+    host.set_params(Parameters::new(params.collect()));
     circumstances.circumstances.plurals = plurals(&definitions);
     if let Some(file) = &arguments.context_file {
         let mut decoder = Decoder::new("context-file", SourceId::default());

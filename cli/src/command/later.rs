@@ -9,7 +9,6 @@ const HEADING: &str = "Options of kyverno apply that are not supported yet";
 const CLUSTER: &str = "clusters are not asked yet: pass what one holds, e.g. kubectl get deployments,pods -A -o yaml | kpvm apply POLICIES -r -";
 const GIT: &str = "repositories are not fetched: clone it and give the directory";
 const PAYLOAD: &str = "requests to other servers need policies that are not supported yet";
-const CEL: &str = "it is for ValidatingAdmissionPolicies, which are not supported yet";
 const MUTATION: &str = "it is for mutation of existing resources, which is not supported yet";
 
 /// Options that are not supported yet.
@@ -80,15 +79,6 @@ pub struct LaterArguments {
         hide_short_help = true
     )]
     pub target_resources: Vec<PathBuf>,
-    /// Parameters of ValidatingAdmissionPolicies
-    #[arg(
-        long = "parameter-resource",
-        alias = "parameter-resources",
-        value_name = "FILE",
-        value_delimiter = ',',
-        hide_short_help = true
-    )]
-    pub parameter_resources: Vec<PathBuf>,
 }
 
 impl LaterArguments {
@@ -115,11 +105,6 @@ impl LaterArguments {
                 !self.target_resources.is_empty(),
                 "--target-resource",
                 MUTATION,
-            ),
-            (
-                !self.parameter_resources.is_empty(),
-                "--parameter-resource",
-                CEL,
             ),
         ];
         chosen(given)

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use kpvm_compiler::admission_policy::{Refusal, generate};
 use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::generated_admission_policy::{Refusal, generate, generate_from_validating};
 use kpvm_compiler::source::Location;
 
 use crate::diagnostics;
@@ -17,8 +17,9 @@ Examples:
   kpc vap policies/
   kpc vap policy.yaml --exception exceptions/ | kubectl apply -f -
 
-Only a ClusterPolicy with one rule of validate.cel and `generate: true` qualifies; what
-does not is told with Kyverno's reason. Of its exceptions each becomes an exclusion.
+A ClusterPolicy with one rule of validate.cel and `generate: true` qualifies, and a
+ValidatingPolicy that asks for it; what does not is told with Kyverno's reason. Of its
+exceptions each becomes an exclusion.
 
 Exit codes:
   0  done; also where no policy qualifies
@@ -52,18 +53,25 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     };
     let mut documents = Vec::new();
     let mut exit_code = EXIT_OK;
-    for policy in &models.policies {
-        let refusal = match generate(policy, &models.exceptions, &models.discovery) {
+    let classic = models.policies.iter().map(|policy| {
+        let found = generate(policy, &models.exceptions, &models.discovery);
+        (&policy.name, policy.source, found)
+    });
+    let validating = models.validating.iter().map(|policy| {
+        let found = generate_from_validating(policy, &models.cel_exceptions);
+        (&policy.name, policy.source, found)
+    });
+    for (name, source, found) in classic.chain(validating) {
+        let refusal = match found {
             Ok(generated) => {
                 documents.extend([generated.policy, generated.binding]);
                 continue;
             }
             Err(refusal) => refusal,
         };
-        let name = &policy.name.value;
         let location = Location {
-            source: policy.source,
-            span: policy.name.span,
+            source,
+            span: name.span,
         };
         let diagnostic = match refusal {
             Refusal::Disqualified(reason) => Diagnostic::warning("not-generated", reason, location),
@@ -77,7 +85,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
                     .hint("name the kind with group and version; a kind that is not built in needs its CustomResourceDefinition (--crd)")
             }
         };
-        let diagnostic = diagnostic.subject(name);
+        let diagnostic = diagnostic.subject(&name.value);
         diagnostics::show(&diagnostic, &models.read.sources, streams.err)?;
     }
     if !documents.is_empty() {

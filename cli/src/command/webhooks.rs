@@ -44,7 +44,12 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         name: arguments.service.clone(),
         namespace: arguments.namespace.clone(),
     };
-    let webhooks = derive(&models.policies, &models.discovery, &service);
+    let webhooks = derive(
+        &models.policies,
+        &models.validating,
+        &models.discovery,
+        &service,
+    );
     for unknown in &webhooks.unknown {
         let message = format!("no resource of the kind `{}` is known", unknown.kind);
         let warning = Diagnostic::warning("unknown-kind", message, unknown.location)

@@ -12,6 +12,7 @@ use kpvm::tree::Tree;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
+use kpvm_compiler::policy::admission_policy::{read_admission_binding, read_admission_policy};
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_policy};
 use kpvm_compiler::policy::validating_autogen;
@@ -60,6 +61,8 @@ pub enum Variant {
         /// Whether it looks at any JSON, and at nothing but JSON.
         is_json: bool,
     },
+    /// A ValidatingAdmissionPolicy, which answers for every resource.
+    Admission,
 }
 
 impl SuitePolicy {
@@ -78,7 +81,7 @@ impl SuitePolicy {
     /// Whether it is one of CEL, whose rules no row tells apart (section 4.3).
     pub fn is_of_cel(&self) -> bool {
         let mut variants = self.variants.iter();
-        variants.any(|variant| matches!(variant, Variant::Rule { .. }))
+        variants.any(|variant| !matches!(variant, Variant::Rules))
     }
 
     fn not_evaluated(name: String, kind: String, fate: Fate) -> Self {
@@ -134,6 +137,7 @@ pub fn load(
         suite,
         sources,
         documents: Vec::new(),
+        bindings: Vec::new(),
         exceptions: Vec::new(),
         loaded: SuitePolicies::default(),
     };
@@ -198,6 +202,8 @@ struct Loader<'s> {
     sources: &'s mut Sources,
     /// The documents that may be compiled, each with the number of its policy.
     documents: Vec<(usize, SourceId, Tree)>,
+    /// Bindings of ValidatingAdmissionPolicies.
+    bindings: Vec<(SourceId, Tree)>,
     /// The exceptions.
     exceptions: Vec<(SourceId, Tree)>,
     loaded: SuitePolicies,
@@ -326,6 +332,24 @@ impl Loader<'_> {
                 let policy = read_validating_policy(&tree, source, &mut found);
                 policy.as_ref().map(validating_policy)
             }
+            DocumentKind::AdmissionPolicy => {
+                let policy = read_admission_policy(&tree, source, &mut found);
+                policy.map(|policy| SuitePolicy {
+                    name: policy.name.value,
+                    kind: "ValidatingAdmissionPolicy".to_owned(),
+                    fate: Fate::Evaluated,
+                    rules: Vec::new(),
+                    changing_rules: Vec::new(),
+                    variants: vec![Variant::Admission],
+                })
+            }
+            DocumentKind::AdmissionBinding => {
+                if read_admission_binding(&tree, source, &mut found).is_some() {
+                    self.bindings.push((source, tree));
+                    return;
+                }
+                None
+            }
             _ => {
                 let policy = read_policy(&tree, source, &mut found);
                 policy.as_ref().map(suite_policy)
@@ -366,6 +390,7 @@ impl Loader<'_> {
     }
 
     fn compile(mut self) -> SuitePolicies {
+        self.refuse_exceptions();
         let mut compilation = self.compile_all();
         if compilation.bundle.is_none() {
             self.find_invalid();
@@ -392,11 +417,29 @@ impl Loader<'_> {
         self.loaded
     }
 
+    /// Kyverno takes no exceptions beside a ValidatingAdmissionPolicy (section 3, step 5).
+    fn refuse_exceptions(&mut self) {
+        let mut documents = self.documents.iter();
+        let admission =
+            documents.find(|(_, _, tree)| document_kind(tree) == DocumentKind::AdmissionPolicy);
+        if let (Some((_, source, tree)), false) = (admission, self.exceptions.is_empty()) {
+            let location = Location {
+                source: *source,
+                span: tree.get("kind").map_or(tree.span, |kind| kind.span),
+            };
+            let message = "use of exceptions with ValidatingAdmissionPolicies is not supported";
+            let error = Diagnostic::error("exceptions", message, location);
+            let hint = "write the exceptions into a suite of their own";
+            self.loaded.errors.push(error.hint(hint));
+        }
+    }
+
     fn compile_all(&self) -> Compilation {
         let documents: Vec<(SourceId, Tree)> = self
             .documents
             .iter()
             .map(|(_, source, tree)| (*source, tree.clone()))
+            .chain(self.bindings.iter().cloned())
             .collect();
         let exceptions = &self.exceptions;
         compile_with_exceptions(&documents, exceptions, self.sources, &options(), Vec::new())

@@ -16,7 +16,7 @@ use crate::cel_context::CelContext;
 use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
 use crate::explain::{self, Explainer, Trace};
-use crate::fake_client;
+use crate::fake_client::{self, Parameters};
 use crate::input::{Unreadable, read_file, read_regular_file};
 use crate::mock_host::{Cluster, MockHost};
 use crate::problem::{Problem, Report};
@@ -460,6 +460,9 @@ impl Loader<'_> {
             }
         };
         if fake_client::is_asked(&bundle.tables()) {
+            let own = params.resources.list.iter();
+            let own = own.map(|resource| resource.tree.to_json()).collect();
+            host.set_params(Parameters::new(own));
             let resources = objects.resources.list.iter();
             let all = resources.chain(&params.resources.list);
             host.set_client(all.map(|resource| resource.tree.to_json()));
@@ -582,7 +585,6 @@ fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 fn unsupported_part(document: &Document) -> Option<String> {
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),
-        ("paramResources", !document.param_resources.is_empty()),
         ("httpPayloads", !document.http_payloads.is_empty()),
         ("envoyPayloads", !document.envoy_payloads.is_empty()),
     ];

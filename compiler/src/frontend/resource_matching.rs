@@ -33,6 +33,15 @@ impl Constraints<'_> {
     pub fn lower(&self, pools: &mut Pools<'_>) -> Block {
         let mut block = Block::new();
         let unmatched = block.label();
+        self.lower_test(unmatched, &mut block, pools);
+        block.push(Instruction::new(Op::ReturnMatched));
+        block.place(unmatched);
+        block.push(Instruction::new(Op::ReturnUnmatched));
+        block
+    }
+
+    /// Falls through where the constraints hold, else jumps to `unmatched`.
+    pub fn lower_test(&self, unmatched: Label, block: &mut Block, pools: &mut Pools<'_>) {
         let matching = self.matching;
         let selectors = [
             (
@@ -59,7 +68,7 @@ impl Constraints<'_> {
         for (index, rule) in matching.exclude_resource_rules.iter().enumerate() {
             let next = block.label();
             let place = ("excludeResourceRules", index);
-            self.lower_rule(rule, place, next, &mut block, pools);
+            self.lower_rule(rule, place, next, block, pools);
             block.jump(unmatched);
             block.place(next);
         }
@@ -68,17 +77,13 @@ impl Constraints<'_> {
             for (index, rule) in matching.resource_rules.iter().enumerate() {
                 let next = block.label();
                 let place = ("resourceRules", index);
-                self.lower_rule(rule, place, next, &mut block, pools);
+                self.lower_rule(rule, place, next, block, pools);
                 block.jump(matched);
                 block.place(next);
             }
             block.jump(unmatched);
             block.place(matched);
         }
-        block.push(Instruction::new(Op::ReturnMatched));
-        block.place(unmatched);
-        block.push(Instruction::new(Op::ReturnUnmatched));
-        block
     }
 
     /// Falls through when the rule holds, else jumps to `otherwise`. The cheap and

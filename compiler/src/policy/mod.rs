@@ -1,5 +1,6 @@
 //! Policies: the typed model, reading it from YAML, checking it, autogen.
 
+pub mod admission_policy;
 pub mod assertion;
 pub mod autogen;
 pub mod condition;

@@ -25,6 +25,10 @@ pub enum DocumentKind {
     /// A `ValidatingPolicy` or `NamespacedValidatingPolicy`, which
     /// [`super::validating_policy`] reads.
     ValidatingPolicy,
+    /// A `ValidatingAdmissionPolicy`, which [`super::admission_policy`] reads.
+    AdmissionPolicy,
+    /// A `ValidatingAdmissionPolicyBinding`, likewise.
+    AdmissionBinding,
     /// A `PolicyException` that [`read_exception`] reads.
     PolicyException,
     /// A `PolicyException` to policies of CEL, which [`super::validating_policy`] reads.
@@ -56,6 +60,15 @@ pub fn document_kind(tree: &Tree) -> DocumentKind {
         ("kyverno.io/v2" | "kyverno.io/v2beta1", "PolicyException") => {
             DocumentKind::PolicyException
         }
+        (
+            "admissionregistration.k8s.io/v1"
+            | "admissionregistration.k8s.io/v1beta1"
+            | "admissionregistration.k8s.io/v1alpha1",
+            kind @ ("ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding"),
+        ) => match kind.strip_suffix("Binding") {
+            None => DocumentKind::AdmissionPolicy,
+            Some(_) => DocumentKind::AdmissionBinding,
+        },
         (api_version, kind) => match (api_version.strip_prefix("policies.kyverno.io/"), kind) {
             (Some("v1" | "v1beta1" | "v1alpha1"), "ValidatingPolicy")
             | (Some("v1" | "v1beta1"), "NamespacedValidatingPolicy") => {
@@ -144,7 +157,7 @@ const A_POLICY: Expected = Expected {
     code: "not-a-policy",
     what: "a ClusterPolicy or Policy of kyverno.io/v1",
     label: "not a Kyverno policy",
-    hint: "supported are apiVersion kyverno.io/v1 and kyverno.io/v2beta1, and ValidatingPolicy of policies.kyverno.io",
+    hint: "supported are apiVersion kyverno.io/v1 and kyverno.io/v2beta1, ValidatingPolicy of policies.kyverno.io, and ValidatingAdmissionPolicy of admissionregistration.k8s.io",
 };
 
 const AN_EXCEPTION: Expected = Expected {
@@ -164,6 +177,8 @@ fn unexpected(
         DocumentKind::Policy(PolicyKind::ClusterPolicy) => "a ClusterPolicy".to_owned(),
         DocumentKind::Policy(PolicyKind::Policy) => "a Policy".to_owned(),
         DocumentKind::ValidatingPolicy => "a ValidatingPolicy".to_owned(),
+        DocumentKind::AdmissionPolicy => "a ValidatingAdmissionPolicy".to_owned(),
+        DocumentKind::AdmissionBinding => "a ValidatingAdmissionPolicyBinding".to_owned(),
         DocumentKind::PolicyException | DocumentKind::CelException => {
             "a PolicyException".to_owned()
         }

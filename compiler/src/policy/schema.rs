@@ -287,22 +287,20 @@ static POD_SECURITY_EXCLUDE: Shape = Shape::Object(&[
     field("values", Shape::List(&TEXT)),
 ]);
 
+static PARAM_KIND: &[Field] = &[field("apiVersion", TEXT), field("kind", TEXT)];
+
+static PARAM_REF: &[Field] = &[
+    field("name", TEXT),
+    field("namespace", TEXT),
+    field("selector", Shape::Object(SELECTOR)),
+    field("parameterNotFoundAction", TEXT),
+];
+
 static CEL: &[Field] = &[
     field("generate", Shape::Bool),
     field("expressions", Shape::List(&CEL_VALIDATION)),
-    field(
-        "paramKind",
-        Shape::Object(&[field("apiVersion", TEXT), field("kind", TEXT)]),
-    ),
-    field(
-        "paramRef",
-        Shape::Object(&[
-            field("name", TEXT),
-            field("namespace", TEXT),
-            field("selector", Shape::Object(SELECTOR)),
-            field("parameterNotFoundAction", TEXT),
-        ]),
-    ),
+    field("paramKind", Shape::Object(PARAM_KIND)),
+    field("paramRef", Shape::Object(PARAM_REF)),
     field(
         "auditAnnotations",
         Shape::List(&Shape::Object(&[
@@ -418,6 +416,42 @@ static VALIDATION_ACTION: Shape = Shape::Text(&["Deny", "Audit", "Warn"]);
 
 static AUDIT_ANNOTATION: Shape =
     Shape::Object(&[field("key", TEXT), field("valueExpression", TEXT)]);
+
+/// A `ValidatingAdmissionPolicy` of Kubernetes (sheet 07, section 5).
+pub(super) static ADMISSION_POLICY: Shape = Shape::Object(&[
+    field("apiVersion", TEXT),
+    field("kind", TEXT),
+    field("metadata", Shape::Object(METADATA)),
+    field(
+        "spec",
+        Shape::Object(&[
+            field("paramKind", Shape::Object(PARAM_KIND)),
+            field("matchConstraints", Shape::Object(MATCH_RESOURCES)),
+            field("matchConditions", Shape::List(&NAMED_EXPRESSION)),
+            field("variables", Shape::List(&NAMED_EXPRESSION)),
+            field("validations", Shape::List(&CEL_VALIDATION)),
+            field("auditAnnotations", Shape::List(&AUDIT_ANNOTATION)),
+            field("failurePolicy", Shape::Text(FAILURE_POLICIES)),
+        ]),
+    ),
+    field("status", Shape::OpaqueMap),
+]);
+
+/// A `ValidatingAdmissionPolicyBinding`.
+pub(super) static ADMISSION_BINDING: Shape = Shape::Object(&[
+    field("apiVersion", TEXT),
+    field("kind", TEXT),
+    field("metadata", Shape::Object(METADATA)),
+    field(
+        "spec",
+        Shape::Object(&[
+            field("policyName", TEXT),
+            field("paramRef", Shape::Object(PARAM_REF)),
+            field("matchResources", Shape::Object(MATCH_RESOURCES)),
+            field("validationActions", Shape::List(&VALIDATION_ACTION)),
+        ]),
+    ),
+]);
 
 /// A `PolicyException` of policies.kyverno.io (sheet 07, section 6.5).
 pub(super) static CEL_EXCEPTION: Shape = Shape::Object(&[

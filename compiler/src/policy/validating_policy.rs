@@ -35,6 +35,10 @@ pub struct ValidatingPolicy {
     pub mode: Mode,
     /// `spec.evaluation.background.enabled`, default true.
     pub background: bool,
+    /// `spec.evaluation.admission.enabled`, default true.
+    pub admits: bool,
+    /// `spec.autogen.validatingAdmissionPolicy.enabled`, default false.
+    pub becomes_admission_policy: bool,
     /// The file.
     pub source: SourceId,
     /// The whole document as read.
@@ -76,6 +80,21 @@ impl ValidatingPolicy {
             namespace => namespace,
         };
         self.is_namespaced.then_some(namespace)
+    }
+
+    /// `spec.webhookConfiguration.timeoutSeconds`.
+    pub fn timeout(&self) -> Option<i64> {
+        let webhook = field(field(&self.tree, "spec")?, "webhookConfiguration")?;
+        match field(webhook, "timeoutSeconds")?.value {
+            TreeValue::Int(seconds) => Some(seconds),
+            _ => None,
+        }
+    }
+
+    /// Whether only the versions that it names are sent: `matchPolicy: Exact`.
+    pub fn is_exact(&self) -> bool {
+        let constraints = self.spec.constraints.as_ref();
+        constraints.is_some_and(|constraints| text_of(&constraints.tree, "matchPolicy") == "Exact")
     }
 
     /// Whether a failure refuses a request.
@@ -127,6 +146,10 @@ pub fn read_validating_policy(
         },
         background: inside("evaluation", "background")
             .is_none_or(|background| bool_of(background, "enabled", true)),
+        admits: inside("evaluation", "admission")
+            .is_none_or(|admission| bool_of(admission, "enabled", true)),
+        becomes_admission_policy: inside("autogen", "validatingAdmissionPolicy")
+            .is_some_and(|generated| bool_of(generated, "enabled", false)),
         source,
         tree: tree.clone(),
     };

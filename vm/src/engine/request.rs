@@ -79,6 +79,8 @@ pub struct GroupVersionKind<'r> {
 pub struct UserInfo<'r> {
     /// User name.
     pub username: &'r str,
+    /// What tells it apart from others of the name; expressions of CEL see it.
+    pub uid: &'r str,
     /// Groups.
     pub groups: &'r [&'r str],
     /// Roles as `namespace:name`.

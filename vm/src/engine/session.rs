@@ -1,6 +1,7 @@
 //! A session: everything that evaluation needs and keeps between requests, so that in
 //! the steady state a request that passes allocates nothing.
 
+mod admission_policy;
 mod assertion;
 mod exception;
 mod validation;
@@ -954,6 +955,9 @@ impl<'e> Evaluator<'e, '_> {
         if body_kind(rule) == BodyKind::Validations {
             return Ok(self.judge_validations(rule, setting));
         }
+        if body_kind(rule) == BodyKind::AdmissionPolicy {
+            return Ok(self.judge_admission_policy(rule, setting));
+        }
         if rule.precondition_block.get() != NONE {
             match self.run_block(rule.precondition_block.get(), Stage::Preconditions, setting) {
                 Ending::True => {}
@@ -1583,6 +1587,7 @@ const COST_BUDGET: &str =
 /// The user that Kyverno makes up to match the old object again (sheet 01, section 10).
 const NOBODY: UserInfo<'static> = UserInfo {
     username: "kyverno:kyverno-invalid-controller",
+    uid: "",
     groups: &["kyverno:invalidgroup"],
     roles: &["kyverno:invalidrole"],
     cluster_roles: &["kyverno:invalidrole"],

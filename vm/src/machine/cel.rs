@@ -330,7 +330,7 @@ impl Machine {
             }
             Op::CelRoot => self.cel_root(a, c, setting, world),
             Op::CelVariable => self.cel_variable(a, c, setting, world),
-            Op::CelParams => self.collect_params(a, b, setting, world),
+            Op::CelParams => self.collect_params(a, b, e != 0, setting, world),
             Op::CelBindParams => {
                 self.cel.params = Some(self.get(a));
                 self.forget_variables();
@@ -460,6 +460,8 @@ impl Machine {
             Root::FullRequest => cel_request::full_request(request, subject, values),
             Root::Namespace => cel_request::namespace(subject, values),
             Root::GivenNamespace => cel_request::given_namespace(request, subject, values),
+            Root::ResourceRequest => cel_request::resource_request(request, subject, values),
+            Root::LabelledNamespace => cel_request::labelled_namespace(request, subject, values),
             Root::Exceptions => cel_request::exceptions(&exceptions, tables, values),
             Root::ObjectOrEmpty | Root::OldObjectOrEmpty => values.new_map(&[]),
             Root::Authorizer => cel_request::authorizer(request, subject, true, values),

@@ -1,7 +1,8 @@
 //! The parameters of a rule (sheet 07, section 2.6).
 //!
 //! `paramKind` and `paramRef` come in, the objects that they mean leave, asked of the
-//! host.
+//! host. For the binding of a ValidatingAdmissionPolicy the host may choose them as it
+//! likes (section 5).
 
 use serde_json::Value;
 
@@ -20,11 +21,20 @@ impl Machine {
         &mut self,
         register: u8,
         source: u8,
+        is_bound: bool,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
         let wanted = setting.view(world).to_value(self.get(source));
-        match find(&wanted, setting, world).and_then(|found| push(&found, setting, world)) {
+        let bound = match is_bound {
+            true => bound(&wanted, world),
+            false => Ok(None),
+        };
+        let found = bound.and_then(|bound| match bound {
+            Some(found) => Ok(found),
+            None => find(&wanted, setting, world),
+        });
+        match found.and_then(|found| push(&found, setting, world)) {
             Ok(list) => self.set(register, list),
             Err(error) => {
                 self.failure_text = error;
@@ -50,6 +60,19 @@ fn push(objects: &[Value], setting: Setting<'_>, world: &mut World<'_>) -> Resul
     }
     buffer.finish_list();
     buffer.take().map_err(|error| error.to_string())
+}
+
+/// What the host has for a binding; nothing where it leaves that to the cluster's rules.
+fn bound(wanted: &Value, world: &mut World<'_>) -> Result<Option<Vec<Value>>, String> {
+    let reference = wanted.get("paramRef").unwrap_or(&Value::Null);
+    let answer = world
+        .host
+        .fetch(&ExternalQuery::BoundParameters { reference })?;
+    Ok(match answer {
+        None => None,
+        Some(Value::Array(found)) => Some(found),
+        Some(other) => Some(vec![other]),
+    })
 }
 
 fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<Vec<Value>, String> {

@@ -2,9 +2,7 @@
 //! maps without what is empty.
 
 use kpvm_format::Tables;
-use serde_json::{Number, Value};
-
-use serde_json::{Map, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::{RequestFacts, Subject};
 use crate::document::{Label, NodeId, Numbers, Opaque};
@@ -55,6 +53,16 @@ pub(super) fn request(
     values: &mut Values<'_>,
 ) -> Result<NodeId, FunctionError> {
     make_request(facts, subject, ["", "", ""], &[], values)
+}
+
+/// The request with its resource.
+pub(super) fn resource_request(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let resource = [facts.group, facts.version, facts.resource];
+    make_request(facts, subject, resource, &[], values)
 }
 
 /// The request with its resource and its objects.
@@ -165,6 +173,7 @@ fn user_info(facts: &RequestFacts<'_>, values: &mut Values<'_>) -> Result<NodeId
     };
     let mut members = Members::new(values);
     members.some_text("username", user.username)?;
+    members.some_text("uid", user.uid)?;
     if let Some(groups) = groups {
         members.set("groups", groups)?;
     }
@@ -220,6 +229,26 @@ pub(super) fn namespace(
     namespace.set("spec", empty)?;
     namespace.set("status", empty)?;
     namespace.finish()
+}
+
+/// The namespace with its name and labels; one without either of what is in none.
+pub(super) fn labelled_namespace(
+    facts: &RequestFacts<'_>,
+    subject: &Subject<'_>,
+    values: &mut Values<'_>,
+) -> Result<NodeId, FunctionError> {
+    let mut metadata = Map::new();
+    if !subject.namespace.is_empty() && subject.kind != "Namespace" {
+        metadata.insert("name".to_owned(), subject.namespace.into());
+        let labels = facts.namespace_labels.iter();
+        let labels: Map<String, Value> = labels
+            .map(|&(key, value)| (key.to_owned(), value.into()))
+            .collect();
+        if !labels.is_empty() {
+            metadata.insert("labels".to_owned(), labels.into());
+        }
+    }
+    values.new_value(&json!({ "metadata": metadata, "spec": {}, "status": {} }))
 }
 
 /// The namespace as the host gave it; null where it did not, and of what is in none.

@@ -17,6 +17,7 @@ use crate::frontend::emitter::{Emitter, Scope};
 use crate::frontend::foreach::Loaders;
 use crate::ir::{Block, Instruction, Label, Register, Site};
 use crate::lower::Pools;
+use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::model::{Policy, Rule};
 use crate::source::{Location, SourceId};
 
@@ -53,7 +54,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    fn new(has_params: bool) -> Self {
+    fn new(dialect: Dialect, has_params: bool) -> Self {
         let mut scene = Self {
             environment: Environment::kubernetes(),
             bindings: Bindings::default(),
@@ -62,28 +63,36 @@ impl Scene {
         scene.declare("object", Type::Dyn, Source::Root(Root::Object));
         scene.declare("oldObject", Type::Dyn, Source::Root(Root::OldObject));
         let request = object("kubernetes.AdmissionRequest");
-        scene.declare("request", request, Source::Root(Root::Request));
+        let (request_root, namespace_root) = match dialect {
+            Dialect::Rule => (Root::Request, Root::Namespace),
+            Dialect::AdmissionPolicy { .. } => (Root::ResourceRequest, Root::LabelledNamespace),
+        };
+        scene.declare("request", request, Source::Root(request_root));
         let namespace = object("kubernetes.Namespace");
-        scene.declare("namespaceObject", namespace, Source::Root(Root::Namespace));
+        scene.declare("namespaceObject", namespace, Source::Root(namespace_root));
         if has_params {
             scene.declare("params", Type::Dyn, Source::Root(Root::Params));
         }
-        let authorization =
-            |name: &str| Type::Opaque(format!("kubernetes.authorization.{name}"), Vec::new());
-        scene.declare(
-            "authorizer",
-            authorization("Authorizer"),
-            Source::Root(Root::Authorizer),
-        );
-        let resource = authorization("ResourceCheck");
-        scene.declare(
-            "authorizer.requestResource",
-            resource,
-            Source::Root(Root::AuthorizerRequestResource),
-        );
+        if dialect == Dialect::Rule {
+            scene.declare_authorizer();
+        }
         scene.environment.declare_object(VARIABLES);
         scene.declare("variables", object(VARIABLES), Source::Variables);
         scene
+    }
+
+    fn declare_authorizer(&mut self) {
+        for (name, ty, root) in [
+            ("authorizer", "Authorizer", Root::Authorizer),
+            (
+                "authorizer.requestResource",
+                "ResourceCheck",
+                Root::AuthorizerRequestResource,
+            ),
+        ] {
+            let ty = Type::Opaque(format!("kubernetes.authorization.{ty}"), Vec::new());
+            self.declare(name, ty, Source::Root(root));
+        }
     }
 
     pub(super) fn declare(&mut self, name: &str, ty: Type, source: Source) {
@@ -137,11 +146,6 @@ impl Scene {
     }
 }
 
-fn has_params(cel: &Tree) -> bool {
-    let given = |key: &str| cel.get(key).is_some_and(|value| !value.is_null());
-    given("paramKind") && given("paramRef")
-}
-
 /// What Kyverno says of an expression that does not compile (sheet 07, section 2.3).
 fn compilation_error(text: &str, errors: &[TypeError]) -> String {
     match errors {
@@ -159,15 +163,118 @@ fn compilation_error(text: &str, errors: &[TypeError]) -> String {
 /// its place in `source`, the text of the policy's file.
 pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mut Vec<Diagnostic>) {
     for rule in &policy.rules {
-        let cel = rule
-            .validate
-            .as_ref()
-            .and_then(|validate| validate.cel.as_ref());
-        let Some(cel) = cel else { continue };
+        if let Some(body) = of_rule(policy, rule, None) {
+            let subject = format!("{}/{}", policy.name.value, rule.name.value);
+            body.check(source, &subject, severity, diagnostics);
+        }
+    }
+}
+
+/// As [`check`], for a ValidatingAdmissionPolicy.
+pub fn check_admission_policy(
+    policy: &AdmissionPolicy,
+    source: &str,
+    severity: Severity,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let body = of_admission_policy(policy, None);
+    body.check(source, &policy.name.value, severity, diagnostics);
+}
+
+/// Whose expressions they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    /// `validate.cel` of a rule: whatever goes wrong is a failure (sheet 07, section 2.2).
+    Rule,
+    /// A ValidatingAdmissionPolicy: errors are errors, unless they are those of a match
+    /// condition and ignored (section 5).
+    AdmissionPolicy {
+        /// Whether they are.
+        ignores_failure: bool,
+    },
+}
+
+/// Everything of a policy that is CEL.
+struct Body<'t> {
+    source: SourceId,
+    dialect: Dialect,
+    conditions: &'t [Tree],
+    variables: &'t [Tree],
+    validations: &'t [Tree],
+    annotations: &'t [Tree],
+    /// The path of the validations.
+    part: &'static str,
+    /// The message where a validation has none.
+    message: Option<&'t str>,
+    /// Whether `params` is there at all.
+    has_params: bool,
+    /// What they are asked for with.
+    params: Option<TreeValue>,
+}
+
+/// What a rule has; nothing if it has no `validate.cel`.
+fn of_rule<'t>(policy: &Policy, rule: &'t Rule, message: Option<&'t str>) -> Option<Body<'t>> {
+    let cel = rule.validate.as_ref()?.cel.as_ref()?;
+    let given = |key: &str| cel.get(key).filter(|value| !value.is_null());
+    let params = given("paramKind").zip(given("paramRef"));
+    let conditions = rule.cel_preconditions.as_ref().and_then(Tree::as_list);
+    Some(Body {
+        source: policy.source,
+        dialect: Dialect::Rule,
+        conditions: conditions.unwrap_or_default(),
+        variables: items(Some(cel), "variables"),
+        validations: items(Some(cel), "expressions"),
+        annotations: items(Some(cel), "auditAnnotations"),
+        part: "validate.cel.expressions",
+        message,
+        has_params: params.is_some(),
+        params: params.map(|(kind, reference)| wanted_params(kind, reference)),
+    })
+}
+
+fn of_admission_policy<'t>(
+    policy: &'t AdmissionPolicy,
+    binding: Option<&AdmissionBinding>,
+) -> Body<'t> {
+    let reference = binding.and_then(|binding| binding.param_ref.as_ref());
+    let params = policy.param_kind.as_ref().zip(reference);
+    Body {
+        source: policy.source,
+        dialect: Dialect::AdmissionPolicy {
+            ignores_failure: policy.ignores_failure,
+        },
+        conditions: &policy.conditions,
+        variables: &policy.variables,
+        validations: &policy.validations,
+        annotations: &policy.audit_annotations,
+        part: "validations",
+        message: None,
+        has_params: policy.param_kind.is_some(),
+        params: params.map(|(kind, reference)| wanted_params(kind, reference)),
+    }
+}
+
+fn wanted_params(kind: &Tree, reference: &Tree) -> TreeValue {
+    let member = |key: &str, value: &Tree| Member {
+        key: key.into(),
+        key_span: value.span,
+        value: value.clone(),
+    };
+    TreeValue::Map([member("paramKind", kind), member("paramRef", reference)].into())
+}
+
+impl Body<'_> {
+    fn check(
+        &self,
+        source: &str,
+        subject: &str,
+        severity: Severity,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
         let mut report = |text: Text<'_>, errors: Vec<TypeError>| {
             for error in errors {
                 let location = Location {
-                    source: policy.source,
+                    source: self.source,
                     span: place_in_scalar(source, text.span, text.text, error.at as usize),
                 };
                 let message = format!("CEL: {}", error.message);
@@ -178,12 +285,11 @@ pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mu
                 if let Some(hint) = error.hint {
                     diagnostic = diagnostic.hint(hint);
                 }
-                let subject = format!("{}/{}", policy.name.value, rule.name.value);
                 diagnostics.push(diagnostic.subject(subject));
             }
         };
-        let mut scene = Scene::new(has_params(cel));
-        for variable in items(Some(cel), "variables") {
+        let mut scene = Scene::new(self.dialect, self.has_params);
+        for variable in self.variables {
             let name = variable
                 .get("name")
                 .and_then(Tree::as_str)
@@ -194,12 +300,12 @@ pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mu
             });
             scene.add_variable(name, program.as_ref());
         }
-        let conditions = rule.cel_preconditions.as_ref().and_then(Tree::as_list);
-        let conditions = conditions.unwrap_or_default().iter();
+        let conditions = self.conditions.iter();
         let wanted = conditions
-            .chain(items(Some(cel), "expressions"))
+            .chain(self.validations)
             .filter_map(|tree| Some((text_at(tree, "expression")?, Some(Type::Bool))));
-        let messages = items(Some(cel), "expressions")
+        let messages = self
+            .validations
             .iter()
             .filter_map(|tree| text_at(tree, "messageExpression"));
         for text in messages {
@@ -207,7 +313,8 @@ pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mu
                 report(text, errors);
             }
         }
-        let annotations = items(Some(cel), "auditAnnotations")
+        let annotations = self
+            .annotations
             .iter()
             .filter_map(|tree| Some((text_at(tree, "valueExpression")?, None)));
         for (text, ty) in wanted.chain(annotations) {
@@ -266,74 +373,111 @@ pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span 
     }
 }
 
-/// Lowers the body of a rule with `validate.cel`.
+/// Lowers the body of a rule with `validate.cel`; nothing without.
 pub fn lower_rule(
     policy: &Policy,
     rule: &Rule,
-    cel: &Tree,
     message: Option<&str>,
     loaders: &mut Loaders,
     pools: &mut Pools<'_>,
+) -> Option<Block> {
+    Some(of_rule(policy, rule, message)?.lower(loaders, pools))
+}
+
+/// Lowers the body of a ValidatingAdmissionPolicy, with the parameters of a binding.
+pub fn lower_admission_policy(
+    policy: &AdmissionPolicy,
+    binding: Option<&AdmissionBinding>,
+    loaders: &mut Loaders,
+    pools: &mut Pools<'_>,
 ) -> Block {
-    let mut scene = Scene::new(has_params(cel));
-    for variable in items(Some(cel), "variables") {
-        lower_variable(variable, policy.source, &mut scene, loaders, pools);
-    }
-    let mut emitter = Emitter::new(policy.source, Scope::default(), pools);
-    let params = has_params(cel).then(|| begin_params(cel, &mut emitter));
-    let mut cold: Vec<Cold> = Vec::new();
-    if let Some(conditions) = &rule.cel_preconditions {
-        lower_preconditions(conditions, &scene, &mut emitter);
-    }
-    for (number, expression) in items(Some(cel), "expressions").iter().enumerate() {
-        let Some(text) = text_at(expression, "expression") else {
-            continue;
-        };
-        let location = Location {
-            source: policy.source,
-            span: text.span,
-        };
-        let part = format!("validate.cel.expressions[{number}]");
-        let site = Site::new(SiteKind::Structure, &part, location);
-        let (on_false, on_error) = (emitter.block.label(), emitter.block.label());
-        begin(text.text, &mut emitter);
-        match scene.compile(text.text, Some(&Type::Bool)) {
-            Ok(program) => {
-                lower::lower_condition(&program, &scene.bindings, &mut emitter, on_false, on_error)
-            }
-            Err(errors) => {
-                return_text(&compilation_error(text.text, &errors), &site, &mut emitter);
-                let behind = emitter.block.label();
-                emitter.block.place(behind);
-            }
+    of_admission_policy(policy, binding).lower(loaders, pools)
+}
+
+impl Body<'_> {
+    fn lower(&self, loaders: &mut Loaders, pools: &mut Pools<'_>) -> Block {
+        let mut scene = Scene::new(self.dialect, self.has_params);
+        for variable in self.variables {
+            lower_variable(variable, self.source, &mut scene, loaders, pools);
         }
-        let own = text_at(expression, "message").map(|message| message.text);
-        let fallback = own.or(message).map(str::trim);
-        let fallback = match fallback.filter(|message| !message.is_empty()) {
-            Some(message) => message.to_owned(),
-            None => format!("failed expression: {}", text.text.trim()),
-        };
-        cold.push(Cold {
-            on_false,
-            on_error,
-            expression: text.text.to_owned(),
-            message: text_at(expression, "messageExpression")
-                .and_then(|text| scene.compile_message(text.text).ok()),
-            fallback,
-            site,
-        });
+        let mut emitter = Emitter::new(self.source, Scope::default(), pools);
+        let params = self.params.as_ref();
+        let params = params.map(|wanted| begin_params(self.dialect, wanted, &mut emitter));
+        let mut cold: Vec<Cold> = Vec::new();
+        if !self.conditions.is_empty() {
+            lower_preconditions(self.dialect, self.conditions, &scene, &mut emitter);
+        }
+        for (number, expression) in self.validations.iter().enumerate() {
+            let Some(text) = text_at(expression, "expression") else {
+                continue;
+            };
+            let location = Location {
+                source: self.source,
+                span: text.span,
+            };
+            let part = format!("{}[{number}]", self.part);
+            let site = Site::new(SiteKind::Structure, &part, location);
+            let (on_false, on_error) = (emitter.block.label(), emitter.block.label());
+            begin(text.text, &mut emitter);
+            match scene.compile(text.text, Some(&Type::Bool)) {
+                Ok(program) => lower::lower_condition(
+                    &program,
+                    &scene.bindings,
+                    &mut emitter,
+                    on_false,
+                    on_error,
+                ),
+                Err(errors) => {
+                    let error = compilation_error(text.text, &errors);
+                    match self.dialect {
+                        Dialect::Rule => return_text(&error, &site, &mut emitter),
+                        Dialect::AdmissionPolicy { .. } => {
+                            return_error(&error, &site, &mut emitter)
+                        }
+                    }
+                    let behind = emitter.block.label();
+                    emitter.block.place(behind);
+                }
+            }
+            let own = text_at(expression, "message").map(|message| message.text);
+            let fallback = own.or(self.message).map(str::trim);
+            let fallback = match fallback.filter(|message| !message.is_empty()) {
+                Some(message) => message.to_owned(),
+                None => format!("failed expression: {}", text.text.trim()),
+            };
+            cold.push(Cold {
+                on_false,
+                on_error,
+                error: self.dialect.error(),
+                expression: text.text.to_owned(),
+                message: text_at(expression, "messageExpression")
+                    .and_then(|text| scene.compile_message(text.text).ok()),
+                fallback,
+                site,
+            });
+        }
+        if let Some(params) = &params {
+            params.next(&mut emitter);
+        }
+        emitter.block.push(Instruction::new(Op::ReturnPass));
+        for cold in cold {
+            cold.lower(&scene, &mut emitter);
+        }
+        if let Some(params) = params {
+            params.fail(&mut emitter);
+        }
+        emitter.block
     }
-    if let Some(params) = &params {
-        params.next(&mut emitter);
+}
+
+impl Dialect {
+    /// How a block ends with the error of an expression.
+    fn error(self) -> Op {
+        match self {
+            Dialect::Rule => Op::ReturnFailError,
+            Dialect::AdmissionPolicy { .. } => Op::ReturnErrorText,
+        }
     }
-    emitter.block.push(Instruction::new(Op::ReturnPass));
-    for cold in cold {
-        cold.lower(&scene, &mut emitter);
-    }
-    if let Some(params) = params {
-        params.fail(&mut emitter);
-    }
-    emitter.block
 }
 
 /// The loop over the parameters of a rule: each is evaluated by itself, and the first
@@ -346,17 +490,8 @@ struct Params {
     failed: Label,
 }
 
-fn begin_params(cel: &Tree, emitter: &mut Emitter<'_, '_>) -> Params {
-    let member = |key: &str| {
-        let value = cel.get(key).unwrap_or(cel);
-        Member {
-            key: key.into(),
-            key_span: value.span,
-            value: value.clone(),
-        }
-    };
-    let wanted = TreeValue::Map([member("paramKind"), member("paramRef")].into());
-    let wanted = emitter.constant(&wanted);
+fn begin_params(dialect: Dialect, wanted: &TreeValue, emitter: &mut Emitter<'_, '_>) -> Params {
+    let wanted = emitter.constant(wanted);
     let block = &mut emitter.block;
     let params = Params {
         failed: block.label(),
@@ -366,7 +501,9 @@ fn begin_params(cel: &Tree, emitter: &mut Emitter<'_, '_>) -> Params {
         slot: 0,
     };
     let all = block.register();
+    let is_bound = u32::from(dialect != Dialect::Rule);
     let collect = Instruction::new(Op::CelParams).a(all.0).b(wanted.0);
+    let collect = collect.e(is_bound);
     block.push(collect.target(params.failed));
     let params = Params {
         slot: block.enter_loop(),
@@ -399,6 +536,8 @@ impl Params {
 struct Cold {
     on_false: Label,
     on_error: Label,
+    /// How an error ends.
+    error: Op,
     expression: String,
     message: Option<Program>,
     fallback: String,
@@ -423,7 +562,7 @@ impl Cold {
         wrap(&failed_prefix(&self.expression), emitter);
         emitter
             .block
-            .push(Instruction::new(Op::ReturnFailError).site(self.site));
+            .push(Instruction::new(self.error).site(self.site));
     }
 }
 
@@ -453,6 +592,15 @@ fn return_text(text: &str, site: &Site, emitter: &mut Emitter<'_, '_>) {
             .c(text)
             .site(site.clone()),
     );
+}
+
+fn return_error(text: &str, site: &Site, emitter: &mut Emitter<'_, '_>) {
+    let failed = emitter.block.label();
+    emitter.fail(text, failed);
+    emitter.block.place(failed);
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnErrorText).site(site.clone()));
 }
 
 /// A variable and its loader (sheet 07, section 2.5).
@@ -517,7 +665,12 @@ pub(super) fn add_entry(place: table::Place, pools: &mut Pools<'_>) -> u32 {
 
 /// All are evaluated: one that is false decides, whatever errors others had (sheet 07,
 /// section 2.7). No namespace is known to them.
-fn lower_preconditions(conditions: &Tree, scene: &Scene, emitter: &mut Emitter<'_, '_>) {
+fn lower_preconditions(
+    dialect: Dialect,
+    conditions: &[Tree],
+    scene: &Scene,
+    emitter: &mut Emitter<'_, '_>,
+) {
     let on_false = emitter.block.label();
     let errors = emitter.block.enter_list();
     emitter
@@ -527,7 +680,7 @@ fn lower_preconditions(conditions: &Tree, scene: &Scene, emitter: &mut Emitter<'
     bindings
         .sources
         .insert("namespaceObject".into(), Source::Null);
-    for condition in conditions.as_list().unwrap_or_default() {
+    for condition in conditions {
         let Some(text) = text_at(condition, "expression") else {
             continue;
         };
@@ -564,9 +717,17 @@ fn lower_preconditions(conditions: &Tree, scene: &Scene, emitter: &mut Emitter<'
         .push(Instruction::new(Op::CelRaiseAll).a(errors).target(failed));
     emitter.block.jump(held);
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailError));
+    match dialect {
+        Dialect::AdmissionPolicy {
+            ignores_failure: true,
+        } => emitter.block.jump(on_false),
+        dialect => emitter.block.push(Instruction::new(dialect.error())),
+    }
     emitter.block.place(on_false);
-    let text = emitter.pools.text("cel preconditions not met");
+    let text = emitter.pools.text(match dialect {
+        Dialect::Rule => "cel preconditions not met",
+        Dialect::AdmissionPolicy { .. } => "match conditions aren't met",
+    });
     emitter
         .block
         .push(Instruction::new(Op::ReturnText).b(3).c(text));

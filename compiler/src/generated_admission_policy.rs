@@ -1,5 +1,5 @@
 //! ValidatingAdmissionPolicies with their bindings, generated from policies whose one
-//! rule is `validate.cel` (sheet 07, sections 4.1 to 4.3).
+//! rule is `validate.cel`, and from ValidatingPolicies (sheet 07, section 4).
 //!
 //! A policy with the exceptions that are about it goes in; the two objects, or Kyverno's
 //! reason why there are none, leave.
@@ -15,6 +15,8 @@ use crate::policy::model::{
     ResourceDescription, Rule,
 };
 use crate::policy::read::{bool_of, field, text_of};
+use crate::policy::validating_autogen::variants;
+use crate::policy::validating_policy::{CelException, ValidatingPolicy};
 
 /// What stands in front of most reasons.
 const SKIP: &str = "skip generating ValidatingAdmissionPolicy: ";
@@ -67,6 +69,99 @@ pub fn generate(
     Ok(Generated {
         binding: binding(policy, rule, &name),
         policy: admission_policy(policy, rule, &name, constraints),
+    })
+}
+
+/// Translates a ValidatingPolicy (section 4.4).
+///
+/// # Errors
+/// Why it is none of those that are generated.
+pub fn generate_from_validating(
+    policy: &ValidatingPolicy,
+    exceptions: &[CelException],
+) -> Result<Generated, Refusal> {
+    if policy.is_namespaced {
+        return Err(Refusal::NotConsidered(
+            "only of a ValidatingPolicy, which a NamespacedValidatingPolicy is not",
+        ));
+    }
+    let disqualified = |reason: &str| Err(Refusal::Disqualified(format!("{SKIP}{reason}")));
+    if variants(policy).len() > 1 {
+        return disqualified("pod controllers autogen is enabled.");
+    }
+    if !policy.becomes_admission_policy {
+        return disqualified("not enabled.");
+    }
+    let spec = &policy.spec;
+    let list = |trees: &[Tree]| -> Vec<Value> { trees.iter().map(copied).collect() };
+    let mut conditions = list(&spec.conditions);
+    let mut variables = list(&spec.variables);
+    let own = exceptions.iter().filter(|exception| {
+        let mut policies = exception.policies.iter();
+        policies.any(|one| one.kind == "ValidatingPolicy" && one.name.value == policy.name.value)
+    });
+    for exception in own {
+        conditions.extend(exception.conditions.iter().map(|condition| {
+            let (name, text) = (text_of(condition, "name"), text_of(condition, "expression"));
+            json!({"name": name, "expression": format!("!({text})")})
+        }));
+        for (name, texts) in [
+            ("allowedImages", &exception.images),
+            ("allowedValues", &exception.values),
+        ] {
+            if !texts.is_empty() {
+                let texts: Vec<String> = texts.iter().map(|text| format!("'{text}'")).collect();
+                let list = format!("[{}]", texts.join(", "));
+                variables.push(json!({"name": name, "expression": list}));
+            }
+        }
+    }
+    let mut validations = list(&spec.validations);
+    for validation in &mut validations {
+        if let Some(Value::String(text)) = validation.get_mut("expression") {
+            for name in ["allowedImages", "allowedValues"] {
+                *text = text.replace(&format!("exceptions.{name}"), &format!("variables.{name}"));
+            }
+        }
+    }
+    let name = format!("vpol-{}", policy.name.value);
+    let mut members = Map::new();
+    let constraints = spec.constraints.as_ref();
+    let constraints = constraints.map_or_else(|| json!({}), |one| copied(&one.tree));
+    members.insert("matchConstraints".to_owned(), constraints);
+    for (key, list) in [
+        ("matchConditions", conditions),
+        ("variables", variables),
+        ("validations", validations),
+        ("auditAnnotations", list(&spec.annotations)),
+    ] {
+        if !list.is_empty() {
+            members.insert(key.to_owned(), list.into());
+        }
+    }
+    let owner = Owner {
+        api_version: &policy.api_version,
+        kind: "ValidatingPolicy",
+        name: &policy.name.value,
+        tree: &policy.tree,
+    };
+    let actions = match policy.actions.as_slice() {
+        [] => vec!["Deny".to_owned()],
+        actions => actions.to_vec(),
+    };
+    Ok(Generated {
+        policy: json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": owner.metadata(&name, true),
+            "spec": members,
+        }),
+        binding: json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": owner.metadata(&format!("{name}-binding"), false),
+            "spec": {"policyName": name, "validationActions": actions},
+        }),
     })
 }
 
@@ -385,29 +480,48 @@ fn selector(selector: &LabelSelector) -> Value {
     Value::Object(document)
 }
 
-/// `metadata` of both objects. A reference to the policy is left out where its uid is
-/// not known: the API server takes none without.
-fn metadata(policy: &Policy, name: &str, is_policy: bool) -> Value {
-    let own = field(&policy.tree, "metadata");
-    let mut labels = json!({"app.kubernetes.io/managed-by": "kyverno"});
-    let has_label = |key: &str| {
-        let labels = own.and_then(|own| field(own, "labels"));
-        labels.is_some_and(|labels| labels.get(key).is_some())
-    };
-    if is_policy && has_label("reports.kyverno.io/disabled") {
-        labels["reports.kyverno.io/disabled"] = "true".into();
+/// The policy that something is generated of.
+struct Owner<'p> {
+    api_version: &'p str,
+    kind: &'static str,
+    name: &'p str,
+    tree: &'p Tree,
+}
+
+impl<'p> Owner<'p> {
+    fn of(policy: &'p Policy) -> Self {
+        Self {
+            api_version: &policy.api_version,
+            kind: "ClusterPolicy",
+            name: &policy.name.value,
+            tree: &policy.tree,
+        }
     }
-    let mut metadata = json!({"name": name, "labels": labels});
-    let uid = own.map(|own| text_of(own, "uid")).unwrap_or_default();
-    if !uid.is_empty() {
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": policy.api_version,
-            "kind": "ClusterPolicy",
-            "name": policy.name.value,
-            "uid": uid,
-        }]);
+
+    /// `metadata` of both objects. A reference to the policy is left out where its uid is
+    /// not known: the API server takes none without.
+    fn metadata(&self, name: &str, is_policy: bool) -> Value {
+        let own = field(self.tree, "metadata");
+        let mut labels = json!({"app.kubernetes.io/managed-by": "kyverno"});
+        let has_label = |key: &str| {
+            let labels = own.and_then(|own| field(own, "labels"));
+            labels.is_some_and(|labels| labels.get(key).is_some())
+        };
+        if is_policy && has_label("reports.kyverno.io/disabled") {
+            labels["reports.kyverno.io/disabled"] = "true".into();
+        }
+        let mut metadata = json!({"name": name, "labels": labels});
+        let uid = own.map(|own| text_of(own, "uid")).unwrap_or_default();
+        if !uid.is_empty() {
+            metadata["ownerReferences"] = json!([{
+                "apiVersion": self.api_version,
+                "kind": self.kind,
+                "name": self.name,
+                "uid": uid,
+            }]);
+        }
+        metadata
     }
-    metadata
 }
 
 fn admission_policy(policy: &Policy, rule: &Rule, name: &str, constraints: Value) -> Value {
@@ -432,7 +546,7 @@ fn admission_policy(policy: &Policy, rule: &Rule, name: &str, constraints: Value
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": metadata(policy, name, true),
+        "metadata": Owner::of(policy).metadata(name, true),
         "spec": spec,
     })
 }
@@ -457,7 +571,7 @@ fn binding(policy: &Policy, rule: &Rule, name: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": metadata(policy, &format!("{name}-binding"), false),
+        "metadata": Owner::of(policy).metadata(&format!("{name}-binding"), false),
         "spec": spec,
     })
 }
