@@ -210,7 +210,39 @@ impl<'t> Reader<'t> {
                     demands.external_data.push(request);
                 }
             }
+            Op::CelUnary | Op::CelBinary | Op::CelCall => {
+                self.note_cel_call(op, instruction, demands);
+            }
             _ => {}
+        }
+    }
+
+    /// Notes what a function of CEL asks for, with its arguments as far as they are known.
+    fn note_cel_call(&self, op: Op, instruction: &Instruction, demands: &mut Demands) {
+        use cel::Function as F;
+        let kind = match F::decode(instruction.c.get()) {
+            Some(F::ResourceGet) => "resource.Get",
+            Some(F::ResourceList) => "resource.List",
+            Some(F::ResourcePost) => "resource.Post",
+            Some(F::GlobalContextGet) => "globalContext.Get",
+            Some(F::ImageMetadata) => "image.GetMetadata",
+            Some(F::HttpGet) => "http.Get",
+            Some(F::HttpPost) => "http.Post",
+            Some(F::TimeNow) => return demands.time = true,
+            Some(F::Random | F::RandomRandom) => return demands.randomness = true,
+            _ => return,
+        };
+        let (b, e) = (u32::from(instruction.b), u32::from(instruction.e));
+        let arguments = match op {
+            Op::CelUnary => vec![self.register(b)],
+            Op::CelBinary => vec![self.register(b), self.register(e)],
+            _ => self.lists.get(&b).cloned().flatten().unwrap_or_default(),
+        };
+        let mut fields = Vec::new();
+        add_fields("arguments", &Known::List(arguments), &mut fields);
+        let request = Request { kind, fields };
+        if !demands.external_data.contains(&request) {
+            demands.external_data.push(request);
         }
     }
 

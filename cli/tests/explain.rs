@@ -260,6 +260,43 @@ fn many_elements() {
     assert_eq!(end.next(), Some("  … and 80004 further steps"));
 }
 
+/// Conditions and validations of CEL as written, with what they came to.
+#[test]
+fn validating_policy() {
+    let policy = r#"apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata:
+  name: sizes
+spec:
+  matchConstraints:
+    resourceRules:
+      - apiGroups: [""]
+        apiVersions: [v1]
+        operations: [CREATE]
+        resources: [configmaps]
+  matchConditions:
+    - name: with-data
+      expression: has(object.data)
+  variables:
+    - name: size
+      expression: object.data.size()
+  validations:
+    - expression: variables.size > 0
+    - expression: variables.size < 2
+      message: one key at most
+"#;
+    let maps = "{apiVersion: v1, kind: ConfigMap, metadata: {name: none}}\n---\n\
+        {apiVersion: v1, kind: ConfigMap, metadata: {name: two}, data: {a: x, b: y}}\n";
+    let files = Files::new(
+        "explain-validating",
+        &[("policy.yaml", policy), ("maps.yaml", maps)],
+    );
+    let arguments = ["apply", "policy.yaml", "-r", "maps.yaml"];
+    let done = files.run("kpvm", &[&arguments[..], &["--explain", "sizes"]].concat());
+    assert_eq!(done.err, "");
+    insta::assert_snapshot!("validating_policy", done.out);
+}
+
 #[test]
 fn nothing_to_explain() {
     let files = files("explain-nothing");

@@ -1,8 +1,7 @@
 //! The worked cases of sheet 07 (CEL) for `validate.cel`, and the limits.
 //!
-//! Left out, because they are about documents that are not read yet: 2, 38 to 41, 44 to
-//! 49, and 51 to 53, and the second halves of those that compare with a
-//! ValidatingPolicy or a ValidatingAdmissionPolicy.
+//! Left out are the cases, and the halves of cases, that are about ValidatingPolicies (see
+//! `validating_policies.rs`) or about ValidatingAdmissionPolicies.
 
 #![allow(clippy::unwrap_used)]
 

@@ -487,6 +487,8 @@ instruction_set! {
     CelPushOptional(list: A List, src: B Source, target: D Forward);
     /// CEL check: the value is a boolean.
     CelRequireBool(src: A Source, target: D Forward);
+    /// CEL check: the expression of a policy holds.
+    CelTest(src: A Source, target: D Forward);
     /// CEL: makes a value of the error, unless the register holds an earlier one.
     CelCatch(dst: A Destination);
     /// CEL: goes on with the error that a register holds, if it holds one.

@@ -238,3 +238,83 @@ fn literals_and_patterns() {
         ],
     );
 }
+
+/// A ValidatingPolicy with these fields and this validation.
+fn validating(fields: &str, expression: &str) -> String {
+    let text = serde_json::to_string(expression).unwrap();
+    format!(
+        "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {{name: p}}\n\
+         spec: {{matchConstraints: {{resourceRules: [{{apiGroups: ['*'], apiVersions: ['*'], \
+         operations: ['*'], resources: ['*']}}]}}, {fields} validations: [{{expression: {text}}}]}}\n"
+    )
+}
+
+/// Variables where each is made of the one before.
+fn chain(length: usize, first: &str, rest: impl Fn(usize) -> String) -> String {
+    let rest = (1..=length).map(|number| {
+        let text = rest(number - 1);
+        format!(", {{name: v{number}, expression: \"{text}\"}}")
+    });
+    let rest: String = rest.collect();
+    format!("variables: [{{name: v0, expression: \"{first}\"}}{rest}],")
+}
+
+#[test]
+fn validating_policies() {
+    let object = thing("{}");
+    let error = Expect::Results(&[" error"]);
+    let doubled = chain(60, "'0123456789'", |before| {
+        format!("variables.v{before} + variables.v{before}")
+    });
+    let counted = chain(3_000, "1", |before| format!("variables.v{before} + 1"));
+    let circle =
+        "variables: [{name: a, expression: variables.b}, {name: b, expression: variables.a}],";
+    let held = "variables: [{name: a, expression: 'true'}],";
+    let rows = [
+        (
+            "doubled",
+            validating(&doubled, "variables.v60.size() > 0"),
+            error,
+        ),
+        ("far", validating(&counted, "variables.v3000 > 0"), error),
+        (
+            "circle",
+            validating(circle, "variables.a"),
+            Expect::Refused("undefined field 'b'"),
+        ),
+        (
+            "random",
+            validating("", "random('((a{1000}){1000}){1000}') != ''"),
+            error,
+        ),
+        (
+            "random",
+            validating("", "random('(((a*)*)*)*b') != ''"),
+            Expect::Either,
+        ),
+        (
+            "deep",
+            validating("", &around("(", "true", ")", 10_000)),
+            Expect::Refused("expression recursion limit exceeded"),
+        ),
+        (
+            "conditions",
+            validating(
+                "matchConditions: [{name: a, expression: 'dyn(object) == 1 / 0'}],",
+                "true",
+            ),
+            Expect::Results(&["evaluation error"]),
+        ),
+        (
+            "held",
+            validating(held, "variables.a"),
+            Expect::Results(&[" pass"]),
+        ),
+    ];
+    for (row, policy, expect) in rows {
+        let row = format!("row {row}");
+        check_policy(&row, policy.len() + object.len(), expect, || {
+            run(&policy, object.as_bytes())
+        });
+    }
+}

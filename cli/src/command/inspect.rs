@@ -264,11 +264,14 @@ fn write_text(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
         for rule in &policy.rules {
             let kinds: Vec<_> = rule.kinds.iter().map(|kind| clean(kind)).collect();
             let generated = if rule.generated { ", generated" } else { "" };
+            write!(out, "    ")?;
+            if !rule.name.is_empty() {
+                write!(out, "{}: ", clean(rule.name))?;
+            }
+            let kinds = kinds.join(", ");
             writeln!(
                 out,
-                "    {}: {} ({} instructions{generated})",
-                clean(rule.name),
-                kinds.join(", "),
+                "{kinds} ({} instructions{generated})",
                 rule.instructions
             )?;
             for path in &rule.reads {

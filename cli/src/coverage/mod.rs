@@ -406,6 +406,9 @@ impl Reader<'_> {
                 let expected = filter::expected(&self.tables, op, instruction);
                 (PointKind::Filter, format!("{part}.{written}: {expected}"))
             }
+            SiteKind::Condition if op == Op::CelTest => {
+                (PointKind::Condition, format!("{part}: {written}"))
+            }
             SiteKind::Condition => {
                 let operator = ConditionOperator::decode(instruction.e);
                 let operator = operator.map_or("", ConditionOperator::name);

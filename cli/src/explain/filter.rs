@@ -51,6 +51,10 @@ pub(crate) fn expected(tables: &Tables<'_>, op: Op, instruction: &Instruction) -
                 }
             }))
         }
+        Op::MatchApiGroups => join(tables.text_list(number).map(|group| match group {
+            "" => "the core group".to_owned(),
+            group => group.to_owned(),
+        })),
         // Names, namespaces, roles, cluster roles, and what resource rules list.
         _ => join(tables.text_list(number).map(str::to_owned)),
     }

@@ -126,7 +126,9 @@ fn line(step: &Step) -> String {
         StepKind::Condition => {
             let operator = step.operator.unwrap_or_default();
             // A key without variables is what it is.
-            if step.written.contains("{{") {
+            if step.operator.is_none() {
+                format!("{part}: {written}: {found}")
+            } else if step.written.contains("{{") {
                 format!("{part}: {written} is {found}; {operator} {expected}")
             } else {
                 format!("{part}: {found} {operator} {expected}")
@@ -161,6 +163,8 @@ fn line(step: &Step) -> String {
             Some(true) => format!("{part} of {written} takes away {found}"),
             _ => format!("{part} of {written} takes nothing away"),
         },
+        // The variables of CEL have no names in a bundle.
+        StepKind::Entry if written.is_empty() => format!("a variable is {found}"),
         StepKind::Entry => format!("{part}.{written} is {found}"),
         StepKind::Failure => found.into_owned(),
     }

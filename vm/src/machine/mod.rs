@@ -783,6 +783,14 @@ impl Machine {
                     }
                     continue;
                 }
+                Op::CelTest => {
+                    let holds = view.bool(value) == Some(true);
+                    report!(op, instruction, holds);
+                    if !holds {
+                        position = target;
+                    }
+                    continue;
+                }
                 Op::TestValue => {
                     let pattern = self.frame.registers[usize::from(b)];
                     let number = first + position as u32 - 1;

@@ -54,6 +54,22 @@ pub fn lower(
     lowering(program, bindings, emitter).value(&program.expression, on_error)
 }
 
+/// Lowers a condition to the value `true` or `false`; its errors jump to `on_error`.
+pub fn lower_truth(
+    program: &Program,
+    bindings: &Bindings,
+    emitter: &mut Emitter<'_, '_>,
+    on_error: Label,
+) -> Register {
+    let mut lowering = lowering(program, bindings, emitter);
+    let value = lowering.value(&program.expression, on_error);
+    if !program.checked.is_bool(&program.expression) {
+        let check = Instruction::new(Op::CelRequireBool).a(value.0);
+        lowering.push(check.target(on_error));
+    }
+    value
+}
+
 /// Lowers a condition: jumps to `on_false` or `on_error`, or falls through.
 pub fn lower_condition(
     program: &Program,

@@ -279,10 +279,12 @@ impl<'t> Programs<'t> {
         let labels: Vec<[Label; 2]> = self
             .validations
             .iter()
-            .map(|validation| {
+            .enumerate()
+            .map(|(index, validation)| {
+                let part = format!("validations[{index}]");
                 let labels = [emitter.block.label(), emitter.block.label()];
                 let condition = &validation.condition;
-                lower_test(condition, &self.scene.bindings, &mut emitter, labels);
+                lower_test(condition, &part, &self.scene.bindings, &mut emitter, labels);
                 labels
             })
             .collect();
@@ -308,6 +310,7 @@ impl<'t> Programs<'t> {
     ) {
         let number = index as u32;
         let site = condition_site(
+            SiteKind::Structure,
             &validation.condition,
             &format!("validations[{index}]"),
             emitter.source,
@@ -454,9 +457,10 @@ fn lower_conditions(
     emitter
         .block
         .push(Instruction::new(Op::ListBegin).a(errors));
-    for condition in conditions {
+    for (index, condition) in conditions.iter().enumerate() {
         let (on_error, next) = (emitter.block.label(), emitter.block.label());
-        lower_test(condition, bindings, emitter, [on_false, on_error]);
+        let part = format!("matchConditions[{index}]");
+        lower_test(condition, &part, bindings, emitter, [on_false, on_error]);
         emitter.block.jump(next);
         emitter.block.place(on_error);
         let error = caught(emitter);
@@ -480,23 +484,27 @@ fn caught(emitter: &mut Emitter<'_, '_>) -> u32 {
     error.0
 }
 
-fn condition_site(condition: &Compiled<'_>, part: &str, source: SourceId) -> Site {
+fn condition_site(kind: SiteKind, condition: &Compiled<'_>, part: &str, source: SourceId) -> Site {
     let location = Location {
         source,
         span: condition.text.span,
     };
-    Site::new(SiteKind::Structure, part, location).written(condition.text.text)
+    Site::new(kind, part, location).written(condition.text.text.trim())
 }
 
 /// Falls through when the expression holds.
 fn lower_test(
     condition: &Compiled<'_>,
+    part: &str,
     bindings: &Bindings,
     emitter: &mut Emitter<'_, '_>,
     [on_false, on_error]: [Label; 2],
 ) {
     begin(condition.text.text, emitter);
-    lower::lower_condition(&condition.program, bindings, emitter, on_false, on_error);
+    let held = lower::lower_truth(&condition.program, bindings, emitter, on_error);
+    let site = condition_site(SiteKind::Condition, condition, part, emitter.source);
+    let test = Instruction::new(Op::CelTest).a(held.0);
+    emitter.block.push(test.target(on_false).site(site));
 }
 
 /// The block of a variable; its error is what the expression that uses it fails with.
