@@ -296,7 +296,7 @@ fn scan_with(
     let meta = bundle.meta();
     let tables = bundle.tables();
     let mut scan = Scan {
-        policies: policy_facts(&tables, &meta),
+        policies: policy_facts(&tables, meta),
         rules: tables.rules.len(),
         omitted: meta.omitted.clone(),
         ..Scan::default()

@@ -234,11 +234,12 @@ const SECTION_COUNT: usize = 44;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
-/// Loading allocates nothing per policy: tables stay where they are in the bytes.
+/// Tables stay where they are in the bytes; only the facts for people are decoded, once.
 #[derive(Debug, Clone)]
 pub struct Bundle<'b> {
     bytes: Cow<'b, [u8]>,
     sections: [ops::Range<usize>; SECTION_COUNT],
+    meta: Meta,
 }
 
 impl<'b> Bundle<'b> {
@@ -251,7 +252,11 @@ impl<'b> Bundle<'b> {
     pub fn load(bytes: impl Into<Cow<'b, [u8]>>) -> Result<Self, LoadError> {
         let bytes = bytes.into();
         let sections = read_sections(&bytes)?;
-        let bundle = Self { bytes, sections };
+        let mut bundle = Self {
+            bytes,
+            sections,
+            meta: Meta::default(),
+        };
         let symbols = bundle.section(0);
         SymbolTable::verify(symbols).map_err(VerifyError::from)?;
         if std::str::from_utf8(bundle.section(1)).is_err() {
@@ -272,6 +277,7 @@ impl<'b> Bundle<'b> {
             .decode_meta()
             .ok_or_else(|| VerifyError::new("the facts about policies cannot be read"))?;
         verify::verify_meta(&tables, &meta)?;
+        bundle.meta = meta;
         Ok(bundle)
     }
 
@@ -288,9 +294,9 @@ impl<'b> Bundle<'b> {
         cut_tables(&self.bytes, &self.sections).unwrap_or(Tables::EMPTY)
     }
 
-    /// The facts for people, decoded now.
-    pub fn meta(&self) -> Meta {
-        self.decode_meta().unwrap_or_default()
+    /// The facts for people.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
     }
 
     fn decode_meta(&self) -> Option<Meta> {
@@ -526,7 +532,7 @@ impl BundleBuilder {
         let tables = bundle.tables();
         let mut builder = Self {
             pool: tables.pool.to_owned(),
-            meta: bundle.meta(),
+            meta: bundle.meta().clone(),
             ..Self::default()
         }
         .with_tables(&tables);

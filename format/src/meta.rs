@@ -1,5 +1,5 @@
 //! The cold part of a bundle: what people want to know about the policies. It is
-//! decoded on demand and never read while rules are evaluated.
+//! decoded when the bundle is loaded and never read while rules are evaluated.
 
 use serde::{Deserialize, Serialize};
 

@@ -260,8 +260,8 @@ impl ReadCircumstances {
             let entry = rules.entry(tables.text(policy.name)).or_default();
             entry.extend(names);
         }
-        let omitted = bundle.meta().omitted;
-        for rule in &omitted {
+        let omitted = &bundle.meta().omitted;
+        for rule in omitted {
             let entry = rules.entry(&rule.policy).or_default();
             entry.push(rule.rule.clone());
         }

@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         return Ok(EXIT_BAD_INPUT);
     };
     let meta = bundle.meta();
-    let facts = facts(&bundle, &meta);
+    let facts = facts(&bundle, meta);
     match arguments.output {
         Format::Text => write_text(&facts, streams.out)?,
         Format::Json => write_json(&facts, streams.out)?,

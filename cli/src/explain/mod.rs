@@ -43,7 +43,7 @@ pub struct ExplainArguments {
 pub struct Explainer<'b> {
     tables: Tables<'b>,
     /// Names of the policies' files.
-    files: Vec<String>,
+    files: &'b [String],
     rules: BTreeSet<u32>,
 }
 
@@ -72,7 +72,7 @@ impl<'b> Explainer<'b> {
             .collect();
         (!rules.is_empty()).then(|| Self {
             tables,
-            files: bundle.meta().sources,
+            files: &bundle.meta().sources,
             rules,
         })
     }
@@ -81,7 +81,7 @@ impl<'b> Explainer<'b> {
     pub fn of_rule(bundle: &'b Bundle<'_>, rule: u32) -> Self {
         Self {
             tables: bundle.tables(),
-            files: bundle.meta().sources,
+            files: &bundle.meta().sources,
             rules: BTreeSet::from([rule]),
         }
     }
@@ -100,7 +100,7 @@ impl<'b> Explainer<'b> {
         host: &mut dyn Host,
     ) -> Result<Vec<Trace>, EvaluationError> {
         let mut recorder =
-            Recorder::new(self.tables, &self.files, &self.rules, resources, resource);
+            Recorder::new(self.tables, self.files, &self.rules, resources, resource);
         evaluator.evaluate_observed(resource, operation, host, Some(&mut recorder))?;
         Ok(recorder.finish())
     }

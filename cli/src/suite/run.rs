@@ -471,7 +471,7 @@ impl Loader<'_> {
         let all = objects.resources.list.iter();
         let names: BTreeSet<&str> = all.map(|resource| resource.metadata("name")).collect();
         self.diagnose(&circumstances.values.unused(&known, &names));
-        let files = bundle.meta().sources;
+        let files = &bundle.meta().sources;
         let tables = bundle.tables();
         let mut evaluator = Evaluator::new(&bundle, &circumstances);
         let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
@@ -498,7 +498,7 @@ impl Loader<'_> {
                     rule: response.rule().to_owned(),
                     status: report_status(response),
                     message: report_message(response).into_owned(),
-                    check: failed_check(response, resource, &objects.resources, &files),
+                    check: failed_check(response, resource, &objects.resources, files),
                 };
                 let found: Vec<RuleAnswer> = responses.iter().map(answer).collect();
                 count += found.len();
