@@ -398,6 +398,8 @@ instruction_set! {
     ToElements(dst: A Destination, src: B Source);
     /// The value that `element` has: a number is a float64. Jumps for one that is not finite.
     ToElement(dst: A Destination, src: B Source, target: D Forward);
+    /// A number as float64; any other value as it is.
+    ToFloat(dst: A Destination, src: B Source);
     /// The value as it is stored in the context: every number a float64. Jumps when one is not finite.
     ToFloats(dst: A Destination, src: B Source, target: D Forward);
     /// What stands in the context once a value was added to another: maps merge at every depth, anything else is replaced.

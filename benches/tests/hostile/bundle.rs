@@ -335,6 +335,8 @@ fn code() {
             )
         },
     );
+    let loaded = Bundle::load(fine.as_slice()).unwrap();
+    let symbols = loaded.tables().symbols.len() as u32;
     let jump = |d| instruction(Op::Jump, 0, 0, 0, 0, d);
     let begin = |slot, d| instruction(Op::LoopBegin, slot, 0, 1, 0, d);
     let next = |slot, d| instruction(Op::LoopNext, slot, 0, 1, 0, d);
@@ -394,11 +396,11 @@ fn code() {
         ),
         (
             "6, symbol",
-            vec![instruction(Op::LoadField, 1, 0, 0, 1, 0), pass],
+            vec![instruction(Op::LoadField, 1, 0, 0, symbols, 0), pass],
         ),
         (
             "6, symbol",
-            vec![instruction(Op::LoadField, 1, 0, 0, 2, 0), pass],
+            vec![instruction(Op::LoadField, 1, 0, 0, symbols + 1, 0), pass],
         ),
         (
             "6, symbol",

@@ -99,8 +99,7 @@ impl<'b> Explainer<'b> {
         evaluator: &mut Evaluator<'_>,
         host: &mut dyn Host,
     ) -> Result<Vec<Trace>, EvaluationError> {
-        let mut recorder =
-            Recorder::new(self.tables, self.files, &self.rules, resources, resource);
+        let mut recorder = Recorder::new(self.tables, self.files, &self.rules, resources, resource);
         evaluator.evaluate_observed(resource, operation, host, Some(&mut recorder))?;
         Ok(recorder.finish())
     }

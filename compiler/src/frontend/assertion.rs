@@ -394,7 +394,7 @@ impl Emitter<'_, '_> {
         let value = self.expression(operand, current, on_error, true);
         match operand.node {
             Node::Literal(_) => value,
-            _ => self.load(Instruction::new(Op::ToElement).b(value.0).target(on_error)),
+            _ => self.load(Instruction::new(Op::ToFloat).b(value.0)),
         }
     }
 

@@ -6,6 +6,8 @@
 //! read as a whole ([`DocumentBuffer::has_looked_at_unread`](super::DocumentBuffer::has_looked_at_unread)).
 //! So a projection that leaves out too much costs time, never a verdict.
 
+use std::collections::BTreeMap;
+
 use super::node::Label;
 use kpvm_format::symbol::SymbolId;
 
@@ -32,7 +34,7 @@ pub(crate) struct Projection {
 struct Step {
     how: How,
     /// The places under keys.
-    keys: Vec<(SymbolId, Place)>,
+    keys: BTreeMap<SymbolId, Place>,
     /// The place of list items.
     items: Option<Place>,
 }
@@ -70,10 +72,10 @@ impl Projection {
         let new = Place(self.steps.len() as u32);
         match self.step_mut(place) {
             Some(step) if step.how != How::Whole => {
-                if let Some(&(_, known)) = step.keys.iter().find(|(known, _)| *known == key) {
+                if let Some(&known) = step.keys.get(&key) {
                     return known;
                 }
-                step.keys.push((key, new));
+                step.keys.insert(key, new);
             }
             _ => return Place::WHOLE,
         }
@@ -136,10 +138,7 @@ impl Projection {
             return Some(Place::WHOLE);
         }
         let inside = match label.key.symbol() {
-            Some(symbol) => {
-                let mut keys = step.keys.iter();
-                keys.find(|(key, _)| *key == symbol)?.1
-            }
+            Some(symbol) => *step.keys.get(&symbol)?,
             None => step.items.filter(|_| label.is_item())?,
         };
         (self.step(inside)?.how != How::Unread).then_some(inside)

@@ -19,6 +19,10 @@ use kpvm_format::table::{NONE, Rule};
 
 use crate::document::projection::{Place, Projection};
 
+/// Where more places than this meet in a register, they are read as a whole and no longer
+/// followed: every way into a block's failures adds one, and a rule can have thousands.
+const MOST_PLACES: usize = 32;
+
 /// What the registers hold.
 type Registers = Vec<Origin>;
 
@@ -57,6 +61,12 @@ impl Origins {
         self.sets.push(places.clone());
         self.numbers.insert(places, number);
         number
+    }
+
+    fn len(&self, origin: Origin) -> usize {
+        self.sets
+            .get(origin.0 as usize)
+            .map_or(0, std::collections::BTreeSet::len)
     }
 
     fn places(&self, origin: Origin) -> Vec<Place> {
@@ -183,8 +193,19 @@ impl Derivation<'_> {
 
     fn meet(&mut self, registers: &mut Registers, others: &Registers) {
         for (register, other) in registers.iter_mut().zip(others) {
-            *register = self.origins.union(*register, *other);
+            let union = self.origins.union(*register, *other);
+            *register = self.bounded(union);
         }
+    }
+
+    fn bounded(&mut self, origin: Origin) -> Origin {
+        if self.origins.len(origin) <= MOST_PLACES {
+            return origin;
+        }
+        for place in self.origins.places(origin) {
+            self.projection.read_whole(place);
+        }
+        Origin::NOWHERE
     }
 
     /// The object itself.
@@ -266,7 +287,8 @@ impl Derivation<'_> {
             Op::SelectSubject => {
                 let outer = get(instruction.e);
                 self.read_members(source);
-                (a, self.origins.union(source, outer))
+                let union = self.origins.union(source, outer);
+                (a, self.bounded(union))
             }
             _ => {
                 for operand in op.operands() {

@@ -427,15 +427,9 @@ impl Machine {
                     self.fail_with(&text);
                     return Flow::Jump;
                 }
-                match view.int(value) {
-                    None => self.set(a, value),
-                    Some(number) => {
-                        let outcome = self
-                            .with_values(setting, world, |values| values.new_float(number as f64));
-                        self.set_or_end(a, outcome)
-                    }
-                }
+                self.set_float(a, value, setting, world)
             }
+            Op::ToFloat => self.set_float(a, self.get(b), setting, world),
             Op::ToFloats => self.make_stored(a, b, setting, world),
             Op::MergeStored => self.merge_stored(instruction, setting, world),
             Op::Fetch => self.fetch(instruction, setting, world),
@@ -1293,6 +1287,24 @@ impl Machine {
             .push_value(&merged, &symbols, Numbers::Float)
             .map_err(FunctionError::from);
         self.set_or_end(instruction.a, outcome)
+    }
+
+    /// Sets a register to the value, as a float64 if it is a number.
+    fn set_float(
+        &mut self,
+        register: u8,
+        value: NodeId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        match setting.view(world).int(value) {
+            None => self.set(register, value),
+            Some(number) => {
+                let outcome =
+                    self.with_values(setting, world, |values| values.new_float(number as f64));
+                self.set_or_end(register, outcome)
+            }
+        }
     }
 
     fn make_stored(
