@@ -308,7 +308,7 @@ fn scan_with(
                 scan.objects.push(object(resource, resources));
                 for response in &responses {
                     let action = policy_enforces(&tables, response);
-                    scan.add(response, action, resource, resources, &meta, settings);
+                    scan.add(response, action, resource, resources, meta, settings);
                 }
             }
             Err(error) => {
