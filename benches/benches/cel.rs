@@ -8,40 +8,21 @@
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
+#[expect(dead_code, reason = "this bench times no decision and no simd-json")]
+mod candidates;
+
 use std::hint::black_box;
 use std::time::Duration;
 
+use candidates::{time_evaluate, time_read};
 use cel::{Context, Program, Value};
-use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
+use kpvm::document::DocumentBuffer;
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{CEL_EXPRESSIONS, bundle, cel_rule, limited_pod};
 
 /// Evaluations timed together.
 const PODS: usize = 250;
-
-/// The rule's outcome, from the bytes.
-fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
-    time(|| {
-        for pod in pods {
-            let request = Request::create(Input::Json(black_box(pod)));
-            let evaluation = session.evaluate(&request).expect("a Pod is a request");
-            black_box(evaluation.responses().len());
-        }
-    })
-}
-
-/// What the evaluation spends on reading.
-fn time_read(bundle: &Bundle<'_>, buffer: &mut DocumentBuffer, pods: &[Vec<u8>]) -> Duration {
-    let (symbols, options) = (bundle.tables().symbols, ReadOptions::default());
-    time(|| {
-        for pod in pods {
-            buffer.clear();
-            let root = buffer.read_json(black_box(pod), TextSource::Object, &symbols, &options);
-            black_box(root.expect("the Pod is JSON"));
-        }
-    })
-}
 
 /// The peer, its context built.
 fn time_execute(programs: &[Program], context: &Context<'_, '_>, times: usize) -> Duration {

@@ -370,6 +370,25 @@ pub const EXPRESSIONS: [&str; 3] = [
 /// denies, so that a Pod goes through all three before it is admitted.
 pub fn expression_rule() -> Sources {
     let [privileged, without_limit, images] = EXPRESSIONS;
+    container_rule(&format!(
+        "        deny:
+          conditions:
+            any:
+              - key: \"{{{{ {privileged} }}}}\"
+                operator: Equals
+                value: true
+              - key: \"{{{{ {without_limit} }}}}\"
+                operator: GreaterThan
+                value: 0
+              - key: \"{{{{ {images} }}}}\"
+                operator: AnyNotIn
+                value: [registry.example.com/*, mirror.example.com/*]
+"
+    ))
+}
+
+/// One rule for Pods, of which this is checked.
+fn container_rule(check: &str) -> Sources {
     let mut sources = Sources::new();
     let policy = format!(
         "apiVersion: kyverno.io/v1
@@ -388,19 +407,7 @@ spec:
       validate:
         failureAction: Enforce
         message: Containers are limited, unprivileged and of known images.
-        deny:
-          conditions:
-            any:
-              - key: \"{{{{ {privileged} }}}}\"
-                operator: Equals
-                value: true
-              - key: \"{{{{ {without_limit} }}}}\"
-                operator: GreaterThan
-                value: 0
-              - key: \"{{{{ {images} }}}}\"
-                operator: AnyNotIn
-                value: [registry.example.com/*, mirror.example.com/*]
-"
+{check}"
     );
     sources.add("containers.yaml", policy);
     sources
@@ -420,30 +427,11 @@ pub fn cel_rule() -> Sources {
         .iter()
         .map(|expression| format!("            - expression: {}\n", quoted(expression)))
         .collect();
-    let mut sources = Sources::new();
-    let policy = format!(
-        "apiVersion: kyverno.io/v1
-kind: ClusterPolicy
-metadata:
-  name: containers
-  annotations:
-    pod-policies.kyverno.io/autogen-controllers: none
-spec:
-  rules:
-    - name: contained
-      match:
-        any:
-          - resources:
-              kinds: [Pod]
-      validate:
-        failureAction: Enforce
-        message: Containers are limited, unprivileged and of known images.
-        cel:
+    container_rule(&format!(
+        "        cel:
           expressions:
 {expressions}"
-    );
-    sources.add("containers.yaml", policy);
-    sources
+    ))
 }
 
 /// A text as a YAML scalar.
