@@ -18,6 +18,7 @@ mod push;
 mod scan;
 mod skip;
 mod view;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -26,5 +27,6 @@ pub use buffer::{BufferFull, DocumentBuffer};
 pub use extended::{Extended, Opaque};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
-pub(crate) use skip::kind_in_front;
+pub(crate) use skip::{Skipped, kind_in_front};
 pub use view::{ChildRange, View};
+pub(crate) use walk::{Visitor, walk};

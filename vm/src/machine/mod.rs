@@ -38,6 +38,7 @@ use crate::limits::Limits;
 pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
 pub(crate) use finding::{Findings, Shown};
+pub(crate) use leaf::{leaf_holds, leaf_of_scalar_holds, scalar_of};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
 };
