@@ -1,14 +1,16 @@
 //! The plans of a session: for each kind what its rules demand, and what of an object is
 //! read to find out. Each is made when its kind is first seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kpvm_format::Tables;
-use kpvm_format::table::{BodyKind, NONE};
+use kpvm_format::instruction::Op;
+use kpvm_format::table::{BodyKind, KindSelector, NONE, PolicyFlags};
 
 use super::projection::derive;
+use super::session::is_dropped;
 use crate::document::projection::Projection;
-use crate::plan::{Plan, Proof, Survey};
+use crate::plan::{BodyId, Plan, Proof, Survey};
 
 /// The plans of a session.
 #[derive(Debug)]
@@ -30,6 +32,9 @@ pub(super) struct Plans {
 pub(super) struct KindPlan {
     /// `None` where no body can be part of one.
     pub(super) plan: Option<Plan>,
+    /// Rules of which nothing but kind and plan decides whether they pass; ascending.
+    plain: Vec<PlainRule>,
+    kind: String,
     /// What is read where the plan decides.
     slim: Option<Projection>,
     /// What is read where rules are run.
@@ -39,6 +44,52 @@ pub(super) struct KindPlan {
     /// Of the objects of late, how many the plan did not decide.
     undecided: u32,
     seen: u32,
+}
+
+/// A rule whose match is about kinds alone and whose body is part of the plan, without
+/// anything else around it that could make a difference to an object that passes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlainRule {
+    pub(super) rule: u32,
+    /// The list of kind selectors that it matches; equal lists have one number.
+    pub(super) kinds: u32,
+    pub(super) body: BodyId,
+}
+
+impl PlainRule {
+    fn of(tables: &Tables<'_>, number: u32, kind: &str, plan: &Plan) -> Option<Self> {
+        let rule = tables.rules.get(number as usize)?;
+        let policy = tables.policies.get(rule.policy.get() as usize)?;
+        let body = plan.find(rule.body_block.get())?;
+        let is_plain = rule.precondition_block.get() == NONE
+            && rule.properties_block.get() == NONE
+            && Tables::range(tables.exceptions, rule.exceptions).is_empty()
+            && !is_dropped(rule, kind, tables)
+            && policy.flags & (PolicyFlags::NAMESPACED | PolicyFlags::APPLY_ONE) == 0;
+        let block = tables.blocks.get(rule.match_block.get() as usize)?;
+        let [kinds, matched, ..] = tables.block_code(block) else {
+            return None;
+        };
+        let is_kinds = Op::decode(kinds.op) == Some(Op::MatchKinds)
+            && Op::decode(matched.op) == Some(Op::ReturnMatched);
+        (is_plain && is_kinds).then(|| Self {
+            rule: number,
+            kinds: kinds.c.get(),
+            body,
+        })
+    }
+}
+
+/// Gives equal lists of kind selectors the number of the first of them.
+fn share_kinds(tables: &Tables<'_>, mut rules: Vec<PlainRule>) -> Vec<PlainRule> {
+    let mut numbers: HashMap<&[KindSelector], u32> = HashMap::new();
+    for rule in &mut rules {
+        if let Some(&range) = tables.kind_lists.get(rule.kinds as usize) {
+            let selectors = Tables::range(tables.kind_selectors, range);
+            rule.kinds = *numbers.entry(selectors).or_insert(rule.kinds);
+        }
+    }
+    rules
 }
 
 /// So often a projection may leave out too much before it is looked at how often that
@@ -91,19 +142,25 @@ impl Plans {
 
 impl KindPlan {
     fn new(tables: &Tables<'_>, kind: &str, may_plan: bool) -> Self {
-        let rules = tables.rules_of_kind(kind);
-        let rules = rules
+        let numbers = tables.rules_of_kind(kind);
+        let rules = numbers
             .iter()
             .filter_map(|&rule| tables.rules.get(rule as usize));
         let patterns = [BodyKind::Pattern as u8, BodyKind::AnyPattern as u8];
         let bodies = rules.filter(|rule| patterns.contains(&rule.body));
         let plan = Plan::of_blocks(tables, bodies.map(|rule| rule.body_block.get()));
         let plan = Some(plan).filter(|plan| may_plan && !plan.is_empty());
+        let plain = plan.as_ref().map_or_else(Vec::new, |plan| {
+            let plain = |&rule: &u32| PlainRule::of(tables, rule, kind, plan);
+            share_kinds(tables, numbers.iter().filter_map(plain).collect())
+        });
         let slim = plan
             .as_ref()
             .and_then(|plan| derive(tables, kind, Some(plan)));
         Self {
             plan,
+            plain,
+            kind: kind.to_owned(),
             slim,
             full: derive(tables, kind, None),
             used: 0,
@@ -111,6 +168,11 @@ impl KindPlan {
             undecided: 0,
             seen: 0,
         }
+    }
+
+    /// The plain rules for an object that is of the kind after all.
+    pub(super) fn plain_rules(&self, kind: &str) -> &[PlainRule] {
+        if self.kind == kind { &self.plain } else { &[] }
     }
 
     /// How much of the next object is read at first: where the plan does not decide most of

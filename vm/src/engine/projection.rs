@@ -176,7 +176,7 @@ impl Derivation<'_> {
         }
         let body = rule.body_block.get();
         match plan {
-            Some(plan) if plan.has(body) => {}
+            Some(plan) if plan.find(body).is_some() => {}
             _ => self.follow_block(body),
         }
         for exception in Tables::range(self.tables.exceptions, rule.exceptions) {

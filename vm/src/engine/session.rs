@@ -16,7 +16,7 @@ use kpvm_format::table::{
 };
 
 use super::observer::{Event, NotTried, Observer, Stage, Verdict};
-use super::plans::{KindPlan, Plans, Reading};
+use super::plans::{KindPlan, PlainRule, Plans, Reading};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
@@ -33,7 +33,7 @@ use crate::image;
 use crate::limits::Limits;
 use crate::machine::{
     Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
-    is_secret_path, render_go_value, selector_matches, wildcard_list_matches,
+    is_secret_path, kinds_match, render_go_value, selector_matches, wildcard_list_matches,
 };
 use crate::plan::{Proof, Survey, TextWalk};
 use crate::resource_kind::make_plural;
@@ -354,6 +354,7 @@ impl<'b> Session<'b> {
         let tables = self.tables;
         let projection = planned.as_ref().and_then(Planned::projection);
         let is_slim = planned.as_ref().is_some_and(Planned::is_slim);
+        let known = planned.as_ref().map(|planned| planned.known);
         let mut walk = planned
             .as_mut()
             .and_then(|planned| planned.walk(&tables, request));
@@ -451,6 +452,7 @@ impl<'b> Session<'b> {
         let Some(main_names) = main_names else {
             return Err(EvaluateError::NoObject);
         };
+        let plain = known.map_or(&[][..], |known| known.plain_rules(kind.kind));
         let mut evaluator = Evaluator {
             tables: &tables,
             texts,
@@ -468,6 +470,7 @@ impl<'b> Session<'b> {
             every_namespace: request.every_namespace,
             fuel: self.limits.request_fuel,
             proof,
+            plain,
             machine: &mut self.machine,
             world: World {
                 buffer: &mut self.buffer,
@@ -703,6 +706,22 @@ struct Judgement {
 }
 
 impl Judgement {
+    fn outcome(self, rule: u32, enforced: bool) -> Outcome {
+        Outcome {
+            rule,
+            title: self.title,
+            status: self.status,
+            message: self.message,
+            enforced,
+            path: self.path,
+            found: self.found,
+            instruction: self.instruction,
+            properties: self.properties,
+            exceptions: self.exceptions,
+            controls: self.controls,
+        }
+    }
+
     fn plain(status: Status, message: Message) -> Self {
         Self {
             title: Title::Rule,
@@ -714,6 +733,52 @@ impl Judgement {
             properties: None,
             exceptions: ExceptionRange::default(),
             controls: None,
+        }
+    }
+}
+
+/// The plain rules, as an evaluation goes past them.
+struct PlainRules<'e> {
+    proof: Option<Proof<'e>>,
+    rest: &'e [PlainRule],
+    /// The kind selectors looked at last, and whether they match: rules share them.
+    kinds: (u32, bool),
+}
+
+impl<'e> PlainRules<'e> {
+    fn new(evaluator: &Evaluator<'e, '_>) -> Self {
+        // An object that is deleted passes no pattern, and where an old one comes with anything
+        // but an update it is looked at too (`Evaluator::allow_existing`).
+        let is_update = evaluator.operation == Operation::Update;
+        let has_old = evaluator.objects.old.is_some();
+        let is_usual = !evaluator.is_delete() && (is_update || !has_old);
+        let proof = evaluator.proof.filter(|_| is_usual);
+        Self {
+            proof,
+            rest: evaluator.plain,
+            kinds: (NONE, false),
+        }
+    }
+
+    /// How a rule's body ends, if the rule is plain and matches and that is known. Rules
+    /// are asked for in their order.
+    #[inline]
+    fn ending(&mut self, number: u32, evaluator: &Evaluator<'e, '_>) -> Option<Ending> {
+        let proof = self.proof?;
+        while let [first, rest @ ..] = self.rest
+            && first.rule < number
+        {
+            self.rest = rest;
+        }
+        let plain = self.rest.first().filter(|plain| plain.rule == number)?;
+        if self.kinds.0 != plain.kinds {
+            let matches = kinds_match(plain.kinds, evaluator.tables, evaluator.facts);
+            self.kinds = (plain.kinds, matches);
+        }
+        if self.kinds.1 {
+            proof.ending(plain.body)
+        } else {
+            None
         }
     }
 }
@@ -833,6 +898,8 @@ struct Evaluator<'e, 'm> {
     fuel: u64,
     /// How bodies end that need not be run.
     proof: Option<Proof<'e>>,
+    /// The rules that need nothing but that and their kinds.
+    plain: &'e [PlainRule],
     machine: &'m mut Machine,
     world: World<'m>,
     outcomes: &'m mut Vec<Outcome>,
@@ -862,7 +929,12 @@ impl<'e> Evaluator<'e, '_> {
         tables.candidate_rules(kind, &keys, candidates);
         let is_observed = self.world.observer.is_some();
         let listed = is_observed.then(|| all_instead(candidates, tables.rules.len()));
+        let mut plain = PlainRules::new(self);
         for &number in candidates.iter() {
+            if let Some(ending) = plain.ending(number, self) {
+                self.record_pass(number, ending);
+                continue;
+            }
             let Some(rule) = tables.rules.get(number as usize) else {
                 continue;
             };
@@ -929,6 +1001,18 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
+    /// Keeps the outcome of a rule whose body ends so, if that is wanted.
+    fn record_pass(&mut self, rule: u32, ending: Ending) {
+        if self.mode == Mode::Report {
+            let message = match ending {
+                Ending::Alternative(index) => Message::AlternativePassed(index),
+                _ => Message::Passed,
+            };
+            let judgement = Judgement::plain(Status::Pass, message);
+            self.outcomes.push(judgement.outcome(rule, false));
+        }
+    }
+
     /// The index knows that a rule does not match; its match block can say why. What it
     /// comes to does not count, nor does the fuel it takes.
     #[cold]
@@ -980,19 +1064,7 @@ impl<'e> Evaluator<'e, '_> {
         let enforced = judgement.status == Status::Fail && self.is_enforced(rule, policy, subject);
         let refused = enforced || judgement.status == Status::Error;
         if self.mode == Mode::Report || refused {
-            self.outcomes.push(Outcome {
-                rule: number,
-                title: judgement.title,
-                status: judgement.status,
-                message: judgement.message,
-                enforced,
-                path: judgement.path,
-                found: judgement.found,
-                instruction: judgement.instruction,
-                properties: judgement.properties,
-                exceptions: judgement.exceptions,
-                controls: judgement.controls,
-            });
+            self.outcomes.push(judgement.outcome(number, enforced));
         }
         self.mode == Mode::Decide && refused
     }
@@ -1104,7 +1176,7 @@ impl<'e> Evaluator<'e, '_> {
             return Ok(judgement);
         }
         let body = rule.body_block.get();
-        let ending = match self.proof.and_then(|proof| proof.ending(body)) {
+        let ending = match self.proof.and_then(|proof| proof.ending_of_block(body)) {
             Some(ending) => ending,
             None => self.run_block(body, Stage::Body, setting),
         };
@@ -1734,7 +1806,7 @@ fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
 }
 
 /// Whether autogen replaces the rule for this kind.
-fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
+pub(super) fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
     Tables::range(tables.index_kinds, rule.dropped_kinds)
         .iter()
         .any(|&dropped| tables.text(dropped) == kind)

@@ -92,6 +92,10 @@ struct Body {
     endings: Vec<Ending>,
 }
 
+/// Number of a body in its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BodyId(usize);
+
 /// The demands of all bodies of one kind.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -148,9 +152,10 @@ impl Plan {
         self.bodies.is_empty()
     }
 
-    /// Whether a body is part of it.
-    pub(crate) fn has(&self, block: u32) -> bool {
-        self.body(block).is_some()
+    /// The body of a block, if it is part of the plan.
+    pub(crate) fn find(&self, block: u32) -> Option<BodyId> {
+        let found = self.bodies.binary_search_by_key(&block, |body| body.block);
+        found.ok().map(BodyId)
     }
 
     /// The keys below a spot, and the spot of list items.
@@ -173,11 +178,6 @@ impl Plan {
             let mut demands = step.tests.iter().map(|test| test.demand);
             demands.any(|demand| matches!(demand, Demand::Tags(_)))
         })
-    }
-
-    fn body(&self, block: u32) -> Option<&Body> {
-        let found = self.bodies.binary_search_by_key(&block, |body| body.block);
-        self.bodies.get(found.ok()?)
     }
 
     fn step(&self, spot: Spot) -> Option<&Step> {
@@ -376,10 +376,16 @@ pub(crate) struct Proof<'p> {
 impl Proof<'_> {
     /// How a body ends; `None` where it has to be run.
     #[inline]
-    pub(crate) fn ending(&self, block: u32) -> Option<Ending> {
-        self.ending_of(self.plan.body(block)?)
+    pub(crate) fn ending(&self, body: BodyId) -> Option<Ending> {
+        self.ending_of(self.plan.bodies.get(body.0)?)
     }
 
+    /// As [`Proof::ending`], for the body of a block.
+    pub(crate) fn ending_of_block(&self, block: u32) -> Option<Ending> {
+        self.ending(self.plan.find(block)?)
+    }
+
+    #[inline]
     fn ending_of(&self, body: &Body) -> Option<Ending> {
         let alternatives = (body.first..).zip(&body.endings);
         let mut whole = alternatives.filter(|&(number, _)| !self.survey.is_broken(number));
