@@ -9,6 +9,8 @@
 
 mod derive;
 mod nodes;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use kpvm_format::Tables;
