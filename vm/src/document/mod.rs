@@ -25,9 +25,9 @@ mod tests;
 
 pub use buffer::{BufferFull, DocumentBuffer};
 pub(crate) use cut::cut;
-pub(crate) use scan::plain_end;
 pub use extended::{Extended, Opaque};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
+pub(crate) use scan::plain_end;
 pub(crate) use skip::{kind_in_front, skip_value, space};
 pub use view::{ChildRange, View};

@@ -477,7 +477,10 @@ impl<'t, 'b> Decoder<'t, 'b> {
         self.pass()?;
         let string = self.text.get(start..self.at).unwrap_or(&[]);
         let (source, symbols) = (TextSource::Scratch, SymbolTable::EMPTY);
-        match self.buffer.read_json(string, source, &symbols, &self.options) {
+        match self
+            .buffer
+            .read_json(string, source, &symbols, &self.options)
+        {
             Ok(node) => Ok(Piece::Escaped(node)),
             Err(_) => Err(Fault::Unusual),
         }

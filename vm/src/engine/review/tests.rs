@@ -92,7 +92,10 @@ fn what_a_review_says_is_read() {
     let found = read(indented.as_bytes()).unwrap();
     let object: Value = serde_json::from_str(found["object"].as_str().unwrap()).unwrap();
     assert_eq!(object, review["request"]["object"]);
-    assert_eq!(found["groups"], json!(["system:authenticated", "a \"quoted\" group"]));
+    assert_eq!(
+        found["groups"],
+        json!(["system:authenticated", "a \"quoted\" group"])
+    );
 }
 
 #[test]
@@ -105,9 +108,15 @@ fn a_request_carries_what_the_review_says() {
     assert!(matches!(request.old_object, Some(Input::Json(text)) if text.ends_with(b"{}}")));
     assert_eq!(request.operation, Operation::Update);
     assert_eq!(request.kind, Some(review.kind));
-    assert_eq!((request.resource, request.subresource), ("deployments", "scale"));
+    assert_eq!(
+        (request.resource, request.subresource),
+        ("deployments", "scale")
+    );
     let user = request.user.unwrap();
-    assert_eq!((user.username, user.uid, user.groups.len()), ("deployer", "u-1", 2));
+    assert_eq!(
+        (user.username, user.uid, user.groups.len()),
+        ("deployer", "u-1", 2)
+    );
 }
 
 /// Hostile row 101: letter case does not matter, the last of equal members counts, and
@@ -115,18 +124,46 @@ fn a_request_carries_what_the_review_says() {
 #[test]
 fn members_are_found_as_go_finds_them() {
     let rows = [
-        (r#"{"REQUEST":{"UID":"a","Operation":"CREATE"}}"#, json!("a")),
-        (r#"{"reque\u017Ft":{"uid":"a","operation":"CREATE"}}"#, json!("a")),
-        ("{\"reque\u{17F}t\":{\"uid\":\"a\",\"operation\":\"CREATE\"}}", json!("a")),
-        (r#"{"request":{"uid":"a","uid":"b","operation":"CREATE"}}"#, json!("b")),
-        (r#"{"request":{"uid":"a","uid":null,"operation":"CREATE"}}"#, json!("a")),
-        (r#"{"request":{"uid":"a"},"request":{"operation":"CREATE"}}"#, json!("a")),
-        (r#"{"request":{"u\u0069d":"a\n","operation":"CREATE"}}"#, json!("a\n")),
+        (
+            r#"{"REQUEST":{"UID":"a","Operation":"CREATE"}}"#,
+            json!("a"),
+        ),
+        (
+            r#"{"reque\u017Ft":{"uid":"a","operation":"CREATE"}}"#,
+            json!("a"),
+        ),
+        (
+            "{\"reque\u{17F}t\":{\"uid\":\"a\",\"operation\":\"CREATE\"}}",
+            json!("a"),
+        ),
+        (
+            r#"{"request":{"uid":"a","uid":"b","operation":"CREATE"}}"#,
+            json!("b"),
+        ),
+        (
+            r#"{"request":{"uid":"a","uid":null,"operation":"CREATE"}}"#,
+            json!("a"),
+        ),
+        (
+            r#"{"request":{"uid":"a"},"request":{"operation":"CREATE"}}"#,
+            json!("a"),
+        ),
+        (
+            r#"{"request":{"u\u0069d":"a\n","operation":"CREATE"}}"#,
+            json!("a\n"),
+        ),
         (r#"{"request":{"operation":"CREATE"}}"#, json!("")),
-        (r#"{"request":{"operation":"CREATE","userInfo":null,"kind":null}}"#, json!("")),
+        (
+            r#"{"request":{"operation":"CREATE","userInfo":null,"kind":null}}"#,
+            json!(""),
+        ),
     ];
     for (text, uid) in rows {
-        assert_eq!(read(text.as_bytes()).map(|found| found["uid"].clone()), Ok(uid), "{text}");
+        assert_eq!(
+            read(text.as_bytes()).map(|found| found["uid"].clone()),
+            Ok(uid),
+            "{text}"
+        );
     }
     let rows = [
         (r#""object":{"a":1}"#, json!("{\"a\":1}")),
@@ -149,14 +186,23 @@ fn what_is_no_review_is_refused() {
     let rows = [
         ("null", "expected the review to have a request, found none"),
         ("{}", "expected the review to have a request, found none"),
-        (r#"{"request":null}"#, "expected the review to have a request, found none"),
+        (
+            r#"{"request":null}"#,
+            "expected the review to have a request, found none",
+        ),
         (
             r#"{"request":{"operation":"CREATE"},"request":null}"#,
             "expected the review to have a request, found none",
         ),
         ("[]", "expected `the review` of the review to be a map"),
-        (r#"{"request":[]}"#, "expected `request` of the review to be a map"),
-        (r#"{"request":{"uid":1}}"#, "expected `request.uid` of the review to be text"),
+        (
+            r#"{"request":[]}"#,
+            "expected `request` of the review to be a map",
+        ),
+        (
+            r#"{"request":{"uid":1}}"#,
+            "expected `request.uid` of the review to be text",
+        ),
         (
             r#"{"request":{"dryRun":"yes"}}"#,
             "expected `request.dryRun` of the review to be true or false",
@@ -173,8 +219,14 @@ fn what_is_no_review_is_refused() {
             r#"{"request":{"uid":1,}}"#,
             "the review cannot be read: expected a key in double quotes, found `}` at line 1, column 21",
         ),
-        ("", "the review cannot be read: expected a value, found the end of the text"),
-        ("{} x", "the review cannot be read: expected the end of the text, found `x`"),
+        (
+            "",
+            "the review cannot be read: expected a value, found the end of the text",
+        ),
+        (
+            "{} x",
+            "the review cannot be read: expected the end of the text, found `x`",
+        ),
         (
             r#"{"request":{"operation":"CREATE","object":{"a":}}"#,
             "the review cannot be read: expected a value, found `}`",
@@ -206,7 +258,10 @@ fn what_is_unusual_is_read_all_the_same() {
         r#"{{"long":{long},"request":{{"operation":"CREATE","options":{deep},"uid":"a","object":{{}}}}}}"#
     );
     let found = read(text.as_bytes()).unwrap();
-    assert_eq!((&found["uid"], &found["object"]), (&json!("a"), &json!("{}")));
+    assert_eq!(
+        (&found["uid"], &found["object"]),
+        (&json!("a"), &json!("{}"))
+    );
     let deep = format!("{}1{}", "[".repeat(1001), "]".repeat(1001));
     let text = text.replace(&long, &deep);
     assert!(matches!(read(text.as_bytes()), Err(ReviewError::Json(_))));
@@ -214,10 +269,12 @@ fn what_is_unusual_is_read_all_the_same() {
 
 /// Whether the objects that a review was cut into are JSON.
 fn objects_are_sound(found: &Value) -> bool {
-    ["object", "oldObject"].iter().all(|role| match found[role].as_str() {
-        Some(text) => serde_json::from_str::<Value>(text).is_ok(),
-        None => true,
-    })
+    ["object", "oldObject"]
+        .iter()
+        .all(|role| match found[role].as_str() {
+            Some(text) => serde_json::from_str::<Value>(text).is_ok(),
+            None => true,
+        })
 }
 
 proptest! {
