@@ -149,19 +149,21 @@ struct Derivation<'t> {
 }
 
 impl Derivation<'_> {
-    /// What matching looks at.
-    fn read_metadata(&mut self) {
-        let symbols = self.tables.symbols;
-        let Some(metadata) = symbols.lookup(b"metadata") else {
-            return;
-        };
+    /// What every evaluation looks at: names, and that there are labels.
+    fn read_metadata(&mut self) -> Option<Place> {
+        let metadata = self.tables.symbols.lookup(b"metadata")?;
         let metadata = self.projection.under(Place::ROOT, metadata);
         self.projection.read_members(metadata);
-        for key in [b"labels".as_slice(), b"annotations"] {
-            if let Some(key) = symbols.lookup(key) {
-                let place = self.projection.under(metadata, key);
-                self.projection.read_whole(place);
-            }
+        Some(metadata)
+    }
+
+    /// Labels or annotations of the object, which a rule matches.
+    fn read_matched(&mut self, key: &[u8]) {
+        if let Some(key) = self.tables.symbols.lookup(key)
+            && let Some(metadata) = self.read_metadata()
+        {
+            let place = self.projection.under(metadata, key);
+            self.projection.read_whole(place);
         }
     }
 
@@ -282,6 +284,10 @@ impl Derivation<'_> {
             | Op::CelParams
             | Op::Fetch => return self.whole = true,
             Op::Call if is_random(c) => return self.whole = true,
+            Op::MatchSelector | Op::MatchObjectLabels | Op::MatchNamespaceLabels => {
+                return self.read_matched(b"labels");
+            }
+            Op::MatchAnnotations => return self.read_matched(b"annotations"),
             Op::EnsureEntry | Op::RefreshEntry | Op::CelVariable => {
                 self.follow_entry(c);
                 return self.forget(op, instruction, registers);
