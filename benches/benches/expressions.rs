@@ -13,7 +13,6 @@
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
-#[expect(dead_code, reason = "this bench times no decision and no simd-json")]
 mod candidates;
 
 use std::hint::black_box;

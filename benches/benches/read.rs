@@ -1,17 +1,15 @@
 //! Reading a 7 KB Pod (as the API server sends it, managedFields and status
-//! included): kpvm's reader beside simd-json's tape and serde_json's tree.
+//! included): kpvm's reader beside simd-json's tape.
 //!
-//! `cargo bench -p kpvm-bench --bench read` first prints the ratio of the reader
-//! to `simd_json::to_tape`, for one Pod and for many different ones (which no branch
-//! predictor knows by heart), taken in turns so that a busy machine hits both alike;
-//! criterion's own figures follow.
+//! `cargo bench -p kpvm-bench --bench read` prints the ratio of the reader to
+//! `simd_json::to_tape`, for one Pod and for many different ones (which no branch
+//! predictor knows by heart), taken in turns so that a busy machine hits both alike.
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{POD, different_pods};
@@ -104,43 +102,11 @@ fn indented() -> Vec<u8> {
     serde_json::to_vec_pretty(&value).expect("values can be written")
 }
 
-fn read(criterion: &mut Criterion) {
+fn main() {
     let bytes = symbols();
     let symbols = SymbolTable::verify(&bytes).expect("a fresh table verifies");
     let pretty = indented();
     print_ratio("one pod", &vec![POD.to_vec(); 250], &symbols);
     print_ratio("one pod, indented", &vec![pretty; 250], &symbols);
     print_ratio("different pods", &different_pods(POD, 250), &symbols);
-
-    let mut group = criterion.benchmark_group("read-pod");
-    group.throughput(Throughput::Bytes(POD.len() as u64));
-    let mut buffer = DocumentBuffer::new();
-    let options = ReadOptions::default();
-    group.bench_function("kpvm", |bencher| {
-        bencher.iter(|| {
-            buffer.clear();
-            buffer
-                .read_json(black_box(POD), TextSource::Object, &symbols, &options)
-                .expect("the Pod is JSON")
-        });
-    });
-    let mut copy = POD.to_vec();
-    group.bench_function("simd-json-to-tape", |bencher| {
-        bencher.iter(|| {
-            copy.copy_from_slice(black_box(POD));
-            simd_json::to_tape(&mut copy)
-                .expect("the Pod is JSON")
-                .0
-                .len()
-        });
-    });
-    group.bench_function("serde-json-value", |bencher| {
-        bencher.iter(|| {
-            serde_json::from_slice::<serde_json::Value>(black_box(POD)).expect("the Pod is JSON")
-        });
-    });
-    group.finish();
 }
-
-criterion_group!(benches, read);
-criterion_main!(benches);

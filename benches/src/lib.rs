@@ -8,4 +8,5 @@ pub mod gate;
 pub mod golden;
 pub mod interleave;
 pub mod peer;
+pub mod size;
 pub mod workload;

@@ -130,6 +130,30 @@ pub fn pod_security_policies() -> Sources {
     sources
 }
 
+/// So many policies that all match Pods: those of [`pod_security_policies`] over and over,
+/// each time under other names.
+///
+/// # Panics
+/// When the corpus cannot be read.
+pub fn repeated_policies(count: usize) -> Sources {
+    let originals = pod_security_policies();
+    let mut sources = Sources::new();
+    for (number, (_, file)) in originals
+        .iter()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .cycle()
+        .take(count)
+        .enumerate()
+    {
+        let name = format!("\n  name: {}\n", file.name);
+        assert_eq!(file.text.matches(&name).count(), 1, "a policy has one name");
+        let other = format!("\n  name: {}-{number}\n", file.name);
+        sources.add(&file.name, file.text.replace(&name, &other));
+    }
+    sources
+}
+
 /// The policy of one directory of the corpus.
 #[allow(clippy::expect_used)]
 fn add_enforced(sources: &mut Sources, policy: &Path) {
@@ -152,6 +176,37 @@ pub fn review(object: &[u8], old_object: &[u8]) -> Vec<u8> {
         br#","dryRun":false,"options":{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}}}"#,
     );
     text
+}
+
+/// W2: every policy at hand, over the manifests of real applications.
+pub struct Everything {
+    /// The bundle of all policies.
+    pub bundle: Vec<u8>,
+    /// How many policies they are.
+    pub policies: usize,
+    /// The objects, as JSON.
+    pub objects: Vec<Vec<u8>>,
+}
+
+impl Everything {
+    /// The policies of the corpus and of the conformance data; `None` where `../shared`,
+    /// which has most of them and the manifests, is not there.
+    ///
+    /// # Panics
+    /// When they do not compile together.
+    pub fn read() -> Option<Self> {
+        let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
+        let objects = manifests(&shared.join("manifests"));
+        if objects.is_empty() {
+            return None;
+        }
+        let (bundle, policies) = all_policies(&[shared.join("conformance"), corpus()]);
+        Some(Self {
+            bundle,
+            policies,
+            objects,
+        })
+    }
 }
 
 /// Every policy below the directories that compiles alone, each name once, in one bundle;
@@ -295,6 +350,9 @@ pub enum About {
     NamespacedPolicies,
     /// Pods by a name that no Pod here has.
     PodsByOtherNames,
+    /// Pods by a label that no Pod here has. There is no index of labels, so that these
+    /// are tried and found not to match.
+    PodsByOtherLabels,
 }
 
 /// So many policies of one rule that do not match the Pods here.
@@ -325,6 +383,12 @@ pub fn further_policies(about: About, count: usize) -> String {
                 String::new(),
                 "Pod".into(),
                 format!("\n              names: [worker-{number}-*]"),
+            ),
+            About::PodsByOtherLabels => (
+                "ClusterPolicy",
+                String::new(),
+                "Pod".into(),
+                format!("\n              selector: {{matchLabels: {{worker: w-{number}}}}}"),
             ),
         };
         let _ = write!(

@@ -1,11 +1,18 @@
 //! What takes turns in the benches of whole evaluations, each timed over a list of Pods.
+//! No bench times all of it.
+
+#![allow(dead_code)]
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Bundle, Input, Operation, Request, Session};
+use kpvm::limits::Limits;
+use kpvm::tree::Tree;
+use kpvm::yaml::{DuplicateKeys, Options, read_all};
 use kpvm_bench::interleave::time;
+use kpvm_cli::report::write_yaml;
 
 /// All outcomes of every Pod, passes included.
 pub(crate) fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
@@ -18,11 +25,68 @@ pub(crate) fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Dura
     })
 }
 
+/// An object as people write it: a member or item a line.
+pub(crate) fn to_yaml(object: &[u8]) -> Vec<u8> {
+    let value: serde_json::Value = serde_json::from_slice(object).expect("a Pod is JSON");
+    let mut text = Vec::new();
+    write_yaml(&value, &mut text).expect("a list takes everything");
+    text
+}
+
+/// The one object of a text in YAML.
+fn read_tree(text: &[u8]) -> Tree {
+    let options = Options {
+        duplicate_keys: DuplicateKeys::LastWins,
+        limits: &Limits::DEFAULT,
+    };
+    let text = std::str::from_utf8(text).expect("YAML is text");
+    let tree = read_all(text, options).pop().expect("an object is there");
+    tree.expect("a Pod is YAML")
+}
+
+/// What YAML is read into, for every Pod.
+pub(crate) fn time_read_yaml(pods: &[Vec<u8>]) -> Duration {
+    time(|| {
+        for pod in pods {
+            black_box(read_tree(black_box(pod)));
+        }
+    })
+}
+
+/// All outcomes of every Pod, from YAML.
+pub(crate) fn time_evaluate_yaml(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
+    time(|| {
+        for pod in pods {
+            let tree = read_tree(black_box(pod));
+            let request = Request::create(Input::Tree(&tree));
+            let evaluation = session.evaluate(&request).expect("a Pod is a request");
+            black_box(evaluation.responses().len());
+        }
+    })
+}
+
 /// The decision on every Pod.
 pub(crate) fn time_decide(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
     time(|| {
         for pod in pods {
             let request = Request::create(Input::Json(black_box(pod)));
+            let decision = session.decide(&request).expect("a Pod is a request");
+            black_box(decision.is_admitted());
+        }
+    })
+}
+
+/// W5: the decision on an update of every Pod, which leaves it as it was.
+pub(crate) fn time_update(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
+    time(|| {
+        for pod in pods {
+            let pod = Input::Json(black_box(pod));
+            let request = Request {
+                object: Some(pod),
+                old_object: Some(pod),
+                operation: Operation::Update,
+                ..Request::default()
+            };
             let decision = session.decide(&request).expect("a Pod is a request");
             black_box(decision.is_admitted());
         }
@@ -43,6 +107,18 @@ pub(crate) fn time_read(
             black_box(root.expect("the Pod is JSON"));
         }
     })
+}
+
+/// The evaluation without the reading: that of everything read, less reading everything.
+pub(crate) fn time_evaluate_alone(
+    bundle: &Bundle<'_>,
+    session: &mut Session<'_>,
+    buffer: &mut DocumentBuffer,
+    pods: &[Vec<u8>],
+) -> Duration {
+    session.set_projection(false);
+    let both = time_evaluate(session, pods);
+    both.saturating_sub(time_read(bundle, buffer, pods))
 }
 
 /// simd-json changes its input, so the copies are made before the clock starts.

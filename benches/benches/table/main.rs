@@ -13,12 +13,13 @@ mod candidates;
 mod machine;
 mod peers;
 mod rows;
+mod scale;
 mod start;
 mod threads;
 
-use candidates::{time_decide, time_evaluate, time_read, time_simd_json};
+use candidates::{time_decide, time_evaluate, time_read, time_simd_json, time_update};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Input, Operation, Request, Session, Status};
+use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::interleave::medians;
 use kpvm_bench::workload::{
     About, POD, bundle, compliant_pod, different_pods, further_policies, pod_security_policies,
@@ -124,6 +125,7 @@ fn measure_w3(rows: &mut Rows, pods: &[Vec<u8>]) {
             "about Pods of other namespaces",
             About::PodsOfOtherNamespaces,
         ),
+        ("about Pods by other names", About::PodsByOtherNames),
         ("namespaced, elsewhere", About::NamespacedPolicies),
     ] {
         let mut sources = pod_security_policies();
@@ -155,20 +157,7 @@ fn measure_w5(rows: &mut Rows, pods: &[Vec<u8>]) {
         reviews.len(),
         [
             &mut |turn| peers::time_reviews(&mut session, &reviews[turn]),
-            &mut |turn| {
-                kpvm_bench::interleave::time(|| {
-                    for pod in &pods[turn] {
-                        let request = Request {
-                            object: Some(Input::Json(pod)),
-                            old_object: Some(Input::Json(pod)),
-                            operation: Operation::Update,
-                            ..Request::default()
-                        };
-                        let decision = apart.decide(&request).expect("a Pod is a request");
-                        std::hint::black_box(decision.is_admitted());
-                    }
-                })
-            },
+            &mut |turn| time_update(&mut apart, &pods[turn]),
             &mut |turn| peers::time_sonic(&reviews[turn]),
         ],
     );
@@ -188,7 +177,10 @@ fn main() {
     measure_w1(&mut rows, "admitted", true, &different);
     measure_w1(&mut rows, "refused", false, &refused);
     threads::measure_w2(&mut rows);
+    threads::measure_w1(&mut rows, &different);
     measure_w3(&mut rows, &different);
+    scale::measure_policies(&mut rows, [&different, &refused]);
+    scale::measure_sizes(&mut rows, [&pod, POD]);
     start::measure_w4(&mut rows);
     measure_w5(&mut rows, &different);
     peers::measure_cel(&mut rows);

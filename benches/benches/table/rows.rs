@@ -42,12 +42,7 @@ impl Rows {
 
     /// A time in microseconds.
     pub(crate) fn time(&mut self, what: &str, microseconds: f64) {
-        let figure = match microseconds {
-            large if large >= 10_000.0 => format!("{:.1} ms", large / 1000.0),
-            large if large >= 100.0 => format!("{large:.0} µs"),
-            small => format!("{small:.2} µs"),
-        };
-        self.figure(what, &figure);
+        self.figure(what, &in_words(microseconds));
     }
 
     /// Any other figure.
@@ -81,6 +76,15 @@ impl Rows {
             "{machine}\n\n| target | should be | is | |\n|---|---|---|---|\n{}\n| what | for one |\n|---|---|\n{}",
             self.targets, self.figures
         )
+    }
+}
+
+/// Microseconds as people say them.
+pub(crate) fn in_words(microseconds: f64) -> String {
+    match microseconds {
+        large if large >= 10_000.0 => format!("{:.1} ms", large / 1000.0),
+        large if large >= 100.0 => format!("{large:.0} µs"),
+        small => format!("{small:.2} µs"),
     }
 }
 
