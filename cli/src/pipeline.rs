@@ -5,9 +5,10 @@
 //! input. A single piece is evaluated where it is read.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -20,6 +21,9 @@ use crate::resources::Resources;
 use crate::scan::{Scan, Scanner};
 use crate::stream::Streams;
 use crate::worker::{Plan, Worker};
+
+/// How long nothing is said of progress.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Evaluates all pieces; adds what was found to the reports in the order of the input.
 ///
@@ -44,7 +48,8 @@ pub fn run<'p>(
         return Ok(outcome);
     };
     heading.write(None, streams)?;
-    let bar = progress_bar(pieces.size);
+    let mut progress = Progress::new(pieces.size);
+    let bar = progress.bar.clone();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let (to_workers, waiting) = sync_channel(workers);
     let (to_writer, parts) = channel();
@@ -60,7 +65,7 @@ pub fn run<'p>(
             limit: 3 * workers,
             to_workers: Some(to_workers),
             parts,
-            bar: &bar,
+            progress: &mut progress,
         };
         let mut pieces = [first, second].into_iter().chain(pieces);
         flow.pump(&mut pieces, |part| {
@@ -113,11 +118,11 @@ fn take<'p>(
 type Result<'p> = (usize, io::Result<Part<'p>>);
 
 /// What goes to the workers and comes back.
-struct Flow<'b, 'p> {
+struct Flow<'s, 'p> {
     limit: usize,
     to_workers: Option<SyncSender<(usize, Piece)>>,
     parts: Receiver<Result<'p>>,
-    bar: &'b ProgressBar,
+    progress: &'s mut Progress,
 }
 
 impl<'p> Flow<'_, 'p> {
@@ -140,7 +145,7 @@ impl<'p> Flow<'_, 'p> {
                     self.to_workers = None;
                     break;
                 };
-                self.bar.inc(piece.bytes);
+                self.progress.add(piece.bytes);
                 if sender.send((sent, piece)).is_err() {
                     self.to_workers = None;
                     break;
@@ -183,13 +188,30 @@ fn work<'p>(
     }
 }
 
-/// Drawn on a terminal only.
-fn progress_bar(size: Option<u64>) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr());
-    let template = match size {
-        Some(_) => "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}",
-        None => "{spinner} {bytes} {bytes_per_sec}",
-    };
-    let style = ProgressStyle::with_template(template);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// How much of the input was read, drawn on a terminal only, when a while has passed.
+struct Progress {
+    bar: ProgressBar,
+    begin: Instant,
+}
+
+impl Progress {
+    fn new(size: Option<u64>) -> Self {
+        let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
+        let template = match size {
+            Some(_) => "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}",
+            None => "{spinner} {bytes} {bytes_per_sec}",
+        };
+        let style = ProgressStyle::with_template(template);
+        Self {
+            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
+            begin: Instant::now(),
+        }
+    }
+
+    fn add(&mut self, bytes: u64) {
+        if self.bar.is_hidden() && self.begin.elapsed() > PATIENCE && io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(bytes);
+    }
 }

@@ -195,7 +195,7 @@ pub enum Given {
     /// All of them are there.
     Whole(Box<Resources>),
     /// They are evaluated as they are read.
-    Pieces(Pieces),
+    Pieces(Box<Pieces>),
 }
 
 /// Evaluates, reports, and gives the exit code.
@@ -279,7 +279,7 @@ pub fn evaluate(
         Given::Pieces(pieces) => {
             circumstances.show_unused(bundle, policies, &none, streams)?;
             warn_of_exceptions(exceptions, arguments, streams)?;
-            let outcome = pipeline::run(plan, pieces, heading, &mut reports, streams)?;
+            let outcome = pipeline::run(plan, *pieces, heading, &mut reports, streams)?;
             (outcome, outside.host(&mut none, &tables))
         }
         Given::Whole(mut resources) => {
@@ -373,7 +373,10 @@ impl Given {
         let stdin = io::stdin();
         match needs_all {
             true => Self::Whole(Box::new(read_resources(paths, &mut stdin.lock()))),
-            false => Self::Pieces(Pieces::new(paths, Box::new(stdin), PIECE_BYTES)),
+            false => {
+                let pieces = Pieces::new(paths, Box::new(stdin), PIECE_BYTES);
+                Self::Pieces(Box::new(pieces))
+            }
         }
     }
 }
