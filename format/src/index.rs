@@ -293,6 +293,30 @@ impl Tables<'_> {
         rules
     }
 
+    /// The rules that are tried for every object of a kind that comes with an operation,
+    /// whatever its name and namespace; in order, each once.
+    pub fn rules_of_every(&self, kind: &str, operation: &str) -> Vec<u32> {
+        let own = self.symbols.lookup(kind.as_bytes());
+        let is_of_kind = |entry: &&IndexEntry| {
+            let kind = entry.kind.get();
+            kind == NONE || own.is_some_and(|own| own.0 == kind)
+        };
+        let mut rules = Vec::new();
+        let mut add = |range: Range| {
+            let listed = Self::range(self.index_rules, range);
+            rules.extend(listed.iter().map(|rule| rule.get()));
+        };
+        for entry in self.index.iter().filter(is_of_kind) {
+            add(entry.rules);
+            let [_, _, by_operation] = entry.keyed;
+            let nodes = Self::range(self.index_nodes, by_operation);
+            self.for_nodes(nodes, operation, &mut add);
+        }
+        rules.sort_unstable();
+        rules.dedup();
+        rules
+    }
+
     /// Hands over the rules of every node that a text has.
     fn for_nodes(&self, nodes: &[IndexNode], text: &str, add: &mut impl FnMut(Range)) {
         let behind = nodes.partition_point(|node| self.text(node.text) <= text);

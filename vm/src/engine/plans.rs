@@ -8,6 +8,7 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, KindSelector, NONE, PolicyFlags};
 
 use super::projection::derive;
+use super::request::Operation;
 use super::session::is_dropped;
 use crate::document::projection::Projection;
 use crate::plan::{BodyId, Plan, Proof, Survey};
@@ -19,8 +20,8 @@ pub(super) struct Plans {
     pub(super) may_project: bool,
     /// Whether plans may be used.
     pub(super) may_plan: bool,
-    /// By the kind's symbol; kinds that no rule names share one.
-    kinds: BTreeMap<u32, KindPlan>,
+    /// By the kind's symbol, of which kinds that no rule names share one, and the operation.
+    kinds: BTreeMap<(u32, u8), KindPlan>,
     /// What was found out about the object at hand.
     pub(super) survey: Survey,
     /// Evaluations that had to be done again.
@@ -37,8 +38,9 @@ pub(super) struct KindPlan {
     kind: String,
     /// What is read where the plan decides.
     slim: Option<Projection>,
-    /// What is read where rules are run.
+    /// What is read where rules are run; made when it is first needed.
     full: Option<Projection>,
+    has_full: bool,
     used: u32,
     missed: u32,
     /// Of the objects of late, how many the plan did not decide.
@@ -125,11 +127,17 @@ impl Plans {
     }
 
     /// What is known of a kind, and what the object at hand is surveyed into.
-    pub(super) fn of(&mut self, tables: &Tables<'_>, kind: &str) -> (&mut KindPlan, &mut Survey) {
+    pub(super) fn of(
+        &mut self,
+        tables: &Tables<'_>,
+        kind: &str,
+        operation: Operation,
+    ) -> (&mut KindPlan, &mut Survey) {
         let symbol = tables.symbols.lookup(kind.as_bytes());
-        let known = self.kinds.entry(symbol.map_or(NONE, |kind| kind.0));
+        let symbol = symbol.map_or(NONE, |kind| kind.0);
+        let known = self.kinds.entry((symbol, operation.bit()));
         let may_plan = self.may_plan;
-        let known = known.or_insert_with(|| KindPlan::new(tables, kind, may_plan));
+        let known = known.or_insert_with(|| KindPlan::new(tables, kind, operation, may_plan));
         known.used = known.used.saturating_add(1);
         (known, &mut self.survey)
     }
@@ -141,8 +149,10 @@ impl Plans {
 }
 
 impl KindPlan {
-    fn new(tables: &Tables<'_>, kind: &str, may_plan: bool) -> Self {
-        let numbers = tables.rules_of_kind(kind);
+    fn new(tables: &Tables<'_>, kind: &str, operation: Operation, may_plan: bool) -> Self {
+        // Rules for some names or namespaces only would be tested for all objects, so they
+        // are left to the index.
+        let numbers = tables.rules_of_every(kind, operation.name());
         let rules = numbers
             .iter()
             .filter_map(|&rule| tables.rules.get(rule as usize));
@@ -162,7 +172,8 @@ impl KindPlan {
             plain,
             kind: kind.to_owned(),
             slim,
-            full: derive(tables, kind, None),
+            full: None,
+            has_full: false,
             used: 0,
             missed: 0,
             undecided: 0,
@@ -177,16 +188,20 @@ impl KindPlan {
 
     /// How much of the next object is read at first: where the plan does not decide most of
     /// them, less would be read in vain.
-    pub(super) fn reading(&self) -> Reading {
+    pub(super) fn reading(&mut self, tables: &Tables<'_>) -> Reading {
         if self.slim.is_some() && self.undecided * 2 <= self.seen + FIRST {
             Reading::Slim
         } else {
-            self.reading_for_rules()
+            self.reading_for_rules(tables)
         }
     }
 
     /// How much is read where rules are run.
-    pub(super) fn reading_for_rules(&self) -> Reading {
+    pub(super) fn reading_for_rules(&mut self, tables: &Tables<'_>) -> Reading {
+        if !self.has_full {
+            self.full = derive(tables, &self.kind, None);
+            self.has_full = true;
+        }
         match self.full {
             Some(_) => Reading::Full,
             None => Reading::Whole,

@@ -302,9 +302,9 @@ impl<'b> Session<'b> {
     ) -> Option<Result<(), EvaluateError>> {
         let main = request.object.or(request.old_object)?;
         let may_project = plans.may_project && matches!(main, Input::Json(_));
-        let (known, survey) = plans.of(&self.tables, kind);
+        let (known, survey) = plans.of(&self.tables, kind, request.operation);
         let mut reading = match may_project {
-            true => known.reading(),
+            true => known.reading(&self.tables),
             false => Reading::Whole,
         };
         let planned = Planned {
@@ -315,7 +315,7 @@ impl<'b> Session<'b> {
         let mut result = self.run_once(request, host, None, mode, Some(planned));
         known.count(known.is_decided(survey));
         if result == Ok(false) {
-            reading = known.reading_for_rules();
+            reading = known.reading_for_rules(&self.tables);
             let planned = Planned {
                 known,
                 survey,

@@ -15,9 +15,15 @@ use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Anchor, NONE};
 
-use super::{Alternative, Body, Demand, Plan, Spot};
+use super::{Alternative, Body, Demand, MAX_ALTERNATIVES, Plan, Spot};
 use crate::machine::{Ending, leaf_of_scalar_holds};
 use crate::scalar::pattern_string::Scalar;
+
+/// Instructions of a body, at most. The work on one grows with the square of them.
+const MAX_CODE: usize = 1 << 12;
+
+/// Ways that wait to be met, at most.
+const MAX_ARRIVING: usize = 64;
 
 /// Adds a body if it can be part of the plan.
 pub(super) fn add(plan: &mut Plan, tables: &Tables<'_>, number: u32) {
@@ -26,6 +32,9 @@ pub(super) fn add(plan: &mut Plan, tables: &Tables<'_>, number: u32) {
     };
     let code = tables.block_code(block);
     let first = plan.alternatives;
+    if code.len() > MAX_CODE {
+        return;
+    }
     let mut following = Following {
         plan,
         tables,
@@ -40,11 +49,10 @@ pub(super) fn add(plan: &mut Plan, tables: &Tables<'_>, number: u32) {
     let mut endings = Vec::new();
     let mut start = 0;
     // A body may be known up to an alternative that cannot be followed.
-    while let Some((ending, next)) = following.follow(start) {
-        let Ok(alternative) = Alternative::try_from(first + endings.len()) else {
-            break;
-        };
-        following.settle(alternative);
+    while first + endings.len() < MAX_ALTERNATIVES
+        && let Some((ending, next)) = following.follow(start)
+    {
+        following.settle((first + endings.len()) as Alternative);
         endings.push(ending);
         match next {
             Some(next) => start = next,
@@ -252,11 +260,8 @@ impl Following<'_> {
             return (!leaves && self.arriving.iter().all(|(at, _)| *at >= target))
                 .then_some(target);
         }
-        if self
-            .conditions
-            .iter()
-            .any(|condition| condition.end < target)
-        {
+        let mut ends = self.conditions.iter().map(|condition| condition.end);
+        if ends.any(|end| end < target) || self.arriving.len() == MAX_ARRIVING {
             return None;
         }
         self.arriving.push((target, self.registers.clone()));

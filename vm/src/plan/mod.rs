@@ -38,6 +38,9 @@ impl Spot {
     pub(crate) const ROOT: Spot = Spot(0);
 }
 
+/// Alternatives of one plan, at most: one bit each.
+const MAX_ALTERNATIVES: usize = 1 << 12;
+
 /// Number of an alternative: what has to hold together for a body to end one way.
 type Alternative = u16;
 
@@ -308,8 +311,9 @@ fn place_of(spot: Spot, key: SymbolId) -> usize {
     (mixed ^ mixed >> 15) as usize
 }
 
+/// Alternatives come in their order, so one that is there already is the last.
 fn add_once(alternatives: &mut Vec<Alternative>, alternative: Alternative) {
-    if !alternatives.contains(&alternative) {
+    if alternatives.last() != Some(&alternative) {
         alternatives.push(alternative);
     }
 }
