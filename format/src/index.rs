@@ -424,6 +424,12 @@ mod tests {
             };
             tables.candidate_rules(kind, &object, &mut candidates);
             assert_eq!(candidates, rules, "{kind} {namespace} {name} {operation}");
+            for rule in tables.rules_of_every(kind, operation) {
+                assert!(rules.contains(&rule), "{kind} {operation}: {rule}");
+            }
         }
+        assert_eq!(tables.rules_of_every("Pod", "DELETE"), [0, 4]);
+        assert_eq!(tables.rules_of_every("Pod", "CREATE"), [0]);
+        assert_eq!(tables.rules_of_every("Node", "DELETE"), [0u32; 0]);
     }
 }
