@@ -28,6 +28,6 @@ pub(crate) use cut::cut;
 pub use extended::{Extended, Opaque};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
-pub(crate) use scan::plain_end;
-pub(crate) use skip::{kind_in_front, skip_value, space};
+pub(crate) use scan::{plain_end, space};
+pub(crate) use skip::{kind_in_front, skip_value};
 pub use view::{ChildRange, View};
