@@ -270,16 +270,13 @@ impl Tables<'_> {
         }
     }
 
-    /// Every rule that may match objects of a kind, whatever else they have; in order, each
-    /// once.
-    pub fn rules_of_kind(&self, kind: &str) -> Vec<u32> {
-        let own = self.symbols.lookup(kind.as_bytes());
-        let is_of_kind = |entry: &&IndexEntry| {
-            let kind = entry.kind.get();
-            kind == NONE || own.is_some_and(|own| own.0 == kind)
-        };
+    /// Every rule that is listed under one of the kinds or resources, whatever else objects
+    /// have; in order, each once. They are given as numbers of symbols, with
+    /// [`NONE`] for the rules of every kind.
+    pub fn rules_listed_under(&self, kinds: &[u32]) -> Vec<u32> {
+        let is_wanted = |entry: &&IndexEntry| kinds.contains(&entry.kind.get());
         let mut rules = Vec::new();
-        for entry in self.index.iter().filter(is_of_kind) {
+        for entry in self.index.iter().filter(is_wanted) {
             let keyed = entry.keyed.into_iter();
             let nodes = keyed.flat_map(|nodes| Self::range(self.index_nodes, nodes));
             let keyed = nodes.map(|node| node.rules);

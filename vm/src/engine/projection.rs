@@ -11,13 +11,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kpvm_format::Tables;
-use kpvm_format::cel::Root;
+use kpvm_format::cel::{Function as CelFunction, Root};
 use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, Rule};
 
+use crate::cel;
 use crate::document::projection::{Place, Projection};
+use crate::machine::MAX_NESTED_BLOCKS;
 
 /// Where more places than this meet in a register, they are read as a whole and no longer
 /// followed: every way into a block's failures adds one, and a rule can have thousands.
@@ -91,18 +93,41 @@ impl Origins {
     }
 }
 
+/// What rules are looked up by: the symbols of a kind and of its resource, [`NONE`] for
+/// what no rule names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Topic {
+    kind: u32,
+    resource: u32,
+}
+
+impl Topic {
+    /// The topic of a kind; `resource` is empty where no rule asks for resources.
+    pub(super) fn new(tables: &Tables<'_>, kind: &str, resource: &str) -> Self {
+        let number = |name: &str| {
+            let symbol = tables.symbols.lookup(name.as_bytes());
+            symbol.map_or(NONE, |symbol| symbol.0)
+        };
+        Self {
+            kind: number(kind),
+            resource: number(resource),
+        }
+    }
+}
+
 /// The projection for a kind: what its rules look at, and what every rule needs. `None`
 /// where that is everything, or where the host may be asked, which happens only once.
-pub(super) fn derive(tables: &Tables<'_>, kind: &str) -> Option<Projection> {
+pub(super) fn derive(tables: &Tables<'_>, topic: Topic) -> Option<Projection> {
     let mut derivation = Derivation {
         tables,
         projection: Projection::new(),
         origins: Origins::new(),
-        entries: BTreeSet::new(),
+        entries: BTreeMap::new(),
+        depth: 0,
         whole: false,
     };
     derivation.read_metadata();
-    for number in tables.rules_of_kind(kind) {
+    for number in tables.rules_listed_under(&[topic.kind, topic.resource, NONE]) {
         if let Some(rule) = tables.rules.get(number as usize) {
             derivation.follow_rule(rule);
         }
@@ -117,8 +142,10 @@ struct Derivation<'t> {
     tables: &'t Tables<'t>,
     projection: Projection,
     origins: Origins,
-    /// Context entries that were followed.
-    entries: BTreeSet<u32>,
+    /// Context entries that were followed, with what their values are.
+    entries: BTreeMap<u32, Origin>,
+    /// How many loaders the one at hand is inside of.
+    depth: usize,
     /// Something may look at anything.
     whole: bool,
 }
@@ -147,18 +174,19 @@ impl Derivation<'_> {
             rule.properties_block,
             rule.body_block,
         ];
-        for block in blocks {
-            self.follow_block(block.get());
-        }
-        for exception in Tables::range(self.tables.exceptions, rule.exceptions) {
-            self.follow_block(exception.block.get());
+        let exceptions = Tables::range(self.tables.exceptions, rule.exceptions).iter();
+        let conditions = exceptions.map(|exception| exception.block);
+        for block in blocks.into_iter().chain(conditions) {
+            let value = self.follow_block(block.get());
+            self.read_whole(value);
         }
     }
 
-    /// Goes through a block from its first to its last instruction.
-    fn follow_block(&mut self, block: u32) {
+    /// Goes through a block from its first to its last instruction; what its value is.
+    fn follow_block(&mut self, block: u32) -> Origin {
+        let mut returned = Origin::NOWHERE;
         let Some(block) = self.tables.blocks.get(block as usize) else {
-            return;
+            return returned;
         };
         let mut registers = vec![Origin::NOWHERE; usize::from(block.registers.get()).max(1)];
         registers[0] = self.root();
@@ -173,9 +201,14 @@ impl Derivation<'_> {
                 }
             }
             let Some(op) = Op::decode(instruction.op) else {
-                return;
+                return returned;
             };
-            self.follow(op, instruction, &mut registers);
+            if op == Op::ReturnValue {
+                let value = registers.get(usize::from(instruction.a)).copied();
+                returned = self.union(returned, value.unwrap_or(Origin::NOWHERE));
+            } else {
+                self.follow(op, instruction, &mut registers);
+            }
             goes_on = !op.ends_block();
             let jumps =
                 |operand: &&kpvm_format::instruction::Operand| operand.kind == OperandKind::Forward;
@@ -189,22 +222,21 @@ impl Derivation<'_> {
                 }
             }
         }
+        returned
     }
 
     fn meet(&mut self, registers: &mut Registers, others: &Registers) {
         for (register, other) in registers.iter_mut().zip(others) {
-            let union = self.origins.union(*register, *other);
-            *register = self.bounded(union);
+            *register = self.union(*register, *other);
         }
     }
 
-    fn bounded(&mut self, origin: Origin) -> Origin {
-        if self.origins.len(origin) <= MOST_PLACES {
-            return origin;
+    fn union(&mut self, left: Origin, right: Origin) -> Origin {
+        let union = self.origins.union(left, right);
+        if self.origins.len(union) <= MOST_PLACES {
+            return union;
         }
-        for place in self.origins.places(origin) {
-            self.projection.read_whole(place);
-        }
+        self.read_whole(union);
         Origin::NOWHERE
     }
 
@@ -218,16 +250,36 @@ impl Derivation<'_> {
             let origin = registers.get(usize::from(register));
             origin.copied().unwrap_or(Origin::NOWHERE)
         };
-        let (a, b, c) = (instruction.a, instruction.b, instruction.c.get());
+        let (a, b, e) = (instruction.a, instruction.b, instruction.e);
+        let c = instruction.c.get();
         let (value, source) = (get(a), get(b));
         let (register, origin) = match op {
-            Op::LoadPath => (a, self.path(c)),
-            Op::LoadField | Op::GetKey | Op::CelSelect | Op::CelFind => {
-                (a, self.under(source, SymbolId(c)))
-            }
+            Op::LoadPath | Op::CelPath => (a, self.path(c)),
+            Op::LoadField
+            | Op::GetKey
+            | Op::CelSelect
+            | Op::CelFind
+            | Op::CelIfHas
+            | Op::CelIfFind => (a, self.under(source, SymbolId(c))),
             Op::LoadIndex | Op::GetItem => (a, self.items(source)),
-            Op::LoopBegin => (instruction.e, self.items(source)),
-            Op::Move => (a, source),
+            Op::LoopBegin => (e, self.items(source)),
+            Op::Move | Op::CelUnwrap | Op::CelWrap => (a, source),
+            // A list itself; that of a map's keys comes from nowhere.
+            Op::CelRange => {
+                self.read_members(source);
+                (a, source)
+            }
+            Op::CelUnary if is_cel(c, CelFunction::Size) => {
+                self.read_members(source);
+                (a, Origin::NOWHERE)
+            }
+            // The items of two lists.
+            Op::CelBinary if is_cel(c, CelFunction::Add) => {
+                self.read_members(source);
+                self.read_members(get(e));
+                (a, self.union(source, get(e)))
+            }
+            Op::CelUnary | Op::CelBinary | Op::CelCall if asks_host(c) => return self.whole = true,
             Op::CelHas => {
                 self.read_members(source);
                 (a, Origin::NOWHERE)
@@ -237,7 +289,16 @@ impl Derivation<'_> {
                 Some(
                     Root::Object | Root::OldObject | Root::ObjectOrEmpty | Root::OldObjectOrEmpty,
                 ) => (a, self.root()),
-                Some(Root::Namespace | Root::GivenNamespace | Root::Params) => (a, Origin::NOWHERE),
+                Some(Root::FullRequest) => (a, self.origins.of(BTreeSet::from([Place::REQUEST]))),
+                Some(
+                    Root::Namespace
+                    | Root::GivenNamespace
+                    | Root::LabelledNamespace
+                    | Root::Params
+                    | Root::Request
+                    | Root::ResourceRequest
+                    | Root::Exceptions,
+                ) => (a, Origin::NOWHERE),
                 _ => return self.whole = true,
             },
             Op::LoadPayload if matches!(b, 1 | 2) => (a, self.root()),
@@ -253,9 +314,10 @@ impl Derivation<'_> {
             | Op::CelParams
             | Op::Fetch => return self.whole = true,
             Op::Call if is_random(c) => return self.whole = true,
-            Op::EnsureEntry | Op::RefreshEntry | Op::CelVariable => {
-                self.follow_entry(c);
-                return self.forget(op, instruction, registers);
+            Op::CelVariable => (a, self.follow_entry(c)),
+            Op::EnsureEntry | Op::RefreshEntry => {
+                let value = self.follow_entry(c);
+                return self.read_whole(value);
             }
             // That the value is there, and what it is, its place says.
             Op::RequireMap
@@ -270,7 +332,14 @@ impl Derivation<'_> {
             | Op::JumpIfNoSubject
             | Op::JumpUnlessSet
             | Op::LoopNext
-            | Op::CatchMissing => return,
+            | Op::CatchMissing
+            | Op::CelRequireFields
+            | Op::CelRequireBool
+            | Op::CelTest
+            | Op::CelIf
+            | Op::CelOnError
+            | Op::CelCatch
+            | Op::CelRaise => return,
             Op::RequireLength
             | Op::RecordAnchor
             | Op::JumpIfTrue
@@ -285,18 +354,13 @@ impl Derivation<'_> {
             Op::ExpandTags => return self.read_tags(value, c),
             // The element, or what the subject was.
             Op::SelectSubject => {
-                let outer = get(instruction.e);
                 self.read_members(source);
-                let union = self.origins.union(source, outer);
-                (a, self.bounded(union))
+                (a, self.union(source, get(e)))
             }
             _ => {
                 for operand in op.operands() {
                     if operand.kind == OperandKind::Source {
-                        let origin = get(instruction.operand(operand.field) as u8);
-                        for place in self.origins.places(origin) {
-                            self.projection.read_whole(place);
-                        }
+                        self.read_whole(get(instruction.operand(operand.field) as u8));
                     }
                 }
                 return self.forget(op, instruction, registers);
@@ -319,13 +383,25 @@ impl Derivation<'_> {
         }
     }
 
-    /// A context entry's loader, once.
-    fn follow_entry(&mut self, entry: u32) {
-        if self.entries.insert(entry)
-            && let Some(entry) = self.tables.entries.get(entry as usize)
-        {
-            self.follow_block(entry.block.get());
+    /// A context entry's loader, once; what its value is. Of more loaders inside one another
+    /// than may run, nothing is known.
+    fn follow_entry(&mut self, entry: u32) -> Origin {
+        if let Some(&known) = self.entries.get(&entry) {
+            return known;
         }
+        self.entries.insert(entry, Origin::NOWHERE);
+        let Some(record) = self.tables.entries.get(entry as usize) else {
+            return Origin::NOWHERE;
+        };
+        if self.depth > MAX_NESTED_BLOCKS {
+            self.whole = true;
+            return Origin::NOWHERE;
+        }
+        self.depth += 1;
+        let value = self.follow_block(record.block.get());
+        self.depth -= 1;
+        self.entries.insert(entry, value);
+        value
     }
 
     /// The place of a static path; parents have smaller numbers.
@@ -357,9 +433,15 @@ impl Derivation<'_> {
 
     fn under(&mut self, origin: Origin, key: SymbolId) -> Origin {
         self.read_members(origin);
-        let places = self.origins.places(origin).into_iter();
-        let inside = places.map(|place| self.projection.under(place, key));
-        self.origins.of(inside.collect())
+        let mut inside = BTreeSet::new();
+        for place in self.origins.places(origin) {
+            match self.tables.symbols.text(key) {
+                "object" | "oldObject" if place == Place::REQUEST => inside.insert(Place::ROOT),
+                _ if place == Place::REQUEST => false,
+                _ => inside.insert(self.projection.under(place, key)),
+            };
+        }
+        self.origins.of(inside)
     }
 
     fn items(&mut self, origin: Origin) -> Origin {
@@ -372,6 +454,14 @@ impl Derivation<'_> {
     fn read_members(&mut self, origin: Origin) {
         for place in self.origins.places(origin) {
             self.projection.read_members(place);
+        }
+    }
+
+    fn read_whole(&mut self, origin: Origin) {
+        for place in self.origins.places(origin) {
+            let is_request = place == Place::REQUEST;
+            let place = if is_request { Place::ROOT } else { place };
+            self.projection.read_whole(place);
         }
     }
 
@@ -393,12 +483,20 @@ fn is_random(function: u32) -> bool {
     Function::ALL.get(function as usize) == Some(&Function::Random)
 }
 
+fn is_cel(function: u32, wanted: CelFunction) -> bool {
+    CelFunction::decode(function) == Some(wanted)
+}
+
+fn asks_host(function: u32) -> bool {
+    CelFunction::decode(function).is_some_and(cel::asks_host)
+}
+
 /// The projections of a session, each derived when its kind is first seen.
 #[derive(Debug)]
 pub(super) struct Projections {
     pub(super) allowed: bool,
-    /// By the kind's symbol; kinds that no rule names share one.
-    kinds: BTreeMap<u32, KindProjection>,
+    /// By the kind; kinds that no rule names share one.
+    kinds: BTreeMap<Topic, KindProjection>,
     /// Evaluations that had to be done again.
     pub(super) missed: u64,
 }
@@ -424,11 +522,9 @@ impl Projections {
     }
 
     /// The projection for a kind, if it is worth one.
-    pub(super) fn of(&mut self, tables: &Tables<'_>, kind: &str) -> Option<&Projection> {
-        let symbol = tables.symbols.lookup(kind.as_bytes());
-        let known = self.kinds.entry(symbol.map_or(NONE, |kind| kind.0));
-        let known = known.or_insert_with(|| KindProjection {
-            projection: derive(tables, kind),
+    pub(super) fn of(&mut self, tables: &Tables<'_>, topic: Topic) -> Option<&Projection> {
+        let known = self.kinds.entry(topic).or_insert_with(|| KindProjection {
+            projection: derive(tables, topic),
             used: 0,
             missed: 0,
         });
@@ -438,11 +534,9 @@ impl Projections {
 
     /// The projection left out something that was looked at. One that does so for more
     /// than every eighth object costs more than it saves, and is given up.
-    pub(super) fn miss(&mut self, tables: &Tables<'_>, kind: &str) {
+    pub(super) fn miss(&mut self, topic: Topic) {
         self.missed += 1;
-        let symbol = tables.symbols.lookup(kind.as_bytes());
-        let key = symbol.map_or(NONE, |kind| kind.0);
-        if let Some(known) = self.kinds.get_mut(&key) {
+        if let Some(known) = self.kinds.get_mut(&topic) {
             known.missed = known.missed.saturating_add(1);
             if known.missed >= MISSES && known.missed > known.used / 8 {
                 known.projection = None;

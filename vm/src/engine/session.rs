@@ -16,7 +16,7 @@ use kpvm_format::table::{
 };
 
 use super::observer::{Event, NotTried, Observer, Stage, Verdict};
-use super::projection::Projections;
+use super::projection::{Projections, Topic};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
@@ -250,16 +250,16 @@ impl<'b> Session<'b> {
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         if observer.is_none()
-            && let Some(kind) = self.kind_for_projection(request)
+            && let Some(topic) = self.topic_for_projection(request)
         {
             // Lent out, so that the rest of the session can be used beside them.
             let mut projections = std::mem::replace(&mut self.projections, Projections::new());
-            let result = match projections.of(&self.tables, kind) {
+            let result = match projections.of(&self.tables, topic) {
                 Some(projection) => {
                     let result = self.run_once(request, host, None, mode, Some(projection));
                     let missed = self.buffer.has_looked_at_unread();
                     if missed {
-                        projections.miss(&self.tables, kind);
+                        projections.miss(topic);
                     }
                     (!missed).then_some(result)
                 }
@@ -273,19 +273,29 @@ impl<'b> Session<'b> {
         self.run_once(request, host, observer, mode, None)
     }
 
-    /// The kind whose projection the request is read with, if it is read with one.
-    fn kind_for_projection<'r>(&self, request: &Request<'r>) -> Option<&'r str> {
-        // Rules that match resources are not found by the kind; a payload has none.
-        let is_found_by_kind = !self.matches_resources && !request.is_payload;
-        if !self.projections.allowed || !is_found_by_kind || request.variables.is_some() {
+    /// What the request is about, if it is read with a projection.
+    fn topic_for_projection(&mut self, request: &Request<'_>) -> Option<Topic> {
+        // A payload has no kind.
+        if !self.projections.allowed || request.is_payload || request.variables.is_some() {
             return None;
         }
         let main = request.object.or(request.old_object)?;
         let Input::Json(text) = main else { return None };
-        match request.kind {
-            Some(kind) => Some(kind.kind),
-            None => kind_in_front(text),
-        }
+        let kind = match request.kind {
+            Some(kind) => kind.kind,
+            None => kind_in_front(text)?,
+        };
+        self.names.clear();
+        let resource = match request.resource {
+            _ if !self.matches_resources => "",
+            "" => {
+                self.names.push_str(kind);
+                make_plural(&mut self.names, 0);
+                &self.names
+            }
+            resource => resource,
+        };
+        Some(Topic::new(&self.tables, kind, resource))
     }
 
     /// Evaluates; with a projection only for what it says if nothing unread was looked at.
