@@ -129,7 +129,7 @@ fn validating_policies_read_what_they_look_at() {
 /// Loaders may be inside one another as deep as a bundle says: what looks through them ends.
 #[test]
 fn variables_inside_variables() {
-    const VARIABLES: usize = 20_000;
+    const VARIABLES: usize = 2_000;
     let mut policy =
         "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: v}, spec: {rules: [{\
         name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {cel: {variables: [\
