@@ -20,6 +20,7 @@ use kpvm_format::table::{NONE, Rule};
 use crate::cel;
 use crate::document::projection::{Place, Projection};
 use crate::machine::MAX_NESTED_BLOCKS;
+use crate::plan::{Plan, Spot};
 
 /// Where more places than this meet in a register, they are read as a whole and no longer
 /// followed: every way into a block's failures adds one, and a rule can have thousands.
@@ -93,31 +94,42 @@ impl Origins {
     }
 }
 
-/// What rules are looked up by: the symbols of a kind and of its resource, [`NONE`] for
-/// what no rule names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Topic {
-    kind: u32,
-    resource: u32,
+/// What rules are looked up by: a kind, and the resource that it goes by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Topic<'k> {
+    pub(super) kind: &'k str,
+    /// The symbols of the kind and of its resource, [`NONE`] for what no rule names.
+    pub(super) symbols: [u32; 2],
 }
 
-impl Topic {
+impl<'k> Topic<'k> {
     /// The topic of a kind; `resource` is empty where no rule asks for resources.
-    pub(super) fn new(tables: &Tables<'_>, kind: &str, resource: &str) -> Self {
-        let number = |name: &str| {
+    pub(super) fn new(tables: &Tables<'_>, kind: &'k str, resource: &str) -> Self {
+        let symbol = |name: &str| {
             let symbol = tables.symbols.lookup(name.as_bytes());
             symbol.map_or(NONE, |symbol| symbol.0)
         };
         Self {
-            kind: number(kind),
-            resource: number(resource),
+            kind,
+            symbols: [symbol(kind), symbol(resource)],
         }
+    }
+
+    /// The rules that may match what it stands for.
+    pub(super) fn rules(&self, tables: &Tables<'_>) -> Vec<u32> {
+        let [kind, resource] = self.symbols;
+        tables.rules_listed_under(&[kind, resource, NONE])
     }
 }
 
-/// The projection for a kind: what its rules look at, and what every rule needs. `None`
-/// where that is everything, or where the host may be asked, which happens only once.
-pub(super) fn derive(tables: &Tables<'_>, topic: Topic) -> Option<Projection> {
+/// The projection for a kind: what its rules look at, and what every rule needs; of a
+/// rule whose body is part of the plan nothing for the body. `None` where that is
+/// everything, or where the host may be asked, which happens only once.
+pub(super) fn derive(
+    tables: &Tables<'_>,
+    topic: Topic<'_>,
+    plan: Option<&Plan>,
+) -> Option<Projection> {
     let mut derivation = Derivation {
         tables,
         projection: Projection::new(),
@@ -127,15 +139,38 @@ pub(super) fn derive(tables: &Tables<'_>, topic: Topic) -> Option<Projection> {
         whole: false,
     };
     derivation.read_metadata();
-    for number in tables.rules_listed_under(&[topic.kind, topic.resource, NONE]) {
+    for number in topic.rules(tables) {
         if let Some(rule) = tables.rules.get(number as usize) {
-            derivation.follow_rule(rule);
+            derivation.follow_rule(rule, plan);
         }
         if derivation.whole || derivation.projection.is_whole() {
             return None;
         }
     }
-    Some(derivation.projection)
+    let mut projection = derivation.projection;
+    if let Some(plan) = plan {
+        number_spots(&mut projection, Place::ROOT, plan, Spot::ROOT);
+    }
+    Some(projection)
+}
+
+/// Gives what is not read the numbers of the plan's spots. Places nest as deep as plans
+/// do, so this recurses.
+fn number_spots(projection: &mut Projection, place: Place, plan: &Plan, spot: Spot) {
+    for (key, below) in plan.below(spot) {
+        let inside = match key {
+            Some(key) => projection.under(place, key),
+            None => projection.items(place),
+        };
+        if plan.tests_tags(below) {
+            projection.read_whole(inside);
+        } else if plan.needs_nodes(below) {
+            projection.read_members(inside);
+        }
+        if projection.number(inside, below.0) {
+            number_spots(projection, inside, plan, below);
+        }
+    }
 }
 
 struct Derivation<'t> {
@@ -167,16 +202,17 @@ impl Derivation<'_> {
         }
     }
 
-    fn follow_rule(&mut self, rule: &Rule) {
+    fn follow_rule(&mut self, rule: &Rule, plan: Option<&Plan>) {
         let blocks = [
             rule.match_block,
             rule.precondition_block,
             rule.properties_block,
-            rule.body_block,
         ];
         let exceptions = Tables::range(self.tables.exceptions, rule.exceptions).iter();
         let conditions = exceptions.map(|exception| exception.block);
-        for block in blocks.into_iter().chain(conditions) {
+        let is_planned = plan.is_some_and(|plan| plan.find(rule.body_block.get()).is_some());
+        let body = (!is_planned).then_some(rule.body_block);
+        for block in blocks.into_iter().chain(body).chain(conditions) {
             let value = self.follow_block(block.get());
             self.read_whole(value);
         }
@@ -489,58 +525,4 @@ fn is_cel(function: u32, wanted: CelFunction) -> bool {
 
 fn asks_host(function: u32) -> bool {
     CelFunction::decode(function).is_some_and(cel::asks_host)
-}
-
-/// The projections of a session, each derived when its kind is first seen.
-#[derive(Debug)]
-pub(super) struct Projections {
-    pub(super) allowed: bool,
-    /// By the kind; kinds that no rule names share one.
-    kinds: BTreeMap<Topic, KindProjection>,
-    /// Evaluations that had to be done again.
-    pub(super) missed: u64,
-}
-
-#[derive(Debug)]
-struct KindProjection {
-    projection: Option<Projection>,
-    used: u32,
-    missed: u32,
-}
-
-/// So often a projection may leave out too much before it is looked at how often that
-/// happens.
-const MISSES: u32 = 8;
-
-impl Projections {
-    pub(super) fn new() -> Self {
-        Self {
-            allowed: true,
-            kinds: BTreeMap::new(),
-            missed: 0,
-        }
-    }
-
-    /// The projection for a kind, if it is worth one.
-    pub(super) fn of(&mut self, tables: &Tables<'_>, topic: Topic) -> Option<&Projection> {
-        let known = self.kinds.entry(topic).or_insert_with(|| KindProjection {
-            projection: derive(tables, topic),
-            used: 0,
-            missed: 0,
-        });
-        known.used = known.used.saturating_add(1);
-        known.projection.as_ref()
-    }
-
-    /// The projection left out something that was looked at. One that does so for more
-    /// than every eighth object costs more than it saves, and is given up.
-    pub(super) fn miss(&mut self, topic: Topic) {
-        self.missed += 1;
-        if let Some(known) = self.kinds.get_mut(&topic) {
-            known.missed = known.missed.saturating_add(1);
-            if known.missed >= MISSES && known.missed > known.used / 8 {
-                known.projection = None;
-            }
-        }
-    }
 }
