@@ -4,13 +4,14 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use cel::{Context, Program};
-use kpvm::engine::{Bundle, Input, Operation, Request, Session};
+use kpvm::document::DocumentBuffer;
+use kpvm::engine::{Bundle, Review, Session};
+use kpvm::limits::Limits;
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{CEL_EXPRESSIONS, bundle, cel_rule, limited_pod};
 use regorus::Value as RegoValue;
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::vm::RegoVM;
-use serde_json::value::RawValue;
 
 use crate::by_hand;
 use crate::candidates::{time_evaluate, time_read};
@@ -98,36 +99,15 @@ pub(crate) fn time_by_hand(pods: &[Vec<u8>]) -> Duration {
     total
 }
 
-/// What a webhook takes out of an AdmissionReview.
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review<'r> {
-    #[serde(borrow)]
-    request: ReviewRequest<'r>,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ReviewRequest<'r> {
-    operation: &'r str,
-    #[serde(borrow)]
-    object: &'r RawValue,
-    #[serde(borrow)]
-    old_object: &'r RawValue,
-}
-
+/// Reviews as a webhook gets them, to decisions.
 pub(crate) fn time_reviews(session: &mut Session<'_>, reviews: &[Vec<u8>]) -> Duration {
+    let mut buffer = DocumentBuffer::new();
     time(|| {
         for review in reviews {
-            let review: Review<'_> =
-                serde_json::from_slice(black_box(review)).expect("it is a review");
-            let request = Request {
-                object: Some(Input::Json(review.request.object.get().as_bytes())),
-                old_object: Some(Input::Json(review.request.old_object.get().as_bytes())),
-                operation: Operation::parse(review.request.operation).expect("it is an operation"),
-                ..Request::default()
-            };
-            let decision = session.decide(&request).expect("a Pod is a request");
+            let review = Review::read(black_box(review), &mut buffer, &Limits::DEFAULT);
+            let review = review.expect("it is a review");
+            let decision = session.decide(&review.request());
+            let decision = decision.expect("a Pod is a request");
             black_box(decision.is_admitted());
         }
     })
@@ -146,7 +126,7 @@ pub(crate) fn measure_cel(rows: &mut Rows) {
     let programs = CEL_EXPRESSIONS.map(|text| Program::compile(text).expect("it is CEL"));
     let mut session = Session::new(&bundle);
     session.set_projection(false);
-    let mut buffer = kpvm::document::DocumentBuffer::new();
+    let mut buffer = DocumentBuffer::new();
     let [evaluate, read, execute] = medians(
         pods.len(),
         [

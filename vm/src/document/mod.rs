@@ -10,6 +10,7 @@
 //! buffer has grown to the size of its work, an allocation while reading JSON.
 
 mod buffer;
+mod cut;
 mod extended;
 mod json;
 mod node;
@@ -23,8 +24,10 @@ mod view;
 mod tests;
 
 pub use buffer::{BufferFull, DocumentBuffer};
+pub(crate) use cut::cut;
 pub use extended::{Extended, Opaque};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
-pub(crate) use skip::kind_in_front;
+pub(crate) use scan::plain_end;
+pub(crate) use skip::{kind_in_front, skip_value, space};
 pub use view::{ChildRange, View};

@@ -79,7 +79,7 @@ impl Chunk {
 /// Where the run of plain bytes that begins at `at` ends: at a stop, or with the
 /// input if there is none.
 #[inline(always)]
-pub(super) fn plain_end(input: &[u8], mut at: usize) -> usize {
+pub(crate) fn plain_end(input: &[u8], mut at: usize) -> usize {
     loop {
         if let Some(length) = Chunk::at(input, at).plain() {
             return at + length;

@@ -87,8 +87,9 @@ fn byte_at(input: &[u8], at: usize) -> u8 {
     input.get(at).copied().unwrap_or(0)
 }
 
+/// The first place from `at` on where no space stands.
 #[inline(always)]
-fn space(input: &[u8], mut at: usize) -> usize {
+pub(crate) fn space(input: &[u8], mut at: usize) -> usize {
     while matches!(byte_at(input, at), b' ' | b'\n' | b'\r' | b'\t') {
         at += 1;
     }
@@ -192,6 +193,25 @@ fn digits(input: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// The place behind the value that begins at `at`. `None` when it may be malformed.
+pub(crate) fn skip_value(input: &[u8], at: usize) -> Option<usize> {
+    match byte_at(input, at) {
+        b'"' => string(input, at + 1),
+        byte @ (b'{' | b'[') => {
+            let inside = space(input, at + 1);
+            if byte_at(input, inside) == byte + 2 {
+                return Some(inside + 1);
+            }
+            skip(input, inside, byte == b'{').map(|skipped| skipped.end)
+        }
+        b'-' | b'0'..=b'9' => number(input, at),
+        b't' => word(input, at, b"true"),
+        b'f' => word(input, at, b"false"),
+        b'n' => word(input, at, b"null"),
+        _ => None,
+    }
 }
 
 /// The text under `kind` where it stands among the first members, as it does in what

@@ -21,7 +21,29 @@
 //! ```
 //!
 //! A webhook or proxy that only wants to know whether to admit calls
-//! [`Session::decide`], which stops at the first refusal. One that wants to know how
+//! [`Session::decide`], which stops at the first refusal. A webhook gets its requests as
+//! AdmissionReviews:
+//!
+//! ```
+//! use kpvm::document::DocumentBuffer;
+//! use kpvm::engine::{Review, Session};
+//! use kpvm::limits::Limits;
+//! # use kpvm_format::{Bundle, BundleBuilder};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let bundle = Bundle::load(BundleBuilder::new().finish())?;
+//! # let mut session = Session::new(&bundle);
+//! let body = br#"{"request": {"uid": "1", "operation": "CREATE",
+//!     "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}}}"#;
+//! let mut buffer = DocumentBuffer::new(); // kept, for one review after another
+//! let review = Review::read(body, &mut buffer, &Limits::DEFAULT)?;
+//! let decision = session.decide(&review.request())?;
+//! println!("{}: {}", review.uid, decision.is_admitted());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One that wants to know how
 //! a rule came to its outcome calls [`Session::evaluate_observed`] with an
 //! [`observer::Observer`].
 
@@ -30,10 +52,12 @@ pub mod observer;
 mod projection;
 mod request;
 mod response;
+mod review;
 mod session;
 
 pub use expression::{Answer, ExpressionError, ExpressionSession};
 pub use kpvm_format::Bundle;
 pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo, merge};
 pub use response::{Decision, Evaluation, FailureDetail, PodSecurityDetail, RuleResponse, Status};
+pub use review::{Review, ReviewError};
 pub use session::{EvaluateError, Session};

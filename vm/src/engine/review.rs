@@ -1,0 +1,536 @@
+//! An AdmissionReview as an API server sends it, read for evaluation.
+//!
+//! The bytes of a review go in, what it asks leaves: texts, and where its objects stand.
+//! The objects are found by their brackets and not read here; the session that evaluates
+//! them does that, and so finds what is wrong inside of them.
+//!
+//! What is accepted is what Go's decoder makes an AdmissionReview of: letter case does not
+//! matter in names of members, the last of equal ones counts, `null` says nothing, members
+//! that are not known are passed over. Only of those that stand here the type is checked.
+
+use std::ops::Range;
+
+use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
+use crate::document::{
+    DocumentBuffer, JsonError, NodeId, ReadOptions, TextSource, Texts, View, cut, plain_end,
+    skip_value, space,
+};
+use crate::limits::Limits;
+use kpvm_format::symbol::SymbolTable;
+
+/// Why bytes are no review that can be answered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ReviewError {
+    /// They are no JSON, or cross a limit for documents.
+    #[error("the review cannot be read: {0}")]
+    Json(#[from] JsonError),
+    /// A member is there with a value of another type.
+    #[error("expected `{member}` of the review to be {expected}")]
+    Type {
+        /// The member.
+        member: &'static str,
+        /// What it has to be.
+        expected: &'static str,
+    },
+    /// Its texts with escapes do not fit the work space.
+    #[error("the review is too large")]
+    TooLarge,
+    /// There is no `request`, or it is null.
+    #[error("expected the review to have a request, found none")]
+    NoRequest,
+    /// The operation is none of Kubernetes'.
+    #[error("expected the operation to be CREATE, UPDATE, DELETE or CONNECT, found `{found}`")]
+    Operation {
+        /// What stands there; empty where nothing does.
+        found: String,
+    },
+}
+
+/// What an AdmissionReview asks. What it does not say is empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Review<'r> {
+    /// What the answer has to repeat.
+    pub uid: &'r str,
+    /// The kind that the request is about.
+    pub kind: GroupVersionKind<'r>,
+    /// Name of the kind's resource, e.g. `pods`.
+    pub resource: &'r str,
+    /// The subresource; empty for the resource itself.
+    pub subresource: &'r str,
+    /// Name of the object; empty where the API server is to find one.
+    pub name: &'r str,
+    /// Its namespace.
+    pub namespace: &'r str,
+    /// What is done.
+    pub operation: Operation,
+    /// Who does it.
+    pub username: &'r str,
+    /// What tells the user apart from others of the name.
+    pub user_uid: &'r str,
+    /// The user's groups.
+    pub groups: Vec<&'r str>,
+    /// The text of the new object, not read yet.
+    pub object: Option<&'r [u8]>,
+    /// The text of the object before the change, not read yet.
+    pub old_object: Option<&'r [u8]>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+}
+
+impl<'r> Review<'r> {
+    /// Reads a review. `buffer` is work space, to be used for reviews again and again.
+    ///
+    /// # Errors
+    /// A [`ReviewError`] when this is no review. Objects that are malformed are found when
+    /// the request is evaluated.
+    pub fn read(
+        text: &'r [u8],
+        buffer: &'r mut DocumentBuffer,
+        limits: &Limits,
+    ) -> Result<Self, ReviewError> {
+        buffer.clear();
+        let options = ReadOptions {
+            limits: *limits,
+            ..ReadOptions::default()
+        };
+        if text.len() > limits.document_bytes {
+            buffer.read_json(text, TextSource::Object, &SymbolTable::EMPTY, &options)?;
+        }
+        let mut found = Found::default();
+        let mut result = Decoder::new(text, buffer, options, false).review(&mut found);
+        if result.is_err() {
+            // Whatever else is wrong, what is no JSON is an error of that kind.
+            buffer.read_json(text, TextSource::Object, &SymbolTable::EMPTY, &options)?;
+            found = Found::default();
+            result = Decoder::new(text, buffer, options, true).review(&mut found);
+        }
+        match result {
+            Ok(()) => {}
+            Err(Fault::Type { member, expected }) => {
+                return Err(ReviewError::Type { member, expected });
+            }
+            Err(Fault::Unusual) => return Err(ReviewError::TooLarge),
+        }
+        let view = buffer.view(Texts::only(TextSource::Object, text), SymbolTable::EMPTY);
+        found.resolve(text, view)
+    }
+
+    /// The request to evaluate. Roles of the user are not known from a review alone, and
+    /// neither is the namespace.
+    pub fn request(&self) -> Request<'_> {
+        Request {
+            object: self.object.map(Input::Json),
+            old_object: self.old_object.map(Input::Json),
+            operation: self.operation,
+            kind: (!self.kind.kind.is_empty()).then_some(self.kind),
+            resource: self.resource,
+            subresource: self.subresource,
+            user: Some(UserInfo {
+                username: self.username,
+                uid: self.user_uid,
+                groups: &self.groups,
+                ..UserInfo::default()
+            }),
+            ..Request::default()
+        }
+    }
+}
+
+/// A text of the review.
+#[derive(Debug, Clone, Default)]
+enum Piece {
+    /// Nothing was said.
+    #[default]
+    Absent,
+    /// It stands in the review.
+    Plain(Range<usize>),
+    /// It has escapes, and was read into the buffer.
+    Escaped(NodeId),
+}
+
+impl Piece {
+    fn resolve<'r>(&self, text: &'r [u8], view: View<'r>) -> &'r str {
+        match self {
+            Piece::Absent => "",
+            Piece::Plain(range) => {
+                let bytes = text.get(range.clone()).unwrap_or(&[]);
+                std::str::from_utf8(bytes).unwrap_or("")
+            }
+            Piece::Escaped(node) => view.str(*node),
+        }
+    }
+}
+
+/// What was found in the review so far.
+#[derive(Debug, Default)]
+struct Found {
+    has_request: bool,
+    uid: Piece,
+    group: Piece,
+    version: Piece,
+    kind: Piece,
+    resource: Piece,
+    subresource: Piece,
+    name: Piece,
+    namespace: Piece,
+    operation: Piece,
+    username: Piece,
+    user_uid: Piece,
+    groups: Vec<Piece>,
+    object: Option<Range<usize>>,
+    old_object: Option<Range<usize>>,
+    dry_run: bool,
+}
+
+impl Found {
+    fn resolve<'r>(self, text: &'r [u8], view: View<'r>) -> Result<Review<'r>, ReviewError> {
+        if !self.has_request {
+            return Err(ReviewError::NoRequest);
+        }
+        let say = |piece: &Piece| piece.resolve(text, view);
+        let operation = say(&self.operation);
+        let object = |range: Option<Range<usize>>| range.and_then(|range| text.get(range));
+        Ok(Review {
+            uid: say(&self.uid),
+            kind: GroupVersionKind {
+                group: say(&self.group),
+                version: say(&self.version),
+                kind: say(&self.kind),
+            },
+            resource: say(&self.resource),
+            subresource: say(&self.subresource),
+            name: say(&self.name),
+            namespace: say(&self.namespace),
+            operation: Operation::parse(operation).ok_or_else(|| ReviewError::Operation {
+                found: operation.to_owned(),
+            })?,
+            username: say(&self.username),
+            user_uid: say(&self.user_uid),
+            groups: self.groups.iter().map(say).collect(),
+            object: object(self.object),
+            old_object: object(self.old_object),
+            dry_run: self.dry_run,
+        })
+    }
+}
+
+/// Why decoding stopped.
+#[derive(Debug)]
+enum Fault {
+    /// A member has another type.
+    Type {
+        member: &'static str,
+        expected: &'static str,
+    },
+    /// It may be malformed, or has what no API server writes: it is to be read as a whole
+    /// before it is decoded.
+    Unusual,
+}
+
+/// Goes through a review once.
+struct Decoder<'t, 'b> {
+    text: &'t [u8],
+    at: usize,
+    buffer: &'b mut DocumentBuffer,
+    options: ReadOptions,
+    /// The whole text has been read and is JSON.
+    is_sound: bool,
+    /// Up to here the text is known to be UTF-8, but for the objects.
+    checked: usize,
+}
+
+impl<'t, 'b> Decoder<'t, 'b> {
+    fn new(
+        text: &'t [u8],
+        buffer: &'b mut DocumentBuffer,
+        options: ReadOptions,
+        is_sound: bool,
+    ) -> Self {
+        Self {
+            text,
+            at: space(text, 0),
+            buffer,
+            options,
+            is_sound,
+            checked: 0,
+        }
+    }
+
+    fn review(&mut self, found: &mut Found) -> Result<(), Fault> {
+        self.map("the review", &["request"], |decoder, name| match name {
+            "request" => decoder.request(found),
+            _ => decoder.pass(),
+        })?;
+        self.check_text(self.text.len())?;
+        self.space();
+        if self.at < self.text.len() {
+            return Err(Fault::Unusual);
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, found: &mut Found) -> Result<(), Fault> {
+        const MEMBERS: &[&str] = &[
+            "uid",
+            "kind",
+            "resource",
+            "subResource",
+            "name",
+            "namespace",
+            "operation",
+            "userInfo",
+            "object",
+            "oldObject",
+            "dryRun",
+        ];
+        if self.byte() == b'n' {
+            *found = Found::default();
+        }
+        found.has_request = self.byte() == b'{';
+        self.map("request", MEMBERS, |decoder, name| match name {
+            "uid" => decoder.string("request.uid", &mut found.uid),
+            "kind" => decoder.kind(found),
+            "resource" => decoder.resource(found),
+            "subResource" => decoder.string("request.subResource", &mut found.subresource),
+            "name" => decoder.string("request.name", &mut found.name),
+            "namespace" => decoder.string("request.namespace", &mut found.namespace),
+            "operation" => decoder.string("request.operation", &mut found.operation),
+            "userInfo" => decoder.user(found),
+            "object" => decoder.object(&mut found.object),
+            "oldObject" => decoder.object(&mut found.old_object),
+            "dryRun" => decoder.boolean("request.dryRun", &mut found.dry_run),
+            _ => decoder.pass(),
+        })
+    }
+
+    fn kind(&mut self, found: &mut Found) -> Result<(), Fault> {
+        const MEMBERS: &[&str] = &["group", "version", "kind"];
+        self.map("request.kind", MEMBERS, |decoder, name| match name {
+            "group" => decoder.string("request.kind.group", &mut found.group),
+            "version" => decoder.string("request.kind.version", &mut found.version),
+            "kind" => decoder.string("request.kind.kind", &mut found.kind),
+            _ => decoder.pass(),
+        })
+    }
+
+    fn resource(&mut self, found: &mut Found) -> Result<(), Fault> {
+        let member = &["resource"];
+        self.map("request.resource", member, |decoder, name| match name {
+            "resource" => decoder.string("request.resource.resource", &mut found.resource),
+            _ => decoder.pass(),
+        })
+    }
+
+    fn user(&mut self, found: &mut Found) -> Result<(), Fault> {
+        const MEMBERS: &[&str] = &["username", "uid", "groups"];
+        self.map("request.userInfo", MEMBERS, |decoder, name| match name {
+            "username" => decoder.string("request.userInfo.username", &mut found.username),
+            "uid" => decoder.string("request.userInfo.uid", &mut found.user_uid),
+            "groups" => decoder.groups(&mut found.groups),
+            _ => decoder.pass(),
+        })
+    }
+
+    /// A map. `member` is given the name of each of its members, empty if it is not one of
+    /// `members`, and has to go behind the value.
+    fn map(
+        &mut self,
+        name: &'static str,
+        members: &[&'static str],
+        mut member: impl FnMut(&mut Self, &'static str) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if self.byte() != b'{' {
+            return self.null_or(name, "a map");
+        }
+        self.items(b'}', |decoder| {
+            let key = decoder.piece()?;
+            let view = decoder.buffer.view(
+                Texts::only(TextSource::Object, decoder.text),
+                SymbolTable::EMPTY,
+            );
+            let key = known_as(key.resolve(decoder.text, view), members);
+            decoder.space();
+            decoder.expect(b':')?;
+            decoder.space();
+            member(decoder, key)
+        })
+    }
+
+    /// What stands between brackets, one after the other.
+    fn items(
+        &mut self,
+        end: u8,
+        mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.at += 1;
+        self.space();
+        if self.byte() == end {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            item(self)?;
+            self.space();
+            if self.byte() == end {
+                self.at += 1;
+                return Ok(());
+            }
+            self.expect(b',')?;
+            self.space();
+        }
+    }
+
+    fn string(&mut self, name: &'static str, to: &mut Piece) -> Result<(), Fault> {
+        if self.byte() != b'"' {
+            return self.null_or(name, "text");
+        }
+        *to = self.piece()?;
+        Ok(())
+    }
+
+    fn boolean(&mut self, name: &'static str, to: &mut bool) -> Result<(), Fault> {
+        let is_true = self.byte() == b't';
+        if !is_true && self.byte() != b'f' {
+            *to = false;
+            return self.null_or(name, "true or false");
+        }
+        *to = is_true;
+        self.pass()
+    }
+
+    fn groups(&mut self, to: &mut Vec<Piece>) -> Result<(), Fault> {
+        const NAME: &str = "request.userInfo.groups";
+        const EXPECTED: &str = "a list of texts";
+        to.clear();
+        if self.byte() != b'[' {
+            return self.null_or(NAME, EXPECTED);
+        }
+        self.items(b']', |decoder| {
+            let mut group = Piece::Absent;
+            if decoder.byte() == b'"' {
+                group = decoder.piece()?;
+            } else {
+                decoder.null_or(NAME, EXPECTED)?;
+            }
+            to.push(group);
+            Ok(())
+        })
+    }
+
+    /// An object, whose text is left to whoever evaluates it.
+    fn object(&mut self, to: &mut Option<Range<usize>>) -> Result<(), Fault> {
+        if to.is_some() && !self.is_sound {
+            // Nobody would ever read the first one.
+            return Err(Fault::Unusual);
+        }
+        let start = self.at;
+        match self.byte() {
+            b'n' => return self.pass(),
+            b'{' | b'[' => {
+                self.check_text(start)?;
+                self.at = cut(self.text, start).ok_or(Fault::Unusual)?;
+                self.checked = self.at;
+            }
+            _ => self.pass()?,
+        }
+        *to = Some(start..self.at);
+        Ok(())
+    }
+
+    /// Goes behind `null`, which says nothing.
+    fn null_or(&mut self, member: &'static str, expected: &'static str) -> Result<(), Fault> {
+        match self.byte() {
+            b'n' => self.pass(),
+            _ => Err(Fault::Type { member, expected }),
+        }
+    }
+
+    /// Goes behind a value that nobody asks for.
+    fn pass(&mut self) -> Result<(), Fault> {
+        let behind = match self.byte() {
+            b'"' => skip_value(self.text, self.at),
+            b'{' | b'[' if self.is_sound => cut(self.text, self.at),
+            _ if self.is_sound => Some(self.end_of_word()),
+            _ => skip_value(self.text, self.at),
+        };
+        self.at = behind.ok_or(Fault::Unusual)?;
+        Ok(())
+    }
+
+    /// The place behind a number or a word, of which nothing needs to be checked.
+    fn end_of_word(&self) -> usize {
+        let rest = self.text.get(self.at..).unwrap_or(&[]);
+        let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+        self.at + rest.iter().take_while(|byte| inside(byte)).count()
+    }
+
+    /// Goes behind a string.
+    fn piece(&mut self) -> Result<Piece, Fault> {
+        let start = self.at;
+        self.expect(b'"')?;
+        self.at = plain_end(self.text, self.at);
+        if self.byte() == b'"' {
+            self.at += 1;
+            return Ok(Piece::Plain(start + 1..self.at - 1));
+        }
+        self.at = start;
+        self.pass()?;
+        let string = self.text.get(start..self.at).unwrap_or(&[]);
+        let (source, symbols) = (TextSource::Scratch, SymbolTable::EMPTY);
+        match self
+            .buffer
+            .read_json(string, source, &symbols, &self.options)
+        {
+            Ok(node) => Ok(Piece::Escaped(node)),
+            Err(_) => Err(Fault::Unusual),
+        }
+    }
+
+    /// Makes sure that what was passed over up to `end` is UTF-8.
+    fn check_text(&mut self, end: usize) -> Result<(), Fault> {
+        let text = self.text.get(self.checked..end).unwrap_or(&[]);
+        self.checked = end;
+        match std::str::from_utf8(text) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Fault::Unusual),
+        }
+    }
+
+    fn byte(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    fn space(&mut self) {
+        self.at = space(self.text, self.at);
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+        if self.byte() != byte {
+            return Err(Fault::Unusual);
+        }
+        self.at += 1;
+        Ok(())
+    }
+}
+
+/// Which of the members goes by a name, as Go's decoder compares them; an empty text if
+/// none does. The two letters that are not ASCII and have an ASCII letter as their other
+/// case are equal to that.
+fn known_as(name: &str, members: &[&'static str]) -> &'static str {
+    let fold = |letter: char| match letter {
+        '\u{17F}' => 's',
+        '\u{212A}' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    };
+    let exactly = members.iter().find(|member| **member == name);
+    let folded = || {
+        let letters = || name.chars().map(fold);
+        members
+            .iter()
+            .find(|member| member.chars().map(fold).eq(letters()))
+    };
+    exactly.or_else(folded).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
