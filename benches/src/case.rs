@@ -180,8 +180,9 @@ fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Answer, String> {
         variables: case.mocks.values.as_ref(),
         ..Request::default()
     };
-    let mut answer = |projection: bool| -> Result<Vec<RuleAnswer>, String> {
+    let mut answer = |projection: bool, plan: bool| -> Result<Vec<RuleAnswer>, String> {
         session.set_projection(projection);
+        session.set_plan(plan);
         let evaluation = session
             .evaluate_with(&request, &mut &case.mocks)
             .map_err(|error| error.to_string())?;
@@ -196,14 +197,17 @@ fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Answer, String> {
         });
         Ok(responses.collect())
     };
-    // Whether everything is read or only what rules look at must not matter.
-    let (whole, in_part) = (answer(false)?, answer(true)?);
-    if whole != in_part {
-        return Err(format!(
-            "with everything read {whole:#?}\nwith a projection {in_part:#?}"
-        ));
+    // Neither what is read nor whether rules are run one by one must matter.
+    let expected = answer(true, true)?;
+    for (projection, plan) in [(false, false), (false, true), (true, false)] {
+        let other = answer(projection, plan)?;
+        if other != expected {
+            return Err(format!(
+                "with projection and plan {expected:#?}\nprojection {projection}, plan {plan}: {other:#?}"
+            ));
+        }
     }
-    Ok(Answer::Rules(in_part))
+    Ok(Answer::Rules(expected))
 }
 
 impl Host for &Mocks {

@@ -14,8 +14,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Everything that can be seen of an evaluation.
-fn seen(session: &mut Session<'_>, request: &Request<'_>, projection: bool) -> String {
-    session.set_projection(projection);
+fn seen(session: &mut Session<'_>, request: &Request<'_>) -> String {
     let mut text = match session.evaluate(request) {
         Err(error) => format!("{error}"),
         Ok(evaluation) => evaluation
@@ -40,9 +39,38 @@ fn seen(session: &mut Session<'_>, request: &Request<'_>, projection: bool) -> S
     text
 }
 
-fn assert_same(session: &mut Session<'_>, request: &Request<'_>, what: &str) {
-    let whole = seen(session, request, false);
-    assert_eq!(whole, seen(session, request, true), "{what}");
+/// Sessions that find out what they say in different ways.
+struct Sessions<'b> {
+    /// Everything is read, and every rule is run.
+    plain: Session<'b>,
+    others: [(&'static str, Session<'b>); 3],
+}
+
+impl<'b> Sessions<'b> {
+    fn new(bundle: &'b Bundle<'b>) -> Self {
+        let session = |projection, plan| {
+            let mut session = Session::new(bundle);
+            session.set_projection(projection);
+            session.set_plan(plan);
+            session
+        };
+        Self {
+            plain: session(false, false),
+            others: [
+                ("projection and plan", session(true, true)),
+                ("projection", session(true, false)),
+                ("plan", session(false, true)),
+            ],
+        }
+    }
+
+    fn assert_same(&mut self, request: &Request<'_>, what: &str) -> String {
+        let expected = seen(&mut self.plain, request);
+        for (name, session) in &mut self.others {
+            assert_eq!(expected, seen(session, request), "{name}: {what}");
+        }
+        expected
+    }
 }
 
 fn request_of<'r>(object: &'r [u8], old: Option<&'r [u8]>) -> Request<'r> {
@@ -63,21 +91,26 @@ fn root() -> PathBuf {
 
 #[test]
 fn every_policy_of_the_corpus_says_the_same_of_every_object() {
-    let (bytes, policies) = all_policies(&[root().join("corpus")]);
-    assert!(policies > 60, "only {policies} policies");
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut session = Session::new(&bundle);
-    let mut objects = manifests(&root().join("corpus"));
-    let shared = root().join("../shared/manifests");
+    let shared = root().join("../shared");
+    let mut directories = vec![root().join("corpus")];
     if shared.is_dir() {
-        objects.extend(manifests(&shared));
+        directories.push(shared.join("conformance/kyverno"));
     } else {
         println!("left out: {} is not there", shared.display());
     }
+    let (bytes, policies) = all_policies(&directories);
+    assert!(policies > 60, "only {policies} policies");
+    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let mut sessions = Sessions::new(&bundle);
+    let mut objects = manifests(&root().join("corpus"));
+    let applications = shared.join("manifests");
+    if applications.is_dir() {
+        objects.extend(manifests(&applications));
+    }
     for (object, next) in objects.iter().zip(objects.iter().cycle().skip(1)) {
         let name = String::from_utf8_lossy(object);
-        assert_same(&mut session, &request_of(object, None), &name);
-        assert_same(&mut session, &request_of(object, Some(next)), &name);
+        sessions.assert_same(&request_of(object, None), &name);
+        sessions.assert_same(&request_of(object, Some(next)), &name);
     }
 }
 
@@ -108,12 +141,12 @@ fn objects_that_pass_are_never_read_again() {
 fn the_last_of_several_kinds_is_the_objects_own() {
     let bytes = bundle(&twenty_rules());
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut session = Session::new(&bundle);
+    let mut sessions = Sessions::new(&bundle);
     let pod = String::from_utf8_lossy(POD);
     for front in ["ConfigMap", "Deployment", "Nothing", ""] {
         let text = pod.replacen('{', &format!("{{\"kind\":\"{front}\","), 1);
-        assert_same(&mut session, &request_of(text.as_bytes(), None), front);
-        assert!(seen(&mut session, &request_of(text.as_bytes(), None), true).contains("fail"));
+        let seen = sessions.assert_same(&request_of(text.as_bytes(), None), front);
+        assert!(seen.contains("fail"));
     }
 }
 
@@ -155,24 +188,24 @@ proptest! {
     fn any_document_is_judged_alike(spec in value(), metadata in value(), status in value(), indented: bool) {
         let bytes = bundle_once();
         let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
-        let mut session = Session::new(&bundle);
+        let mut sessions = Sessions::new(&bundle);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status});
         let text = if indented { format!("{pod:#}") } else { pod.to_string() };
-        assert_same(&mut session, &request_of(text.as_bytes(), None), &text);
+        sessions.assert_same(&request_of(text.as_bytes(), None), &text);
     }
 
     #[test]
     fn any_damage_is_found_alike(place in 0..POD.len(), byte: u8, cut: bool) {
         let bytes = bundle_once();
         let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
-        let mut session = Session::new(&bundle);
+        let mut sessions = Sessions::new(&bundle);
         let mut text = POD.to_vec();
         if cut {
             text.truncate(place);
         } else if let Some(at) = text.get_mut(place) {
             *at = byte;
         }
-        assert_same(&mut session, &request_of(&text, None), &String::from_utf8_lossy(&text));
+        sessions.assert_same(&request_of(&text, None), &String::from_utf8_lossy(&text));
     }
 }
 
@@ -181,12 +214,46 @@ fn bundle_once() -> &'static [u8] {
     BUNDLE.get_or_init(|| bundle(&twenty_rules()))
 }
 
+/// Of members with the same key the last one counts, wherever they are.
+#[test]
+fn members_that_stand_there_twice_are_judged_alike() {
+    let bytes = bundle_once();
+    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
+    let mut sessions = Sessions::new(&bundle);
+    let pod = String::from_utf8_lossy(&compliant_pod()).into_owned();
+    let replacements = [
+        r#"null"#,
+        r#"[]"#,
+        r#"{}"#,
+        r#"{"privileged":true}"#,
+        r#"[{"name":"a"}]"#,
+    ];
+    for key in [
+        "spec",
+        "containers",
+        "securityContext",
+        "capabilities",
+        "volumes",
+        "metadata",
+    ] {
+        let member = format!("\"{key}\":");
+        assert!(pod.contains(&member), "{key}");
+        for value in replacements {
+            let in_front = pod.replacen(&member, &format!("{member}{value},{member}"), 1);
+            sessions.assert_same(&request_of(in_front.as_bytes(), None), &in_front);
+            let end = pod.rfind('}').expect("an object ends");
+            let behind = format!("{},{member}{value}}}", &pod[..end]);
+            sessions.assert_same(&request_of(behind.as_bytes(), None), &behind);
+        }
+    }
+}
+
 /// What is left out is checked as strictly as what is read.
 #[test]
 fn errors_in_what_no_rule_reads_are_errors() {
     let bytes = bundle(&twenty_rules());
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut session = Session::new(&bundle);
+    let mut sessions = Sessions::new(&bundle);
     for (member, is_good) in [
         (r#"{"a":1}"#, true),
         (r#"{"a":[1,2,{"b":[]}]}"#, true),
@@ -222,18 +289,15 @@ fn errors_in_what_no_rule_reads_are_errors() {
             r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a"}},"status":{member}}}"#
         );
         let request = request_of(text.as_bytes(), None);
-        assert_same(&mut session, &request, member);
-        let found = session.evaluate(&request).map(|_| ());
+        sessions.assert_same(&request, member);
+        let found = sessions.plain.evaluate(&request).map(|_| ());
         assert_eq!(found.is_ok(), is_good, "{member}: {found:?}");
     }
     // Nesting: what is skipped counts as what is read does.
     for depth in [60, 64, 70, 200, 2_000, 100_000] {
         let member = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         let text = format!(r#"{{"kind":"Pod","apiVersion":"v1","status":{member}}}"#);
-        assert_same(
-            &mut session,
-            &request_of(text.as_bytes(), None),
-            &format!("{depth}"),
-        );
+        let what = format!("nesting {depth}");
+        sessions.assert_same(&request_of(text.as_bytes(), None), &what);
     }
 }

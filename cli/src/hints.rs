@@ -5,7 +5,7 @@
 use std::io;
 
 use crate::diagnostics::{show_error, show_note, show_warning};
-use crate::resources::Resources;
+use crate::part::Outcome;
 use crate::scan::Scan;
 use crate::stream::Streams;
 use crate::text::{clean, count};
@@ -19,23 +19,19 @@ const POLICIES: usize = 5;
 ///
 /// # Errors
 /// Those of the writer.
-pub fn show(
-    scan: &Scan,
-    resources: &Resources,
-    verbose: bool,
-    streams: &mut Streams<'_>,
-) -> io::Result<()> {
-    if resources.empty_lists > 0 {
-        let lists = count(resources.empty_lists, "list");
+pub fn show(outcome: &Outcome<'_>, verbose: bool, streams: &mut Streams<'_>) -> io::Result<()> {
+    let scan = &outcome.scan;
+    if outcome.empty_lists > 0 {
+        let lists = count(outcome.empty_lists, "list");
         show_note(&format!("{lists} held no items"), streams.err)?;
     }
     let nothing_applied = scan.summary.total() == 0;
-    if scan.objects.is_empty() && resources.problems.is_empty() {
+    if scan.evaluated == 0 && outcome.problems == 0 {
         show_warning("there is no resource in the inputs", streams.err)?;
     } else if nothing_applied {
         let (rules, objects) = (
-            count(scan.rules, "rule"),
-            count(scan.objects.len(), "resource"),
+            count(scan.facts.rules, "rule"),
+            count(scan.evaluated, "resource"),
         );
         let message = format!("no rule applied to any resource ({rules}, {objects})");
         show_warning(&message, streams.err)?;
@@ -46,8 +42,8 @@ pub fn show(
         let message = format!("{results} skipped, e.g. by preconditions (--verbose says why)");
         show_note(&message, streams.err)?;
     }
-    if !resources.problems.is_empty() {
-        let inputs = count(resources.problems.len(), "input");
+    if outcome.problems > 0 {
+        let inputs = count(outcome.problems, "input");
         let message = format!("{inputs} could not be used; the others were evaluated");
         show_error(&message, streams.err)?;
     }
@@ -57,7 +53,7 @@ pub fn show(
 /// Reasons are given where nothing applied at all, and of kinds that seem misspelled.
 /// Else a policy that has nothing to look at is common, and one line tells of all.
 fn show_unmatched(
-    scan: &Scan,
+    scan: &Scan<'_>,
     verbose: bool,
     nothing_applied: bool,
     streams: &mut Streams<'_>,
@@ -108,8 +104,8 @@ fn is_misspelled(unmatched: &Unmatched) -> bool {
     )
 }
 
-fn name(scan: &Scan, unmatched: &Unmatched) -> String {
-    let policy = scan.policies.get(unmatched.policy);
+fn name(scan: &Scan<'_>, unmatched: &Unmatched) -> String {
+    let policy = scan.facts.policies.get(unmatched.policy);
     policy.map_or(String::new(), |policy| {
         clean(&policy.full_name()).into_owned()
     })

@@ -33,6 +33,117 @@ pub struct Unreadable {
     pub reason: String,
 }
 
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Standard input, for the first time.
+    Stdin,
+    /// A file, found in a directory or named.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Whether it was found in a directory.
+        from_directory: bool,
+    },
+    /// Nothing that can be read.
+    Unreadable(Unreadable),
+}
+
+/// Goes through paths. `-` is standard input. A directory is read with all directories
+/// below it: files that end in `.yaml`, `.yml` or `.json`, names that begin with a dot
+/// left out, links to directories not followed. Only the names of directories on the way
+/// are held.
+#[derive(Debug)]
+pub struct Walk {
+    /// Paths that were given, the next one first.
+    paths: std::vec::IntoIter<PathBuf>,
+    /// The directory that was given last.
+    directory: PathBuf,
+    /// How many files were found in it.
+    found: usize,
+    /// Its directories and files that wait, the next one last.
+    waiting: Vec<(PathBuf, bool)>,
+    stdin_used: bool,
+}
+
+impl Walk {
+    /// Nothing was looked at yet.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self {
+            paths: paths.into_iter(),
+            directory: PathBuf::new(),
+            found: 0,
+            waiting: Vec::new(),
+            stdin_used: false,
+        }
+    }
+
+    /// The next of those below the directory that was given last; once, that it has none.
+    fn next_below(&mut self) -> Option<Found> {
+        while let Some((path, is_directory)) = self.waiting.pop() {
+            if !is_directory {
+                self.found += 1;
+                let from_directory = true;
+                return Some(Found::File {
+                    path,
+                    from_directory,
+                });
+            }
+            match visible_entries(&path) {
+                Ok(mut entries) => {
+                    entries.sort_by(|left, right| right.0.cmp(&left.0));
+                    self.waiting.extend(entries);
+                }
+                Err(error) => {
+                    return Some(unreadable(path.display().to_string(), reason(&error)));
+                }
+            }
+        }
+        let directory = std::mem::take(&mut self.directory);
+        let is_empty = self.found == 0 && !directory.as_os_str().is_empty();
+        is_empty.then(|| {
+            let reason = "the directory holds no .yaml, .yml or .json file";
+            unreadable(directory.display().to_string(), reason.into())
+        })
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            if let Some(found) = self.next_below() {
+                return Some(found);
+            }
+            let path = self.paths.next()?;
+            if path.as_os_str() == "-" {
+                return Some(match std::mem::replace(&mut self.stdin_used, true) {
+                    true => {
+                        let reason = "standard input can be read only once";
+                        unreadable(STDIN_NAME.to_owned(), reason.into())
+                    }
+                    false => Found::Stdin,
+                });
+            }
+            if !path.is_dir() {
+                let from_directory = false;
+                return Some(Found::File {
+                    path,
+                    from_directory,
+                });
+            }
+            self.found = 0;
+            self.waiting.push((path.clone(), true));
+            self.directory = path;
+        }
+    }
+}
+
+fn unreadable(name: String, reason: String) -> Found {
+    Found::Unreadable(Unreadable { name, reason })
+}
+
 /// Everything that the paths led to.
 #[derive(Debug, Default)]
 pub struct Inputs {
@@ -42,25 +153,17 @@ pub struct Inputs {
     pub unreadable: Vec<Unreadable>,
 }
 
-/// Reads all paths. `-` is standard input. A directory is read with all directories
-/// below it: files that end in `.yaml`, `.yml` or `.json`, names that begin with a dot
-/// left out, links to directories not followed.
+/// Reads all paths, as [`Walk`] goes through them.
 pub fn read_inputs(paths: &[PathBuf], stdin: &mut dyn Read) -> Inputs {
     let mut inputs = Inputs::default();
-    let mut stdin_used = false;
-    for path in paths {
-        if path.as_os_str() == "-" {
-            let again = std::mem::replace(&mut stdin_used, true);
-            let text = if again {
-                Err("standard input can be read only once".to_owned())
-            } else {
-                read_text(stdin)
-            };
-            inputs.add(STDIN_NAME.to_owned(), text, false);
-        } else if path.is_dir() {
-            inputs.add_directory(path);
-        } else {
-            inputs.add(path.display().to_string(), read_file(path), false);
+    for found in Walk::new(paths.to_vec()) {
+        match found {
+            Found::Stdin => inputs.add(STDIN_NAME.to_owned(), read_text(stdin), false),
+            Found::File {
+                path,
+                from_directory,
+            } => inputs.add(path.display().to_string(), read_file(&path), from_directory),
+            Found::Unreadable(unreadable) => inputs.unreadable.push(unreadable),
         }
     }
     inputs
@@ -75,32 +178,6 @@ impl Inputs {
                 from_directory,
             }),
             Err(reason) => self.unreadable.push(Unreadable { name, reason }),
-        }
-    }
-
-    fn add_directory(&mut self, directory: &Path) {
-        let mut found = 0;
-        // Directories and files that wait, the next one last.
-        let mut waiting = vec![(directory.to_owned(), true)];
-        while let Some((path, is_directory)) = waiting.pop() {
-            if !is_directory {
-                found += 1;
-                self.add(path.display().to_string(), read_file(&path), true);
-                continue;
-            }
-            match visible_entries(&path) {
-                Ok(mut entries) => {
-                    entries.sort_by(|left, right| right.0.cmp(&left.0));
-                    waiting.extend(entries);
-                }
-                Err(error) => self.add(path.display().to_string(), Err(reason(&error)), true),
-            }
-        }
-        if found == 0 {
-            self.unreadable.push(Unreadable {
-                name: directory.display().to_string(),
-                reason: "the directory holds no .yaml, .yml or .json file".into(),
-            });
         }
     }
 }
@@ -159,16 +236,33 @@ pub fn read_regular_file(path: &Path) -> Result<String, String> {
 }
 
 fn read_text(reader: &mut dyn Read) -> Result<String, String> {
+    let bytes = read_bytes(reader)?;
+    utf8(bytes, 0)
+}
+
+/// Reads all bytes, unless they are too many.
+///
+/// # Errors
+/// In words for people.
+pub fn read_bytes(reader: &mut dyn Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = reader.take(FILE_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| reason(&error))?;
     if bytes.len() as u64 > FILE_BYTES {
         return Err(format!("larger than {FILE_BYTES} bytes"));
     }
+    Ok(bytes)
+}
+
+/// Bytes as a text, which stands behind so many lines.
+///
+/// # Errors
+/// In words for people.
+pub fn utf8(bytes: Vec<u8>, lines: u32) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let before = error.as_bytes().get(..at).unwrap_or_default();
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let line = memchr::memchr_iter(b'\n', before).count() + 1 + lines as usize;
         format!("expected UTF-8 text, found other bytes on line {line}")
     })
 }

@@ -27,12 +27,11 @@ pub fn expand(document: Tree) -> Vec<Item> {
             let span = tree.span;
             match take_items(&mut tree) {
                 Taken::Items(mut inner) => {
-                    if let Some(kind) = item_kind {
-                        let api_version = tree.get("apiVersion").cloned();
-                        inner
-                            .iter_mut()
-                            .for_each(|item| add_kind(item, &kind, api_version.as_ref()));
-                    }
+                    let kind = ListKind {
+                        api_version: tree.get("apiVersion").map(|tree| tree.value.clone()),
+                        item_kind,
+                    };
+                    inner.iter_mut().for_each(|item| kind.complete(item));
                     waiting.extend(inner.into_iter().rev());
                 }
                 Taken::Nothing => items.push(Item::Empty(span)),
@@ -53,19 +52,24 @@ pub fn expand(document: Tree) -> Vec<Item> {
 /// Whether a map is a list, and of which kind its items are if it says so.
 fn list_kind(tree: &Tree) -> Option<Option<String>> {
     let kind = tree.get("kind").and_then(Tree::as_str)?;
-    if kind == "List" {
-        return Some(None);
-    }
-    // A custom kind may well be called `AllowList`; what makes a list is `items`
-    // instead of a name.
-    let item_kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty())?;
     let has_items = tree
         .get("items")
         .is_some_and(|items| items.is_null() || items.as_list().is_some());
     let name = tree
         .get("metadata")
         .and_then(|metadata| metadata.get("name"));
-    (has_items && name.is_none()).then(|| Some(item_kind.to_owned()))
+    item_kind(kind, has_items, name.is_some())
+}
+
+/// Whether an object of that kind is a list, and of which kind its items are if it says so.
+pub fn item_kind(kind: &str, has_items: bool, has_name: bool) -> Option<Option<String>> {
+    if kind == "List" {
+        return Some(None);
+    }
+    // A custom kind may well be called `AllowList`; what makes a list is `items`
+    // instead of a name.
+    let item_kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty())?;
+    (has_items && !has_name).then(|| Some(item_kind.to_owned()))
 }
 
 enum Taken {
@@ -91,25 +95,38 @@ fn take_items(list: &mut Tree) -> Taken {
     }
 }
 
-fn add_kind(item: &mut Tree, kind: &str, api_version: Option<&Tree>) {
-    let span = item.span;
-    let has_kind = item.get("kind").is_some();
-    let has_version = item.get("apiVersion").is_some();
-    let TreeValue::Map(members) = &mut item.value else {
-        return;
-    };
-    let mut add = |key: &str, value: TreeValue| {
-        members.push(Member {
-            key: key.into(),
-            key_span: span,
-            value: Tree::new(value, span),
-        });
-    };
-    if !has_kind {
-        add("kind", TreeValue::String(kind.into()));
-    }
-    if let Some(version) = api_version.filter(|_| !has_version) {
-        add("apiVersion", version.value.clone());
+/// What a list says of its items.
+#[derive(Debug, Clone, Default)]
+pub struct ListKind {
+    /// Their kind, if the list is of one.
+    pub item_kind: Option<String>,
+    /// The list's own `apiVersion`.
+    pub api_version: Option<TreeValue>,
+}
+
+impl ListKind {
+    /// Gives an item the kind and `apiVersion` that it lacks.
+    pub fn complete(&self, item: &mut Tree) {
+        let Some(kind) = &self.item_kind else { return };
+        let span = item.span;
+        let has_kind = item.get("kind").is_some();
+        let has_version = item.get("apiVersion").is_some();
+        let TreeValue::Map(members) = &mut item.value else {
+            return;
+        };
+        let mut add = |key: &str, value: TreeValue| {
+            members.push(Member {
+                key: key.into(),
+                key_span: span,
+                value: Tree::new(value, span),
+            });
+        };
+        if !has_kind {
+            add("kind", TreeValue::String(kind.as_str().into()));
+        }
+        if let Some(version) = self.api_version.as_ref().filter(|_| !has_version) {
+            add("apiVersion", version.clone());
+        }
     }
 }
 

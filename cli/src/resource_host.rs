@@ -7,11 +7,13 @@
 //! services are never asked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_format::Tables;
-use kpvm_format::instruction::Op;
+use kpvm_format::cel::Function;
+use kpvm_format::instruction::{Instruction, Op};
 use serde_json::Value;
 
 use crate::cel_context::CelContext;
@@ -20,6 +22,38 @@ use crate::host::ProcessHost;
 use crate::mock_host::{Cluster, query};
 use crate::resources::{Resource, Resources};
 
+/// What rules may learn beside the resources.
+#[derive(Debug, Default)]
+pub struct Outside {
+    /// CustomResourceDefinitions beside those among the resources, which say plurals of kinds.
+    pub definitions: Resources,
+    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    pub params: Arc<Parameters>,
+    /// What expressions of CEL are told.
+    pub context: Arc<CelContext>,
+}
+
+impl Outside {
+    /// A host with the resources, of which the GlobalContextEntry objects are taken away.
+    pub fn host(&self, resources: &mut Resources, tables: &Tables<'_>) -> ResourceHost {
+        let mut host = ResourceHost::new(resources, &self.definitions.list, tables);
+        host.params = self.params.clone();
+        host.context = self.context.clone();
+        host
+    }
+}
+
+/// Whether rules ask for nothing that other objects would answer: not for API calls or
+/// global entries, and not for parameters.
+pub fn needs_no_other_objects(tables: &Tables<'_>) -> bool {
+    let asks = |instruction: &Instruction| match Op::decode(instruction.op) {
+        Some(Op::Fetch | Op::JumpUnlessProvided | Op::CelParams) | None => true,
+        Some(Op::CelCall) => instruction.c.get() == Function::GlobalContextGet as u32,
+        Some(_) => false,
+    };
+    !tables.code.iter().any(asks)
+}
+
 /// Answers from given resources.
 #[derive(Debug, Default)]
 pub struct ResourceHost {
@@ -27,11 +61,11 @@ pub struct ResourceHost {
     entries: BTreeMap<String, GlobalEntry>,
     /// What people should know about the entries.
     pub warnings: Vec<Diagnostic>,
-    context: CelContext,
+    context: Arc<CelContext>,
     /// The services that rules wanted to ask.
     pub services: BTreeSet<String>,
     /// What bindings of ValidatingAdmissionPolicies may refer to.
-    params: Parameters,
+    params: Arc<Parameters>,
     process: ProcessHost,
 }
 
@@ -46,7 +80,7 @@ struct GlobalEntry {
 impl ResourceHost {
     /// A host with the resources, of which the GlobalContextEntry objects are taken away.
     /// `definitions` are further CustomResourceDefinitions, which say plurals of kinds.
-    pub fn new(resources: &mut Resources, definitions: &[Resource], tables: &Tables<'_>) -> Self {
+    fn new(resources: &mut Resources, definitions: &[Resource], tables: &Tables<'_>) -> Self {
         let mut host = Self::default();
         let (entries, others) = std::mem::take(&mut resources.list)
             .into_iter()
@@ -62,16 +96,6 @@ impl ResourceHost {
         host
     }
 
-    /// Gives the host what expressions of CEL are told.
-    pub fn set_context(&mut self, context: CelContext) {
-        self.context = context;
-    }
-
-    /// Gives the host the objects that bindings may refer to.
-    pub fn set_params(&mut self, params: Parameters) {
-        self.params = params;
-    }
-
     fn fill_cluster(&mut self, resources: &Resources, definitions: &[Resource]) {
         for resource in resources.list.iter().chain(definitions) {
             let object = resource.tree.to_json();
@@ -82,7 +106,8 @@ impl ResourceHost {
         }
     }
 
-    fn add_entry(&mut self, entry: &Resource) {
+    /// Adds what a GlobalContextEntry stands for.
+    pub fn add_entry(&mut self, entry: &Resource) {
         let object = entry.tree.to_json();
         let name = entry.metadata("name");
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -140,7 +165,7 @@ impl ResourceHost {
 }
 
 /// Whether an object says what a global reference stands for.
-fn is_global_entry(resource: &Resource) -> bool {
+pub fn is_global_entry(resource: &Resource) -> bool {
     let [group, _, kind] = resource.group_version_kind();
     group == "kyverno.io" && kind == "GlobalContextEntry"
 }

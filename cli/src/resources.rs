@@ -3,7 +3,6 @@
 //! Objects are read as Kyverno's command line reads them (sheet 08, section 8.6), but
 //! lists are expanded, and a bad document stops none of the others.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -13,12 +12,12 @@ use kpvm::resource_kind::{self, Scope};
 use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::Diagnostic;
-use kpvm_compiler::source::{LineColumn, Location, SourceId, Sources};
+use kpvm_compiler::source::{Before, LineColumn, Location, SourceId, Sources};
 use serde_json::Value;
 
 use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};
 use crate::line_index::LineIndex;
-use crate::list::{Item, expand};
+use crate::list::{Item, ListKind, expand};
 use crate::problem::Problem;
 use crate::scan::Place;
 
@@ -67,8 +66,6 @@ pub struct Resources {
     pub empty_lists: usize,
     /// Whether lists are objects like any other, as in `kyverno test`.
     keep_lists: bool,
-    /// Lines in front of texts that are parts of longer ones, by the number of the source.
-    lines_before: BTreeMap<u32, u32>,
 }
 
 impl Resource {
@@ -139,9 +136,13 @@ impl Resources {
 
     /// Adds the objects of a file.
     pub fn add_file(&mut self, file: InputFile) {
+        self.add_part(file, Before::default());
+    }
+
+    /// Adds the objects of a part of a longer text: whole documents.
+    pub fn add_part(&mut self, file: InputFile, before: Before) {
         let documents = documents(&file, DuplicateKeys::LastWins);
-        self.lines.push(LineIndex::new(&file.text));
-        let source = self.sources.add(file.name, file.text);
+        let source = self.add_text(file, before);
         for document in documents {
             match document {
                 Ok(tree) if tree.is_null() => {}
@@ -149,6 +150,44 @@ impl Resources {
                 Err((span, message)) => self.refuse("yaml", source, span, message, None),
             }
         }
+    }
+
+    /// Adds an item of a list of that kind, which is a part of a longer text. An item may be
+    /// a list again; null is no object here.
+    pub fn add_item(&mut self, file: InputFile, before: Before, of: &ListKind) {
+        let documents = documents(&file, DuplicateKeys::LastWins);
+        let source = self.add_text(file, before);
+        for document in documents {
+            match document {
+                Ok(mut tree) => {
+                    of.complete(&mut tree);
+                    self.add_document(tree, source);
+                }
+                Err((span, message)) => self.refuse("yaml", source, span, message, None),
+            }
+        }
+    }
+
+    fn add_text(&mut self, file: InputFile, before: Before) -> SourceId {
+        self.lines.push(LineIndex::new(&file.text));
+        self.sources.add_part(file.name, file.text, before)
+    }
+
+    /// One object alone, without the text that it stands in.
+    pub fn sample(&self, resource: &Resource) -> Self {
+        let mut sample = Self::default();
+        let name = self.sources.file(resource.source).name.clone();
+        let file = InputFile {
+            name,
+            text: String::new(),
+            from_directory: false,
+        };
+        let source = sample.add_text(file, Before::default());
+        sample.list.push(Resource {
+            source,
+            ..resource.clone()
+        });
+        sample
     }
 
     /// Reads and adds a payload.
@@ -178,8 +217,7 @@ impl Resources {
             false => DuplicateKeys::Refuse,
         };
         let documents = documents(&file, duplicate_keys);
-        self.lines.push(LineIndex::new(&file.text));
-        let source = self.sources.add(file.name, file.text);
+        let source = self.add_text(file, Before::default());
         let mut documents = documents.into_iter();
         let (first, second) = (documents.next(), documents.next());
         let refused = match (first, second) {
@@ -215,23 +253,6 @@ impl Resources {
         };
         let (span, message) = refused;
         self.refuse("payload", source, span, message, None);
-    }
-
-    /// Adds the objects of one line of a longer text, behind so many lines of it.
-    pub(crate) fn add_line(&mut self, name: &str, line: &[u8], before: u32) {
-        let Ok(text) = std::str::from_utf8(line) else {
-            let unreadable = Unreadable {
-                name: format!("{name}:{}", before + 1),
-                reason: "expected UTF-8 text, found other bytes".into(),
-            };
-            return self.problems.push(Problem::Unreadable(unreadable));
-        };
-        self.lines_before.insert(self.lines.len() as u32, before);
-        self.add_file(InputFile {
-            name: name.to_owned(),
-            text: text.to_owned(),
-            from_directory: false,
-        });
     }
 
     fn add_document(&mut self, document: Tree, source: SourceId) {
@@ -295,7 +316,6 @@ impl Resources {
     /// A place by file, line and column.
     pub fn place(&self, location: Location) -> Place {
         let Location { source, span } = location;
-        let before = self.lines_before.get(&source.0).copied().unwrap_or(0);
         let start = self.line_column(source, span);
         let end = Span {
             start: span.end,
@@ -305,7 +325,7 @@ impl Resources {
         let is_short = end.line == start.line && end.column > start.column;
         Place {
             file: self.sources.file(source).name.clone(),
-            line: start.line + before,
+            line: start.line,
             column: start.column,
             end_column: is_short.then_some(end.column),
         }
@@ -313,9 +333,12 @@ impl Resources {
 
     /// Line and column of the first byte of a place.
     pub fn line_column(&self, source: SourceId, span: Span) -> LineColumn {
-        let text = &self.sources.file(source).text;
+        let file = self.sources.file(source);
         match self.lines.get(source.0 as usize) {
-            Some(lines) => lines.line_column(text, span.start as usize),
+            Some(lines) => {
+                let place = lines.line_column(&file.text, span.start as usize);
+                file.before.shift(place)
+            }
             None => self.sources.line_column(Location { source, span }),
         }
     }

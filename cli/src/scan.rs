@@ -1,6 +1,7 @@
 //! Every object against every rule: the responses of the engine become findings, and
 //! these are counted as Kyverno's command line counts (sheet 08, section 9.7).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use kpvm::engine::{Bundle, RuleResponse, Status};
@@ -8,7 +9,7 @@ use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::Location;
 use kpvm_format::Tables;
-use kpvm_format::meta::Meta;
+use kpvm_format::meta::{Meta, OmittedRule};
 use kpvm_format::table::{self, PolicyFlags, RuleFlags};
 use serde::Serialize;
 
@@ -85,6 +86,15 @@ impl Summary {
             Outcome::Error => &mut self.error,
             Outcome::Skip => &mut self.skip,
         } += 1;
+    }
+
+    /// Adds other counts.
+    pub fn merge(&mut self, more: Self) {
+        self.pass += more.pass;
+        self.fail += more.fail;
+        self.warn += more.warn;
+        self.error += more.error;
+        self.skip += more.skip;
     }
 
     /// All findings.
@@ -214,8 +224,6 @@ pub struct PolicyFacts {
     pub process: &'static str,
     /// Its rules, generated ones included.
     pub rules: Vec<RuleFacts>,
-    /// Whether one of its rules applied to an object.
-    pub applied: bool,
 }
 
 /// What reports say of a rule.
@@ -237,88 +245,112 @@ impl PolicyFacts {
     }
 }
 
-/// Everything that a run found.
+/// What is known of a bundle before anything is evaluated.
 #[derive(Debug, Default)]
-pub struct Scan {
+pub struct Facts {
     /// The policies of the bundle.
     pub policies: Vec<PolicyFacts>,
     /// Rules of the bundle.
     pub rules: usize,
+    /// Rules that are not in the bundle.
+    pub omitted: Vec<OmittedRule>,
+    /// The namespaces that policies are of.
+    pub namespaces: BTreeSet<String>,
+}
+
+impl Facts {
+    /// Those of a bundle.
+    pub fn new(bundle: &Bundle<'_>) -> Self {
+        let (tables, meta) = (bundle.tables(), bundle.meta());
+        let policies = policy_facts(&tables, meta);
+        let namespaces = policies.iter().map(|policy| policy.namespace.clone());
+        Self {
+            namespaces: namespaces.filter(|name| !name.is_empty()).collect(),
+            policies,
+            rules: tables.rules.len(),
+            omitted: meta.omitted.clone(),
+        }
+    }
+}
+
+/// What was found in objects: all of them, or those of a part of the input.
+#[derive(Debug)]
+pub struct Scan<'f> {
+    /// What is known of the bundle.
+    pub facts: &'f Facts,
     /// The objects that were evaluated.
     pub objects: Vec<Object>,
     /// The findings, object by object.
     pub findings: Vec<Finding>,
     /// The counts, of findings that were not kept as well.
     pub summary: Summary,
-    /// Rules that are not in the bundle.
-    pub omitted: Vec<kpvm_format::meta::OmittedRule>,
-    /// Policies that no object matched.
+    /// By the number of the policy, whether one of its rules applied to an object.
+    pub applied: Vec<bool>,
+    /// How many objects were evaluated.
+    pub evaluated: usize,
+    /// Policies that no object matched; known when all objects are.
     pub unmatched: Vec<Unmatched>,
 }
 
-/// Evaluates all objects; the host answers what rules ask for. An object that cannot
-/// be evaluated becomes a problem.
-pub fn scan(
-    bundle: &Bundle<'_>,
-    resources: &mut Resources,
-    settings: &Settings,
-    host: &mut dyn Host,
-) -> Scan {
-    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
-    let (mut scan, problems) = scan_with(&mut evaluator, bundle, resources, settings, host);
-    scan.unmatched = unmatched::find(&bundle.tables(), &scan);
-    unmatched::explain(&mut scan, bundle, resources, &mut evaluator, host);
-    resources.problems.extend(problems);
-    scan
+/// Evaluates objects one after another.
+pub struct Scanner<'b> {
+    /// The bundle.
+    pub bundle: &'b Bundle<'b>,
+    settings: &'b Settings,
+    evaluator: Evaluator<'b>,
 }
 
-/// As [`scan`], for some of many objects: policies that none of these match mean nothing.
-pub fn scan_some(
-    bundle: &Bundle<'_>,
-    resources: &mut Resources,
-    settings: &Settings,
-    host: &mut dyn Host,
-) -> Scan {
-    let mut evaluator = Evaluator::new(bundle, &settings.circumstances);
-    let (scan, problems) = scan_with(&mut evaluator, bundle, resources, settings, host);
-    resources.problems.extend(problems);
-    scan
-}
-
-/// What was found, and what could not be evaluated.
-fn scan_with(
-    evaluator: &mut Evaluator<'_>,
-    bundle: &Bundle<'_>,
-    resources: &Resources,
-    settings: &Settings,
-    host: &mut dyn Host,
-) -> (Scan, Vec<Problem>) {
-    let meta = bundle.meta();
-    let tables = bundle.tables();
-    let mut scan = Scan {
-        policies: policy_facts(&tables, meta),
-        rules: tables.rules.len(),
-        omitted: meta.omitted.clone(),
-        ..Scan::default()
-    };
-    let mut problems = Vec::new();
-    for resource in &resources.list {
-        match evaluator.evaluate(resource, None, host) {
-            Ok(responses) => {
-                scan.objects.push(object(resource, resources));
-                for response in &responses {
-                    let action = policy_enforces(&tables, response);
-                    scan.add(response, action, resource, resources, meta, settings);
-                }
-            }
-            Err(error) => {
-                let diagnostic =
-                    Diagnostic::error("resource", error.to_string(), resource.location());
-                problems.push(Problem::InText(diagnostic));
-            }
+impl<'b> Scanner<'b> {
+    /// A scanner with the policies of a bundle.
+    pub fn new(bundle: &'b Bundle<'b>, settings: &'b Settings) -> Self {
+        Self {
+            bundle,
+            settings,
+            evaluator: Evaluator::new(bundle, &settings.circumstances),
         }
     }
-    (scan, problems)
+
+    /// Evaluates all objects; the host answers what rules ask for. Gives those that cannot
+    /// be evaluated, and why.
+    pub fn scan(
+        &mut self,
+        resources: &Resources,
+        scan: &mut Scan<'_>,
+        host: &mut dyn Host,
+    ) -> Vec<Problem> {
+        let tables = self.bundle.tables();
+        let mut problems = Vec::new();
+        for resource in &resources.list {
+            match self.evaluator.evaluate(resource, None, host) {
+                Ok(responses) => {
+                    scan.add_object(object(resource, resources));
+                    for response in &responses {
+                        let files = &self.bundle.meta().sources;
+                        let failed = || failed_check(response, resource, resources, files);
+                        scan.add(response, &tables, self.settings, failed);
+                    }
+                }
+                Err(error) => {
+                    let diagnostic =
+                        Diagnostic::error("resource", error.to_string(), resource.location());
+                    problems.push(Problem::InText(diagnostic));
+                }
+            }
+        }
+        problems
+    }
+
+    /// Adds to the scan of all objects which policies matched none of them, and why as far
+    /// as the samples tell.
+    pub fn find_unmatched(
+        &mut self,
+        scan: &mut Scan<'_>,
+        samples: &[Resources],
+        host: &mut dyn Host,
+    ) {
+        scan.unmatched = unmatched::find(&self.bundle.tables(), scan);
+        unmatched::explain(scan, self.bundle, samples, &mut self.evaluator, host);
+    }
 }
 
 fn object(resource: &Resource, resources: &Resources) -> Object {
@@ -434,24 +466,62 @@ fn policy_enforces(tables: &Tables<'_>, response: &RuleResponse<'_>) -> bool {
     }
 }
 
-impl Scan {
-    fn add(
+impl<'f> Scan<'f> {
+    /// Nothing yet.
+    pub fn new(facts: &'f Facts) -> Self {
+        Self {
+            facts,
+            objects: Vec::new(),
+            findings: Vec::new(),
+            summary: Summary::default(),
+            applied: vec![false; facts.policies.len()],
+            evaluated: 0,
+            unmatched: Vec::new(),
+        }
+    }
+
+    /// Adds an object; what is found next is found in it.
+    pub fn add_object(&mut self, object: Object) {
+        self.evaluated += 1;
+        self.objects.push(object);
+    }
+
+    /// Counts an object of which nothing will be found that is kept; remembers its kind and
+    /// namespace.
+    pub fn count_object(&mut self, kind: &str, namespace: &str) {
+        self.evaluated += 1;
+        let is_same = |last: &Object| last.kind == kind && last.namespace == namespace;
+        if !self.objects.last().is_some_and(is_same) {
+            self.objects.push(Object {
+                kind: kind.to_owned(),
+                namespace: namespace.to_owned(),
+                ..Object::default()
+            });
+        }
+    }
+
+    /// Counts what a rule says of the last object, and keeps it if it is to be reported.
+    /// `failed` gives the check that failed.
+    pub fn add(
         &mut self,
         response: &RuleResponse<'_>,
-        policy_enforces: bool,
-        resource: &Resource,
-        resources: &Resources,
-        meta: &Meta,
+        tables: &Tables<'_>,
         settings: &Settings,
+        failed: impl FnOnce() -> Option<Check>,
     ) {
+        if let Some(applied) = self.applied.get_mut(response.policy_index()) {
+            *applied = true;
+        }
+        if response.status() == Status::Pass && !settings.keep_passes {
+            self.summary.pass += 1;
+            return;
+        }
         // Sheet 08, section 9.7: of a policy of CEL neither counts.
-        let policy = self.policies.get(response.policy_index());
+        let policy = self.facts.policies.get(response.policy_index());
         let is_classic = policy.is_none_or(|policy| policy.source == "kyverno");
-        let only_warns =
-            is_classic && (!response.is_scored() || settings.audit_warn && !policy_enforces);
         let outcome = match response.status() {
             Status::Pass => Outcome::Pass,
-            Status::Fail if only_warns => Outcome::Warn,
+            Status::Fail if is_classic && only_warns(response, tables, settings) => Outcome::Warn,
             Status::Fail => Outcome::Fail,
             Status::Error => Outcome::Error,
             Status::Skip => Outcome::Skip,
@@ -461,13 +531,6 @@ impl Scan {
         if !(is_admission && outcome == Outcome::Skip) {
             self.summary.add(outcome);
         }
-        if let Some(policy) = self.policies.get_mut(response.policy_index()) {
-            policy.applied = true;
-        }
-        if outcome == Outcome::Pass && !settings.keep_passes {
-            return;
-        }
-        let check = failed_check(response, resource, resources, &meta.sources);
         self.findings.push(Finding {
             policy: response.policy_index(),
             rule: response.rule().to_owned(),
@@ -475,18 +538,18 @@ impl Scan {
             enforced: response.is_enforced(),
             message: response.message().into_owned(),
             object: self.objects.len().saturating_sub(1),
-            check,
+            check: failed(),
             properties: properties(response),
         });
     }
 
     /// The policy of a finding.
-    pub fn policy(&self, finding: &Finding) -> Option<&PolicyFacts> {
-        self.policies.get(finding.policy)
+    pub fn policy(&self, finding: &Finding) -> Option<&'f PolicyFacts> {
+        self.facts.policies.get(finding.policy)
     }
 
     /// Where the rule of a finding is written.
-    pub fn rule_place(&self, finding: &Finding) -> Option<&Place> {
+    pub fn rule_place(&self, finding: &Finding) -> Option<&'f Place> {
         let mut rules = self.policy(finding)?.rules.iter();
         // A policy of CEL has one place, whatever the result is called.
         let rule = rules.find(|rule| rule.name.is_empty() || rule.name == finding.rule)?;
@@ -497,6 +560,11 @@ impl Scan {
     pub fn object(&self, finding: &Finding) -> Option<&Object> {
         self.objects.get(finding.object)
     }
+}
+
+/// Whether a failure counts as a warning.
+fn only_warns(response: &RuleResponse<'_>, tables: &Tables<'_>, settings: &Settings) -> bool {
+    !response.is_scored() || settings.audit_warn && !policy_enforces(tables, response)
 }
 
 fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
@@ -544,7 +612,6 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
                 Some(_) | None => "admission review",
             },
             rules: rules.collect(),
-            applied: false,
         }
     };
     tables.policies.iter().enumerate().map(facts).collect()

@@ -69,14 +69,14 @@ pub struct Example {
 }
 
 /// The policies of a scan that nothing matched, in the order of the bundle.
-pub fn find(tables: &Tables<'_>, scan: &Scan) -> Vec<Unmatched> {
+pub fn find(tables: &Tables<'_>, scan: &Scan<'_>) -> Vec<Unmatched> {
     if scan.objects.is_empty() {
         return Vec::new();
     }
-    let policies = tables.policies.iter().zip(&scan.policies).enumerate();
+    let policies = tables.policies.iter().enumerate();
     policies
-        .filter(|(_, (_, facts))| !facts.applied)
-        .map(|(number, (policy, _))| Unmatched {
+        .filter(|(number, _)| scan.applied.get(*number) == Some(&false))
+        .map(|(number, policy)| Unmatched {
             policy: number,
             reason: reason(tables, policy, &scan.objects),
         })
@@ -130,9 +130,9 @@ const EXAMPLES: usize = 50;
 
 /// Looks at one object for each policy whose filters let none through.
 pub fn explain(
-    scan: &mut Scan,
+    scan: &mut Scan<'_>,
     bundle: &Bundle<'_>,
-    resources: &Resources,
+    samples: &[Resources],
     evaluator: &mut Evaluator<'_>,
     host: &mut dyn Host,
 ) {
@@ -148,7 +148,7 @@ pub fn explain(
         left = remaining;
         let policy = tables.policies.get(unmatched.policy);
         *example = policy.and_then(|policy| {
-            let (rule, resource) = candidate(&tables, policy, resources)?;
+            let (rule, resource, resources) = candidate(&tables, policy, samples)?;
             let explainer = Explainer::of_rule(bundle, rule);
             let traces = explainer.trace(resource, resources, None, evaluator, host);
             let filters = traces.ok()?.iter().flat_map(misfits).collect::<Vec<_>>();
@@ -160,24 +160,29 @@ pub fn explain(
     }
 }
 
-/// A written rule of the policy, by number, and an object of a kind that it asks for.
+/// A written rule of the policy, by number, and an object of a kind that it asks for, with
+/// what it stands in. The first object of each kind is among the samples.
 fn candidate<'r>(
     tables: &Tables<'_>,
     policy: &Policy,
-    resources: &'r Resources,
-) -> Option<(u32, &'r Resource)> {
+    samples: &'r [Resources],
+) -> Option<(u32, &'r Resource, &'r Resources)> {
     let rules = Tables::range(tables.rules, policy.rules);
     let mut written = (policy.rules.start.get()..)
         .zip(rules)
         .filter(|(_, rule)| rule.flags & RuleFlags::GENERATED == 0);
     written.find_map(|(number, rule)| {
         let kinds = Tables::range(tables.index_kinds, rule.kinds);
-        let fits = |resource: &&Resource| {
+        let fits = |resource: &Resource| {
             let kind = resource.text("kind");
             let mut wanted = kinds.iter().map(|&wanted| tables.text(wanted));
             wanted.any(|wanted| is_of(kind, wanted))
         };
-        Some((number, resources.list.iter().find(fits)?))
+        let all = samples
+            .iter()
+            .flat_map(|resources| resources.list.iter().map(move |one| (one, resources)));
+        let (resource, resources) = all.into_iter().find(|(resource, _)| fits(resource))?;
+        Some((number, resource, resources))
     })
 }
 

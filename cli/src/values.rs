@@ -97,6 +97,17 @@ const API_RESOURCE_FIELDS: &[&str] = &[
 ];
 
 impl Values {
+    /// Whether they change nothing.
+    pub fn are_empty(&self) -> bool {
+        self.globals.is_empty() && self.policies.is_empty() && self.set.is_empty()
+    }
+
+    /// Whether they have variables of resources by name.
+    pub fn name_resources(&self) -> bool {
+        let mut policies = self.policies.iter();
+        policies.any(|policy| !policy.resources.is_empty())
+    }
+
     /// Reads a file of the kind Values, whose text is added to the sources.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ fn lines_are_judged_in_order_whatever_their_number() {
         assert_eq!(done.code, 2, "{}", done.err);
         assert!(done.err.contains(&format!("{name}:60:")), "{}", done.err);
         assert!(
-            done.err.contains("1 line could not be used"),
+            done.err.contains("1 input could not be used"),
             "{}",
             done.err
         );

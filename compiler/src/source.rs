@@ -13,8 +13,32 @@ pub struct SourceFile {
     pub name: String,
     /// The whole text.
     pub text: String,
+    /// What stands before it where it is a part of a longer text.
+    pub before: Before,
     /// Offset of the first byte of each line.
     line_starts: Vec<u32>,
+}
+
+/// What stands in a longer text before a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Before {
+    /// Whole lines.
+    pub lines: u32,
+    /// Characters on the line on which the part begins.
+    pub columns: u32,
+}
+
+impl Before {
+    /// A place in the part as one in the longer text.
+    pub fn shift(self, place: LineColumn) -> LineColumn {
+        LineColumn {
+            line: place.line.saturating_add(self.lines),
+            column: match place.line {
+                1 => place.column.saturating_add(self.columns),
+                _ => place.column,
+            },
+        }
+    }
 }
 
 /// All texts of one run; spans are resolved against it.
@@ -49,6 +73,16 @@ impl Sources {
 
     /// Adds a text and returns its number.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> SourceId {
+        self.add_part(name, text, Before::default())
+    }
+
+    /// Adds a part of a longer text of that name.
+    pub fn add_part(
+        &mut self,
+        name: impl Into<String>,
+        text: impl Into<String>,
+        before: Before,
+    ) -> SourceId {
         let (name, text): (String, String) = (name.into(), text.into());
         let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
         let line_starts = std::iter::once(0)
@@ -57,6 +91,7 @@ impl Sources {
         self.files.push(SourceFile {
             name,
             text,
+            before,
             line_starts,
         });
         SourceId(self.files.len() as u32 - 1)
@@ -97,9 +132,9 @@ impl Sources {
             .text
             .get(line_start..start)
             .map_or(0, |before| before.chars().count());
-        LineColumn {
+        file.before.shift(LineColumn {
             line: line as u32,
             column: column as u32 + 1,
-        }
+        })
     }
 }

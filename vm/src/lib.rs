@@ -16,6 +16,7 @@ pub mod jmespath;
 pub mod labels;
 pub mod limits;
 mod machine;
+mod plan;
 pub mod resource_kind;
 pub mod scalar;
 mod text;

@@ -37,7 +37,7 @@ Examples:
   kpvm eval policies.kpb deployment.yaml
   kubectl get pods -A -o json | kpvm eval policies.kpb -
   kpvm eval policies.kpb manifests/ -o policyreport
-  kpvm eval policies.kpb pods.ndjson                one object a line, of any length
+  pods | kpvm eval policies.kpb -                   NDJSON, YAML or a list, of any length
 
 Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated, 2 wrong usage or
 bad input.";

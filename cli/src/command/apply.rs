@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kpvm::engine::Bundle;
 use kpvm_compiler::compile::Options;
 
-use crate::command::evaluate::{CommonArguments, Inputs, evaluate};
+use crate::command::evaluate::{CommonArguments, Given, Inputs, evaluate};
 use crate::command::later::LaterArguments;
 use crate::diagnostics::{show_error, show_note, show_warning};
 use crate::omitted;
@@ -64,20 +64,24 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
     let Some(circumstances) = arguments.common.circumstances.read(streams)? else {
         return Ok(EXIT_BAD_INPUT);
     };
-    let mut resources = read_resources(&arguments.resources, &mut io::stdin());
-    for path in &arguments.json {
-        resources.add_payload_at(path);
+    let among = arguments.common.exceptions_with_resources;
+    let mut whole = None;
+    if among || !arguments.json.is_empty() {
+        let mut resources = read_resources(&arguments.resources, &mut io::stdin());
+        for path in &arguments.json {
+            resources.add_payload_at(path);
+        }
+        whole = Some(Box::new(resources));
     }
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
         ..Options::default()
     };
-    let among = arguments.common.exceptions_with_resources;
     let paths = PolicyPaths {
         policies: &arguments.policies,
         exceptions: arguments.common.exceptions(),
         exceptions_within_policies: arguments.exceptions_within_policies,
-        exceptions_among: among.then_some(&resources),
+        exceptions_among: whole.as_deref().filter(|_| among),
     };
     let policies = policies::load_valid(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;
@@ -95,6 +99,11 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
     };
     match Bundle::load(bytes) {
         Ok(bundle) => {
+            let common = &arguments.common;
+            let resources = match whole {
+                Some(resources) => Given::Whole(resources),
+                None => Given::new(&arguments.resources, &bundle, common, &circumstances),
+            };
             let inputs = Inputs {
                 bundle: &bundle,
                 policies: Some(&policies),
@@ -103,7 +112,7 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
                 circumstances,
                 has_heading: !arguments.stdin,
             };
-            let code = evaluate(inputs, &arguments.common, streams)?;
+            let code = evaluate(inputs, common, streams)?;
             say_what_is_left_out(&policies, streams)?;
             Ok(code)
         }

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use kpvm::engine::Bundle;
 use kpvm_compiler::compile::{self, Options};
 
-use crate::command::evaluate::{CommonArguments, Inputs, evaluate, evaluate_lines};
+use crate::command::evaluate::{CommonArguments, Given, Inputs, evaluate};
 use crate::command::load_bundle;
 use crate::diagnostics::show_error;
-use crate::ndjson::{self, Found, Lines};
 use crate::omitted;
 use crate::policies::{self, Exceptions, PolicyPaths};
 use crate::resources::{Resources, read_resources};
@@ -45,20 +44,19 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
     let Some(circumstances) = arguments.common.circumstances.read(streams)? else {
         return Ok(EXIT_BAD_INPUT);
     };
-    let mut rest: Box<dyn io::Read> = Box::new(io::stdin());
-    if arguments.common.can_stream() && ndjson::needs_no_other_objects(&bundle.tables()) {
-        match Lines::find(&arguments.resources)? {
-            Found::Lines(lines) => {
-                return evaluate_lines(&bundle, lines, &arguments.common, streams);
-            }
-            Found::Other(text) => rest = text,
-            Found::Nothing => {}
-        }
-    }
-    let resources = read_resources(&arguments.resources, &mut rest);
     let common = &arguments.common;
-    let Some((bundle, exceptions)) = with_exceptions(bundle, common, &resources, streams)? else {
+    let mut whole = None;
+    if common.exceptions_with_resources {
+        let resources = read_resources(&arguments.resources, &mut io::stdin());
+        whole = Some(Box::new(resources));
+    }
+    let Some((bundle, exceptions)) = with_exceptions(bundle, common, whole.as_deref(), streams)?
+    else {
         return Ok(EXIT_BAD_INPUT);
+    };
+    let resources = match whole {
+        Some(resources) => Given::Whole(resources),
+        None => Given::new(&arguments.resources, &bundle, common, &circumstances),
     };
     let inputs = Inputs {
         bundle: &bundle,
@@ -71,16 +69,15 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
     evaluate(inputs, common, streams)
 }
 
-/// The bundle with more exceptions, and how many; says what is wrong and gives `None`
+/// The bundle with more exceptions, those among resources if these are given, and how many; says what is wrong and gives `None`
 /// when they cannot be added.
 fn with_exceptions(
     bundle: Bundle<'static>,
     arguments: &CommonArguments,
-    resources: &Resources,
+    among: Option<&Resources>,
     streams: &mut Streams<'_>,
 ) -> io::Result<Option<(Bundle<'static>, usize)>> {
-    let among = arguments.exceptions_with_resources;
-    if arguments.exceptions().is_empty() && !among {
+    if arguments.exceptions().is_empty() && among.is_none() {
         return Ok(Some((bundle, 0)));
     }
     let options = Options::default();
@@ -88,7 +85,7 @@ fn with_exceptions(
         policies: &[],
         exceptions: arguments.exceptions(),
         exceptions_within_policies: false,
-        exceptions_among: among.then_some(resources),
+        exceptions_among: among,
     };
     let Exceptions {
         mut read,

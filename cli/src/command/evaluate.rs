@@ -5,34 +5,38 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use kpvm::engine::Bundle;
 use kpvm::scalar::duration;
 use kpvm::tree::Span;
 use kpvm_compiler::source::SourceId;
-use kpvm_format::table::PolicyFlags;
 
 use crate::cel_context::CelContext;
-use crate::command::circumstances::{CircumstanceArguments, OperationName, ReadCircumstances};
+use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
 use crate::command::explain;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::explain::ExplainArguments;
 use crate::fake_client::Parameters;
+use crate::heading::Heading;
 use crate::hints;
 use crate::host::since_epoch;
 use crate::mock_host::Cluster;
-use crate::ndjson::{self, Lines};
 use crate::nearest::nearest;
+use crate::part::{Outcome, View};
+use crate::piece::Pieces;
+use crate::pipeline;
 use crate::policies::Policies;
-use crate::report::{self, FileReport, Format, Run, text};
-use crate::resource_host::ResourceHost;
+use crate::report::set::Reports;
+use crate::report::{FileReport, Format, text};
+use crate::resource_host::{Outside, ResourceHost, needs_no_other_objects};
 use crate::resources::{Resources, read_resources};
-use crate::scan::{Scan, Settings, scan};
+use crate::scan::{Facts, Scan, Scanner, Settings};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::strict::Decoder;
-use crate::text::{clean, count};
-use crate::unmatched;
+use crate::text::clean;
+use crate::worker::Plan;
 
 /// How to evaluate and report.
 #[derive(Debug, clap::Args)]
@@ -167,8 +171,10 @@ fn read_duration(text: &str) -> Result<i64, String> {
     duration::parse(text).ok_or_else(|| "expected a duration, e.g. 720h or 1h30m".to_owned())
 }
 
+/// Bytes of the resources that are evaluated together, where they can be taken apart.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// What is evaluated.
-#[derive(Debug)]
 pub struct Inputs<'i> {
     /// The policies, compiled.
     pub bundle: &'i Bundle<'i>,
@@ -177,11 +183,19 @@ pub struct Inputs<'i> {
     /// How many exceptions were given.
     pub exceptions: usize,
     /// The resources.
-    pub resources: Resources,
+    pub resources: Given,
     /// What decides beside them.
     pub circumstances: ReadCircumstances,
     /// Whether people are told what is about to be done.
     pub has_heading: bool,
+}
+
+/// The resources, read or to be read.
+pub enum Given {
+    /// All of them are there.
+    Whole(Box<Resources>),
+    /// They are evaluated as they are read.
+    Pieces(Box<Pieces>),
 }
 
 /// Evaluates, reports, and gives the exit code.
@@ -197,7 +211,7 @@ pub fn evaluate(
         bundle,
         policies,
         exceptions,
-        mut resources,
+        resources: given,
         mut circumstances,
         has_heading,
     } = inputs;
@@ -205,7 +219,6 @@ pub fn evaluate(
     if !show_definitions(&definitions, streams)? {
         return Ok(EXIT_BAD_INPUT);
     }
-    let mut host = ResourceHost::new(&mut resources, &definitions.list, &bundle.tables());
     let params = read_resources(&arguments.parameter_resources, &mut io::empty());
     for problem in &params.problems {
         problem.show(&params.sources, streams)?;
@@ -214,137 +227,158 @@ pub fn evaluate(
         return Ok(EXIT_BAD_INPUT);
     }
     let params = params.list.iter().map(|param| param.tree.to_json());
-    host.set_params(Parameters::new(params.collect()));
+    let params = Parameters::new(params.collect());
     circumstances.circumstances.plurals = plurals(&definitions);
+    let mut context = CelContext::default();
     if let Some(file) = &arguments.context_file {
         let mut decoder = Decoder::new("context-file", SourceId::default());
         let known = &circumstances.circumstances.plurals;
-        let context = CelContext::read_file(file, Span::default(), known, &mut decoder);
+        context = CelContext::read_file(file, Span::default(), known, &mut decoder);
         for problem in &decoder.diagnostics {
             show_error(&clean(&problem.message), streams.err)?;
         }
         if !decoder.diagnostics.is_empty() {
             return Ok(EXIT_BAD_INPUT);
         }
-        host.set_context(context);
     }
-    for warning in &host.warnings {
-        diagnostics::show(warning, &resources.sources, streams.err)?;
-    }
-    circumstances.show_unused(bundle, policies, &resources, streams)?;
-    if exceptions == 0 && arguments.wants_exceptions() {
-        show_warning("there is no exception in the inputs", streams.err)?;
-    }
-    if arguments.explain.explain.is_some() {
-        let Some(format) = arguments.format().of_traces() else {
-            let message = "--explain gives text, json or yaml, and no other form of output";
-            show_error(message, streams.err)?;
-            return Ok(EXIT_BAD_INPUT);
-        };
-        return explain::run(
-            &arguments.explain,
-            format,
-            bundle,
-            &mut resources,
-            &circumstances.circumstances,
-            &mut host,
-            streams,
-        );
-    }
-    if has_heading && arguments.format().is_for_people() {
-        write_heading(bundle, &resources, exceptions, streams)?;
-    }
-    let settings = Settings {
-        circumstances: circumstances.circumstances,
-        audit_warn: arguments.audit_warn,
-        keep_passes: arguments.keeps_passes(),
+    let outside = Outside {
+        definitions,
+        params: Arc::new(params),
+        context: Arc::new(context),
     };
-    let unreadable = resources.problems.len();
-    let mut scan = scan(bundle, &mut resources, &settings, &mut host);
-    // Sheet 08, section 9.4.
-    scan.summary.error += policies.map_or(0, |policies| policies.invalid.len());
-    for problem in &resources.problems {
-        problem.show(&resources.sources, streams)?;
-    }
-    streams.err.flush()?;
-    let run = Run {
-        scan: &scan,
-        resources: &resources,
+    let mut reports = Reports::new(
+        arguments.format(),
+        arguments.output_file.clone(),
+        &arguments.report,
+    );
+    let view = View {
+        formats: reports.formats().to_vec(),
         policies,
         now: since_epoch().as_secs(),
         verbose: arguments.is_verbose(),
-        detailed: arguments.detailed_results,
         exception_ttl: arguments.generated_exception_ttl,
     };
-    write_reports(&run, arguments, streams)?;
-    hints::show(&scan, &resources, arguments.is_verbose(), streams)?;
-    say_what_was_not_done(&host, arguments, streams)?;
+    let facts = Facts::new(bundle);
+    let settings = Settings {
+        circumstances: circumstances.circumstances.clone(),
+        audit_warn: arguments.audit_warn,
+        keep_passes: arguments.keeps_passes(),
+    };
+    let plan = Plan {
+        bundle,
+        facts: &facts,
+        settings: &settings,
+        outside: &outside,
+        view: &view,
+    };
+    let is_shown = has_heading && arguments.format().is_for_people();
+    let heading = Heading::new(bundle, exceptions, is_shown);
+    let tables = bundle.tables();
+    let mut none = Resources::default();
+    let (mut outcome, mut host) = match given {
+        Given::Pieces(pieces) => {
+            circumstances.show_unused(bundle, policies, &none, streams)?;
+            warn_of_exceptions(exceptions, arguments, streams)?;
+            let outcome = pipeline::run(plan, *pieces, heading, &mut reports, streams)?;
+            (outcome, outside.host(&mut none, &tables))
+        }
+        Given::Whole(mut resources) => {
+            let mut host = outside.host(&mut resources, &tables);
+            for warning in &host.warnings {
+                diagnostics::show(warning, &resources.sources, streams.err)?;
+            }
+            circumstances.show_unused(bundle, policies, &resources, streams)?;
+            warn_of_exceptions(exceptions, arguments, streams)?;
+            if arguments.explain.explain.is_some() {
+                return explain_whole(&plan, *resources, &mut host, arguments, streams);
+            }
+            heading.write(Some(resources.list.len()), streams)?;
+            let outcome = pipeline::run_whole(plan, *resources, &mut host, &mut reports, streams)?;
+            (outcome, host)
+        }
+    };
+    streams.err.flush()?;
+    let mut scanner = Scanner::new(bundle, &settings);
+    scanner.find_unmatched(&mut outcome.scan, &outcome.samples, &mut host);
+    // Sheet 08, section 9.4.
+    outcome.scan.summary.error += policies.map_or(0, |policies| policies.invalid.len());
+    outcome.close_notes();
+    reports.finish(
+        &outcome.totals(policies, arguments.detailed_results),
+        streams.out,
+    )?;
+    if arguments.output_file.is_some() {
+        text::write_summary(outcome.scan.summary, streams.err)?;
+    }
+    streams.out.flush()?;
+    hints::show(&outcome, arguments.is_verbose(), streams)?;
+    say_what_was_not_done(&outcome, arguments, streams)?;
     let bad_inputs = match arguments.continue_on_fail {
-        true => unreadable,
-        false => resources.problems.len(),
+        true => outcome.unreadable,
+        false => outcome.problems,
     };
     if bad_inputs > 0 {
         return Ok(EXIT_BAD_INPUT);
     }
-    exit_code(&scan, arguments, streams)
-}
-
-/// Evaluates lines of objects as they are read, reports as it goes, and gives the exit code.
-///
-/// # Errors
-/// Those of the writers.
-pub fn evaluate_lines(
-    bundle: &Bundle<'_>,
-    mut lines: Lines,
-    arguments: &CommonArguments,
-    streams: &mut Streams<'_>,
-) -> io::Result<u8> {
-    let settings = Settings {
-        audit_warn: arguments.audit_warn,
-        ..Settings::default()
-    };
-    let plan = ndjson::Plan {
-        bundle,
-        settings: &settings,
-        name: &lines.name,
-        size: lines.size,
-        verbose: arguments.is_verbose(),
-    };
-    let mut outcome = ndjson::run(plan, &mut lines.input, streams.out, streams.err)?;
-    text::write_summary(outcome.scan.summary, streams.out)?;
-    streams.out.flush()?;
-    outcome.scan.unmatched = unmatched::find(&bundle.tables(), &outcome.scan);
-    let mut resources = Resources::default();
-    resources.empty_lists = outcome.empty_lists;
-    hints::show(&outcome.scan, &resources, arguments.is_verbose(), streams)?;
-    if outcome.problems > 0 {
-        let lines = count(outcome.problems, "line");
-        let message = format!("{lines} could not be used; the others were evaluated");
-        show_error(&message, streams.err)?;
-        if !arguments.continue_on_fail {
-            return Ok(EXIT_BAD_INPUT);
-        }
-    }
     exit_code(&outcome.scan, arguments, streams)
 }
 
-/// The report to standard output or its file, and the others to theirs.
-fn write_reports(
-    run: &Run<'_>,
+fn explain_whole(
+    plan: &Plan<'_>,
+    mut resources: Resources,
+    host: &mut ResourceHost,
+    arguments: &CommonArguments,
+    streams: &mut Streams<'_>,
+) -> io::Result<u8> {
+    let Some(format) = arguments.format().of_traces() else {
+        let message = "--explain gives text, json or yaml, and no other form of output";
+        show_error(message, streams.err)?;
+        return Ok(EXIT_BAD_INPUT);
+    };
+    explain::run(
+        &arguments.explain,
+        format,
+        plan.bundle,
+        &mut resources,
+        &plan.settings.circumstances,
+        host,
+        streams,
+    )
+}
+
+fn warn_of_exceptions(
+    exceptions: usize,
     arguments: &CommonArguments,
     streams: &mut Streams<'_>,
 ) -> io::Result<()> {
-    for report in &arguments.report {
-        report.write(run)?;
+    match exceptions == 0 && arguments.wants_exceptions() {
+        true => show_warning("there is no exception in the inputs", streams.err),
+        false => Ok(()),
     }
-    let format = arguments.format();
-    let Some(file) = &arguments.output_file else {
-        report::write(format, run, streams.out)?;
-        return streams.out.flush();
-    };
-    let file = file.clone();
-    FileReport { format, file }.write(run)?;
-    text::write_summary(run.scan.summary, streams.err)
+}
+
+impl Given {
+    /// The resources that paths lead to: piece by piece, unless something asks for all of
+    /// them at once.
+    pub fn new(
+        paths: &[PathBuf],
+        bundle: &Bundle<'_>,
+        arguments: &CommonArguments,
+        circumstances: &ReadCircumstances,
+    ) -> Self {
+        let values = &circumstances.circumstances.values;
+        let needs_all = arguments.explain.explain.is_some()
+            || values.name_resources()
+            || !needs_no_other_objects(&bundle.tables());
+        let stdin = io::stdin();
+        match needs_all {
+            true => Self::Whole(Box::new(read_resources(paths, &mut stdin.lock()))),
+            false => {
+                let pieces = Pieces::new(paths, Box::new(stdin), PIECE_BYTES);
+                Self::Pieces(Box::new(pieces))
+            }
+        }
+    }
 }
 
 impl CommonArguments {
@@ -368,31 +402,6 @@ impl CommonArguments {
             show_warning(message, streams.err)?;
         }
         Ok(true)
-    }
-
-    /// Whether objects can be evaluated and reported one by one: the report is the text for
-    /// people, and nothing is given that other objects or all findings are needed for.
-    pub fn can_stream(&self) -> bool {
-        let CircumstanceArguments {
-            values_file,
-            set,
-            userinfo,
-            operation,
-            namespace_labels,
-        } = &self.circumstances;
-        let is_plain = values_file.is_none()
-            && set.is_empty()
-            && userinfo.is_none()
-            && *operation == OperationName::Create
-            && namespace_labels.is_empty();
-        is_plain
-            && self.format() == Format::Text
-            && self.output_file.is_none()
-            && self.report.is_empty()
-            && self.explain.explain.is_none()
-            && self.context_file.is_none()
-            && self.crd_paths.is_empty()
-            && !self.wants_exceptions()
     }
 
     /// The files of exceptions; none where exceptions are taken from the resources (sheet
@@ -468,41 +477,13 @@ fn show_definitions(definitions: &Resources, streams: &mut Streams<'_>) -> io::R
     Ok(is_good)
 }
 
-/// Kyverno's heading (sheet 08, section 9.4), not on standard output.
-fn write_heading(
-    bundle: &Bundle<'_>,
-    resources: &Resources,
-    exceptions: usize,
-    streams: &mut Streams<'_>,
-) -> io::Result<()> {
-    let tables = bundle.tables();
-    // A policy of CEL counts once, whatever it is evaluated as.
-    let rules = tables.policies.iter().map(|policy| {
-        let is_classic = policy.flags & PolicyFlags::RESOURCES == 0;
-        if is_classic {
-            policy.rules.length.get()
-        } else {
-            1
-        }
-    });
-    let (rules, objects) = (rules.sum::<u32>(), resources.list.len());
-    write!(
-        streams.err,
-        "Applying {rules} policy rule(s) to {objects} resource(s)"
-    )?;
-    match exceptions {
-        0 => writeln!(streams.err, "..."),
-        number => writeln!(streams.err, " with {number} exception(s)..."),
-    }
-}
-
 fn say_what_was_not_done(
-    host: &ResourceHost,
+    outcome: &Outcome<'_>,
     arguments: &CommonArguments,
     streams: &mut Streams<'_>,
 ) -> io::Result<()> {
-    if !host.services.is_empty() {
-        let services: Vec<_> = host.services.iter().map(|url| clean(url)).collect();
+    if !outcome.services.is_empty() {
+        let services: Vec<_> = outcome.services.iter().map(|url| clean(url)).collect();
         let message = format!(
             "services are never asked, so context entries were left out; give their data in a values file: {}",
             services.join(", ")
@@ -522,7 +503,7 @@ fn say_what_was_not_done(
 
 /// Sheet 08, section 9.9.
 fn exit_code(
-    scan: &Scan,
+    scan: &Scan<'_>,
     arguments: &CommonArguments,
     streams: &mut Streams<'_>,
 ) -> io::Result<u8> {

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use kpvm_format::meta::OmittedRule;
 
 use crate::omitted;
-use crate::report::Run;
+use crate::policies::Policies;
+use crate::report::{Run, Totals};
 use crate::scan::{Finding, Object, Outcome, Place, PolicyFacts, Scan, Summary};
 use crate::text::rule_name;
 
@@ -141,32 +142,37 @@ impl Entry<'_> {
     }
 }
 
-/// The entries of a scan, object by object.
-pub fn entries<'r>(run: &Run<'r>) -> Entries<'r> {
-    let scan = run.scan;
-    let problems = super::problems(run.resources).map(|(file, position, message)| Notice {
+/// The entries of one part of the input, object by object.
+pub fn entries<'r>(run: &Run<'r>) -> Vec<Entry<'r>> {
+    let findings = run.scan.findings.iter();
+    findings
+        .filter_map(|finding| entry(run.scan, finding))
+        .collect()
+}
+
+/// Everything but the entries.
+pub fn without_entries<'r>(totals: &Totals<'r>) -> Entries<'r> {
+    let facts = totals.scan.facts;
+    let problems = totals.problems.iter().map(|problem| Notice {
         level: Level::Error,
-        file: file.into(),
-        position,
-        message: message.into(),
+        file: problem.file.as_str().into(),
+        position: problem.position,
+        message: problem.message.as_str().into(),
     });
     Entries {
-        rules: scan.policies.iter().flat_map(rules).collect(),
-        entries: scan
-            .findings
-            .iter()
-            .filter_map(|finding| entry(scan, finding))
-            .collect(),
+        rules: facts.policies.iter().flat_map(rules).collect(),
+        entries: Vec::new(),
         notices: problems
-            .chain(invalid_policies(run))
-            .chain(omitted_rules(&scan.omitted))
-            .chain(omitted_policies(run))
+            .chain(invalid_policies(totals.policies))
+            .chain(omitted_rules(&facts.omitted))
+            .chain(omitted_policies(totals.policies))
             .collect(),
-        summary: scan.summary,
+        summary: totals.scan.summary,
     }
 }
 
-fn rules(policy: &PolicyFacts) -> impl Iterator<Item = RuleFacts<'_>> {
+/// The rules of a policy.
+pub fn rules(policy: &PolicyFacts) -> impl Iterator<Item = RuleFacts<'_>> {
     // Rules without names of their own are one for people.
     let all = policy.rules.iter().enumerate();
     let named = all.filter(|(number, rule)| *number == 0 || !rule.name.is_empty());
@@ -183,7 +189,7 @@ fn rule_id(policy: &PolicyFacts, rule: &str) -> String {
     rule_name(&policy.full_name(), rule)
 }
 
-fn entry<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Entry<'s>> {
+fn entry<'s>(scan: &'s Scan<'_>, finding: &'s Finding) -> Option<Entry<'s>> {
     let (policy, object) = (scan.policy(finding)?, scan.object(finding)?);
     let check = finding.check.as_ref();
     Some(Entry {
@@ -202,7 +208,7 @@ fn entry<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Entry<'s>> {
 }
 
 /// Where the policy demands what failed, else where the rule is.
-fn related<'s>(scan: &'s Scan, finding: &'s Finding) -> Vec<Related<'s>> {
+fn related<'s>(scan: &'s Scan<'_>, finding: &'s Finding) -> Vec<Related<'s>> {
     let rule = || {
         let place = scan.rule_place(finding)?;
         Some(Related {
@@ -246,8 +252,8 @@ fn omitted_rules(rules: &[OmittedRule]) -> impl Iterator<Item = Notice<'_>> {
     })
 }
 
-fn invalid_policies<'r>(run: &Run<'r>) -> impl Iterator<Item = Notice<'r>> {
-    let policies = run.policies.map_or(&[][..], |policies| &policies.invalid);
+fn invalid_policies(policies: Option<&Policies>) -> impl Iterator<Item = Notice<'_>> {
+    let policies = policies.map_or(&[][..], |policies| &policies.invalid);
     policies.iter().map(|policy| {
         let (file, position) = split_place(&policy.place);
         Notice {
@@ -259,10 +265,8 @@ fn invalid_policies<'r>(run: &Run<'r>) -> impl Iterator<Item = Notice<'r>> {
     })
 }
 
-fn omitted_policies<'r>(run: &Run<'r>) -> impl Iterator<Item = Notice<'r>> {
-    let policies = run
-        .policies
-        .map_or(&[][..], |policies| &policies.omitted_policies);
+fn omitted_policies(policies: Option<&Policies>) -> impl Iterator<Item = Notice<'_>> {
+    let policies = policies.map_or(&[][..], |policies| &policies.omitted_policies);
     policies.iter().map(|policy| {
         let (file, position) = split_place(&policy.place);
         Notice {

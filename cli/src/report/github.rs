@@ -30,15 +30,28 @@ struct Annotation<'a> {
 /// # Errors
 /// Those of the writer.
 pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
-    for notice in &entries.notices {
+    write_notices(&entries.notices, out)?;
+    out.write_all(lines(&entries.entries).as_bytes())
+}
+
+/// Writes one line for each notice; they stand before the others.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_notices(notices: &[Notice<'_>], out: &mut dyn Write) -> io::Result<()> {
+    for notice in notices {
         writeln!(out, "{}", of_notice(notice))?;
     }
-    for entry in &entries.entries {
-        if let Some(line) = of_entry(entry) {
-            writeln!(out, "{line}")?;
-        }
-    }
     Ok(())
+}
+
+/// The lines of entries.
+pub fn lines(entries: &[Entry<'_>]) -> String {
+    entries
+        .iter()
+        .filter_map(of_entry)
+        .map(|line| line + "\n")
+        .collect()
 }
 
 fn of_entry(entry: &Entry<'_>) -> Option<String> {

@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::report::entry::{Entries, Entry, Level, Notice};
-use crate::scan::Outcome;
+use crate::report::section::{Key, Section, Sections, between};
+use crate::scan::{Outcome, Summary};
 use crate::text::clean_text;
 
 /// Writes the whole document.
@@ -18,26 +19,81 @@ use crate::text::clean_text;
 /// # Errors
 /// Those of the writer.
 pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut report = Report::new("kpvm");
-    report.add_test_suites(suites(entries));
-    report.add_test_suites(inputs(&entries.notices));
-    report.serialize(out).map_err(io::Error::other)
+    let mut suites = Sections::default();
+    for section in sections(&entries.entries)? {
+        suites.add(section, "")?;
+    }
+    write_suites(&entries.notices, &mut suites, out)
 }
 
-/// The suites in the order in which they are first named.
-fn suites(entries: &Entries<'_>) -> Vec<TestSuite> {
-    let mut suites: Vec<TestSuite> = Vec::new();
+/// Writes the document with the suites of all parts, in the order in which they were first
+/// named, and with what could not be used.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_suites(
+    notices: &[Notice<'_>],
+    suites: &mut Sections,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut report = Report::new("kpvm");
+    for stored in suites.list() {
+        let Key::Name(group) = &stored.key else {
+            continue;
+        };
+        let mut suite = TestSuite::new(xml(group));
+        suite.tests = stored.summary.total();
+        suite.failures = stored.summary.fail;
+        suite.errors = stored.summary.error;
+        suite.skipped = stored.summary.warn + stored.summary.skip;
+        report.add_test_suite(suite);
+    }
+    report.add_test_suites(inputs(notices));
+    let text = report.to_string().map_err(io::Error::other)?;
+    // Suites without cases end at once; in texts `>` is escaped.
+    let mut rest = text.as_str();
+    for number in 0..suites.list().len() {
+        let Some((before, behind)) = rest.split_once("/>") else {
+            break;
+        };
+        writeln!(out, "{before}>")?;
+        suites.copy(number, out)?;
+        write!(out, "    </testsuite>")?;
+        rest = behind;
+    }
+    out.write_all(rest.as_bytes())
+}
+
+/// What one part of the input adds to the suites.
+///
+/// # Errors
+/// Those of the serialiser.
+pub fn sections(entries: &[Entry<'_>]) -> io::Result<Vec<Section>> {
+    let mut suites: Vec<(&str, Summary, TestSuite)> = Vec::new();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
-    for entry in &entries.entries {
+    for entry in entries {
         let number = *numbers.entry(&entry.group).or_insert_with(|| {
-            suites.push(TestSuite::new(xml(&entry.group)));
+            suites.push((&entry.group, Summary::default(), TestSuite::new("")));
             suites.len() - 1
         });
-        if let Some(suite) = suites.get_mut(number) {
+        if let Some((_, summary, suite)) = suites.get_mut(number) {
+            summary.add(entry.outcome);
             suite.add_test_case(case(entry));
         }
     }
-    suites
+    let section = |(group, summary, suite): (&str, Summary, TestSuite)| {
+        let mut report = Report::new("");
+        report.add_test_suite(suite);
+        let text = report.to_string().map_err(io::Error::other)?;
+        let cases = between(&text, "        <testcase", "    </testsuite>")?;
+        Ok(Section {
+            key: Key::Name(group.to_owned()),
+            text: format!("        <testcase{cases}").into_bytes(),
+            items: summary.total(),
+            summary,
+        })
+    };
+    suites.into_iter().map(section).collect()
 }
 
 fn case(entry: &Entry<'_>) -> TestCase {

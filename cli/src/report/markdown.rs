@@ -1,10 +1,11 @@
 //! Tables in Markdown: for the summary of a GitHub job (`$GITHUB_STEP_SUMMARY`), a
 //! comment, a wiki. What passed is counted only.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use crate::report::entry::{Entries, Entry, Level};
-use crate::scan::Outcome;
+use crate::report::section::{Key, Section, Sections};
+use crate::scan::{Outcome, Summary};
 use crate::text::{clean_text, count, shortened};
 
 /// A summary of a GitHub job holds 1 MiB; more rows than this are counted only.
@@ -12,11 +13,24 @@ const ROWS: usize = 1_000;
 /// Characters of a message that are shown.
 const CHARACTERS: usize = 400;
 
-/// Writes the document.
+/// What one part of the input adds to the rows.
+pub fn section(entries: &[Entry<'_>]) -> Section {
+    let shown = |entry: &&Entry<'_>| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip);
+    let entries: Vec<&Entry<'_>> = entries.iter().filter(shown).collect();
+    let rows = entries.iter().take(ROWS).map(|entry| row(entry));
+    Section {
+        key: Key::All,
+        text: rows.collect::<String>().into_bytes(),
+        items: entries.len(),
+        summary: Summary::default(),
+    }
+}
+
+/// Writes the document with the rows of all parts.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(entries: &Entries<'_>, rows: &mut Sections, out: &mut dyn Write) -> io::Result<()> {
     let summary = entries.summary;
     writeln!(out, "## kpvm: {}\n", headline(entries))?;
     writeln!(out, "| pass | fail | warn | error | skip |")?;
@@ -26,19 +40,18 @@ pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
         "| {} | {} | {} | {} | {} |",
         summary.pass, summary.fail, summary.warn, summary.error, summary.skip
     )?;
-    let shown = |entry: &&Entry<'_>| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip);
-    let rows: Vec<&Entry<'_>> = entries.entries.iter().filter(shown).collect();
-    if !rows.is_empty() {
+    let count_of_rows = rows.items();
+    if count_of_rows > 0 {
         writeln!(
             out,
             "\n| result | rule | severity | object | message | place |"
         )?;
         writeln!(out, "| --- | --- | --- | --- | --- | --- |")?;
     }
-    for entry in rows.iter().take(ROWS) {
-        write_row(entry, out)?;
+    for row in rows.read()?.lines().take(ROWS) {
+        writeln!(out, "{}", row?)?;
     }
-    if let Some(more) = rows.len().checked_sub(ROWS).filter(|more| *more > 0) {
+    if let Some(more) = count_of_rows.checked_sub(ROWS).filter(|more| *more > 0) {
         writeln!(out, "\n{} are not shown.", count(more, "more result"))?;
     }
     write_notices(entries, out)
@@ -62,16 +75,16 @@ fn headline(entries: &Entries<'_>) -> String {
     }
 }
 
-fn write_row(entry: &Entry<'_>, out: &mut dyn Write) -> io::Result<()> {
+/// One line: nothing in it ends a line.
+fn row(entry: &Entry<'_>) -> String {
     let place = entry.place.map(|place| code(&place.to_string()));
     let mut message = escaped(&shortened(&entry.message, CHARACTERS));
     if !entry.found.is_empty() {
         message.push_str("<br>found ");
         message.push_str(&code(&shortened(entry.found, CHARACTERS)));
     }
-    writeln!(
-        out,
-        "| {} | {} | {} | {} | {message} | {} |",
+    format!(
+        "| {} | {} | {} | {} | {message} | {} |\n",
         entry.outcome.as_str(),
         code(&entry.rule),
         entry.severity.unwrap_or(""),

@@ -1,6 +1,8 @@
 //! What a run found, in the forms that were asked for.
 //!
-//! A [`Run`] goes in, bytes leave: to the payload stream or to files. `text`, `table`
+//! What was found in each part of the input goes in (a [`Run`]), is brought into the form of
+//! the report by whoever evaluates the part ([`Part`]), and is put together in the order
+//! of the input ([`Report`]): to the payload stream or to files. `text`, `table`
 //! and `markdown` are for people, the others for programs. What is wrong with inputs
 //! is told on the other stream as well, whatever the form.
 
@@ -12,27 +14,30 @@ pub mod junit;
 pub mod markdown;
 pub mod policy_report;
 pub mod sarif;
+pub mod section;
+pub mod set;
 pub mod structured;
 pub mod table;
 pub mod text;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::explain;
 use crate::output::write_file;
 use crate::policies::Policies;
 use crate::problem::Problem;
+use crate::report::section::{Key, Section, Sections};
 use crate::resources::Resources;
-use crate::scan::Scan;
+use crate::scan::{Scan, Summary};
 use crate::text::clean_json;
 
-/// Everything that a report may speak of.
+/// What was found in one part of the input, which may be all of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'r> {
     /// What was found.
-    pub scan: &'r Scan,
+    pub scan: &'r Scan<'r>,
     /// The objects and their texts.
     pub resources: &'r Resources,
     /// The policies and their texts; `None` where there is only a bundle.
@@ -41,10 +46,32 @@ pub struct Run<'r> {
     pub now: u64,
     /// Whether rules that were skipped are shown to people.
     pub verbose: bool,
-    /// Whether the table has a column for messages.
-    pub detailed: bool,
     /// How long generated exceptions hold, in nanoseconds; for ever where it is not above 0.
     pub exception_ttl: i64,
+}
+
+/// What all parts came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Totals<'r> {
+    /// The counts; findings are in the parts.
+    pub scan: &'r Scan<'r>,
+    /// Inputs that could not be used.
+    pub problems: &'r [Note],
+    /// The policies and their texts; `None` where there is only a bundle.
+    pub policies: Option<&'r Policies>,
+    /// Whether the table has a column for messages.
+    pub detailed: bool,
+}
+
+/// An input that could not be used, for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The file.
+    pub file: String,
+    /// Line and character, from 1, where known.
+    pub position: Option<(u32, u32)>,
+    /// What is wrong.
+    pub message: String,
 }
 
 /// The forms of a report.
@@ -156,45 +183,175 @@ impl FromStr for FileReport {
     }
 }
 
-impl FileReport {
-    /// Writes the report into its file, without colours.
+/// What one part of the input adds to a report.
+#[derive(Debug)]
+pub enum Part {
+    /// To the text for people.
+    Text(text::Groups),
+    /// To a SARIF document.
+    Sarif(sarif::Part),
+    /// To sections of any other form.
+    Sections(Vec<Section>),
+}
+
+impl Part {
+    /// The part of a report of that form.
     ///
     /// # Errors
-    /// Those of the system, with the name of the file.
-    pub fn write(&self, run: &Run<'_>) -> io::Result<()> {
-        let written = write_file(&self.file, |out| {
-            write(self.format, run, &mut anstream::StripStream::new(out))
-        });
-        written.map_err(|error| crate::output::with_name(&self.file, &error))
+    /// Those of the serialisers.
+    pub fn new(format: Format, run: &Run<'_>) -> io::Result<Self> {
+        let one = |section| Self::Sections(vec![section]);
+        let of_text = |(text, items): (String, usize)| {
+            one(Section {
+                key: Key::All,
+                text: text.into_bytes(),
+                items,
+                summary: Summary::default(),
+            })
+        };
+        Ok(match format {
+            Format::Text => Self::Text(text::Groups::of(run)),
+            Format::Table => one(table::section(run)?),
+            Format::Json => one(structured::section(run, true)?),
+            Format::Yaml => one(structured::section(run, false)?),
+            Format::Sarif => {
+                let policies = run.scan.facts.policies.iter();
+                let rules = policies.flat_map(entry::rules);
+                Self::Sarif(sarif::part(&entry::entries(run), rules)?)
+            }
+            Format::Junit => Self::Sections(junit::sections(&entry::entries(run))?),
+            Format::Github => of_text((github::lines(&entry::entries(run)), 1)),
+            Format::Markdown => one(markdown::section(&entry::entries(run))),
+            Format::Exceptions => of_text(documents(&exception::exceptions(run))?),
+            Format::ExceptionsJson => of_text(json_documents(&exception::exceptions(run))?),
+            Format::PolicyReport
+            | Format::OpenReports
+            | Format::KyvernoReport
+            | Format::KyvernoReportJson => {
+                let (form, is_json) = policy_report_form(format);
+                Self::Sections(policy_report::sections(run, form, is_json)?)
+            }
+        })
     }
 }
 
-/// Writes a report.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write(format: Format, run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn policy_report_form(format: Format) -> (policy_report::Form, bool) {
+    use policy_report::{Form, Group};
     match format {
-        Format::Text => text::write(run, out),
-        Format::Table => table::write(&table::rows(run), run.detailed, out),
-        Format::Json => write_json(&structured::document(run), out),
-        Format::Yaml => write_yaml(&structured::document(run), out),
-        Format::PolicyReport => write_documents(
-            &policy_report::reports(run, policy_report::Group::WgPolicy),
-            out,
-        ),
-        Format::OpenReports => write_documents(
-            &policy_report::reports(run, policy_report::Group::OpenReports),
-            out,
-        ),
-        Format::Sarif => write_json(&sarif::log(&entry::entries(run)), out),
-        Format::Junit => junit::write(&entry::entries(run), out),
-        Format::Github => github::write(&entry::entries(run), out),
-        Format::Markdown => markdown::write(&entry::entries(run), out),
-        Format::Exceptions => write_documents(&exception::exceptions(run), out),
-        Format::ExceptionsJson => write_json_documents(&exception::exceptions(run), out),
-        Format::KyvernoReport => write_documents(&policy_report::kyverno(run), out),
-        Format::KyvernoReportJson => write_json_documents(&policy_report::kyverno(run), out),
+        Format::PolicyReport => (Form::ByNamespace(Group::WgPolicy), false),
+        Format::OpenReports => (Form::ByNamespace(Group::OpenReports), false),
+        Format::KyvernoReportJson => (Form::Kyverno, true),
+        _ => (Form::Kyverno, false),
+    }
+}
+
+/// A report that grows part by part.
+#[derive(Debug)]
+pub struct Report {
+    format: Format,
+    groups: text::Groups,
+    results: sarif::AllResults,
+    sections: Sections,
+}
+
+impl Report {
+    /// An empty one.
+    pub fn new(format: Format) -> Self {
+        Self {
+            format,
+            groups: text::Groups::default(),
+            results: sarif::AllResults::default(),
+            sections: Sections::default(),
+        }
+    }
+
+    /// Adds a part. Some of the text for people is written at once, if there is somewhere to
+    /// write it, when much is waiting.
+    ///
+    /// # Errors
+    /// Those of the temporary file and of the writer.
+    pub fn add(&mut self, part: Part, out: Option<&mut dyn Write>) -> io::Result<()> {
+        match part {
+            Part::Text(groups) => self.groups.add(groups),
+            Part::Sarif(results) => self.results.add(results)?,
+            Part::Sections(sections) => {
+                let separator = match self.format {
+                    Format::Json => ",\n",
+                    Format::KyvernoReportJson => ",",
+                    Format::Exceptions | Format::ExceptionsJson => "---\n",
+                    _ => "",
+                };
+                for section in sections {
+                    self.sections.add(section, separator)?;
+                }
+            }
+        }
+        if self.groups.are_many() {
+            match out {
+                Some(out) => self.groups.write(out)?,
+                None => self.set_groups_aside()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn set_groups_aside(&mut self) -> io::Result<()> {
+        let mut text = Vec::new();
+        self.groups.write(&mut text)?;
+        let section = Section {
+            key: Key::All,
+            text,
+            items: 1,
+            summary: Summary::default(),
+        };
+        self.sections.add(section, "")
+    }
+
+    /// Writes what is still to be written.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn finish(mut self, totals: &Totals<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let sections = &mut self.sections;
+        match self.format {
+            Format::Text => {
+                sections.copy(0, out)?;
+                self.groups.write(out)?;
+                text::write_summary(totals.scan.summary, out)
+            }
+            Format::Table => table::write_sections(sections, totals.detailed, out),
+            Format::Json => structured::write(totals, true, sections, out),
+            Format::Yaml => structured::write(totals, false, sections, out),
+            Format::Sarif => self.results.write(&entry::without_entries(totals), out),
+            Format::Junit => {
+                let notices = entry::without_entries(totals).notices;
+                junit::write_suites(&notices, sections, out)
+            }
+            Format::Github => {
+                github::write_notices(&entry::without_entries(totals).notices, out)?;
+                sections.copy(0, out)
+            }
+            Format::Markdown => markdown::write(&entry::without_entries(totals), sections, out),
+            Format::Exceptions | Format::ExceptionsJson => sections.copy(0, out),
+            Format::PolicyReport
+            | Format::OpenReports
+            | Format::KyvernoReport
+            | Format::KyvernoReportJson => {
+                let (form, is_json) = policy_report_form(self.format);
+                policy_report::write(totals, form, is_json, sections, out)
+            }
+        }
+    }
+
+    /// Writes the report into a file, without colours.
+    ///
+    /// # Errors
+    /// Those of the system, with the name of the file.
+    pub fn finish_file(self, totals: &Totals<'_>, file: &Path) -> io::Result<()> {
+        let written = write_file(file, |out| {
+            self.finish(totals, &mut anstream::StripStream::new(out))
+        });
+        written.map_err(|error| crate::output::with_name(file, &error))
     }
 }
 
@@ -207,62 +364,58 @@ pub fn write_json<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io:
     writeln!(out, "{}", clean_json(&text))
 }
 
-/// Writes YAML documents with a line `---` between them.
-fn write_documents<T: serde::Serialize>(documents: &[T], out: &mut dyn Write) -> io::Result<()> {
-    for (index, document) in documents.iter().enumerate() {
-        if index > 0 {
-            writeln!(out, "---")?;
-        }
-        write_yaml(document, out)?;
-    }
-    Ok(())
+/// YAML documents with a line `---` between them, and how many.
+fn documents<T: serde::Serialize>(documents: &[T]) -> io::Result<(String, usize)> {
+    let texts: io::Result<Vec<String>> = documents.iter().map(yaml).collect();
+    Ok((texts?.join("---\n"), documents.len()))
 }
 
-/// As [`write_documents`], each document as JSON on one line.
-fn write_json_documents<T: serde::Serialize>(
-    documents: &[T],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    for (index, document) in documents.iter().enumerate() {
-        if index > 0 {
-            writeln!(out, "---")?;
-        }
-        writeln!(out, "{}", clean_json(&serde_json::to_string(document)?))?;
+/// As [`documents`], each document as JSON on one line.
+fn json_documents<T: serde::Serialize>(documents: &[T]) -> io::Result<(String, usize)> {
+    let line = |document: &T| -> io::Result<String> {
+        let text = serde_json::to_string(document)?;
+        Ok(format!("{}\n", clean_json(&text)))
+    };
+    let texts: io::Result<Vec<String>> = documents.iter().map(line).collect();
+    Ok((texts?.join("---\n"), documents.len()))
+}
+
+/// One YAML document, with its last line end.
+fn yaml<T: serde::Serialize>(document: &T) -> io::Result<String> {
+    let mut text = serde_saphyr::to_string(document).map_err(io::Error::other)?;
+    if !text.ends_with('\n') {
+        text.push('\n');
     }
-    Ok(())
+    Ok(text)
 }
 
 /// Writes one YAML document.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write_yaml<T: serde::Serialize>(document: &T, out: &mut dyn io::Write) -> io::Result<()> {
-    let text = serde_saphyr::to_string(document).map_err(io::Error::other)?;
-    out.write_all(text.as_bytes())?;
-    if text.ends_with('\n') {
-        Ok(())
-    } else {
-        writeln!(out)
-    }
+pub fn write_yaml<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(yaml(document)?.as_bytes())
 }
 
 /// The problems with their places, for reports.
-fn problems(resources: &Resources) -> impl Iterator<Item = (&str, Option<(u32, u32)>, &str)> {
-    resources.problems.iter().map(|problem| match problem {
-        Problem::Unreadable(unreadable) => {
-            (unreadable.name.as_str(), None, unreadable.reason.as_str())
-        }
+pub fn notes(resources: &Resources) -> Vec<Note> {
+    let note = |problem: &Problem| match problem {
+        Problem::Unreadable(unreadable) => Note {
+            file: unreadable.name.clone(),
+            position: None,
+            message: unreadable.reason.clone(),
+        },
         Problem::InText(diagnostic) => {
             let location = diagnostic.location;
             let place = resources.line_column(location.source, location.span);
-            let file = &resources.sources.file(location.source).name;
-            (
-                file.as_str(),
-                Some((place.line, place.column)),
-                diagnostic.message.as_str(),
-            )
+            Note {
+                file: resources.sources.file(location.source).name.clone(),
+                position: Some((place.line, place.column)),
+                message: diagnostic.message.clone(),
+            }
         }
-    })
+    };
+    resources.problems.iter().map(note).collect()
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@
 //! document that `kyverno apply --policy-report` prints, which groups by policy instead.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::Run;
+use crate::report::section::{Key, Section, Sections, Stored, between};
+use crate::report::{Run, Totals, yaml};
 use crate::scan::{Finding, Outcome, Scan, Summary};
+use crate::text::clean_json;
 
 /// The two groups of the API; their reports have the same fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +42,21 @@ impl Group {
     }
 }
 
-/// One report.
+/// What the results of a run are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The namespace of the object.
+    ByNamespace(Group),
+    /// What `kyverno apply --policy-report` prints (sheet 08, section 10.1): all cluster
+    /// policies in one report, each namespaced policy in one of its own, in the order of
+    /// the policies.
+    Kyverno,
+}
+
+/// One report, but for its results.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report<'s> {
+struct Report<'s> {
     api_version: &'static str,
     kind: &'static str,
     metadata: Metadata<'s>,
@@ -50,7 +64,7 @@ pub struct Report<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
     summary: Summary,
-    results: Vec<Entry<'s>>,
+    results: [(); 0],
 }
 
 #[derive(Debug, Serialize)]
@@ -100,75 +114,131 @@ struct Reference<'s> {
     resource_version: &'s str,
 }
 
-/// The reports of a run: of the cluster-scoped objects first, then by namespace; none
-/// where nothing is to be reported.
-pub fn reports<'r>(run: &Run<'r>, group: Group) -> Vec<Report<'r>> {
-    let mut reports: BTreeMap<&str, Report<'_>> = BTreeMap::new();
+/// What one part of the input adds to each report.
+///
+/// # Errors
+/// Those of the serialisers.
+pub fn sections(run: &Run<'_>, form: Form, is_json: bool) -> io::Result<Vec<Section>> {
+    let mut parts: BTreeMap<Key, (Summary, Vec<Entry<'_>>)> = BTreeMap::new();
     for finding in &run.scan.findings {
-        let Some(object) = run.scan.object(finding) else {
+        let (Some(entry), Some(key)) = (
+            entry(run.scan, finding, run.now),
+            key(run.scan, finding, form),
+        ) else {
             continue;
         };
-        let namespace = object.namespace.as_str();
-        let report = reports.entry(namespace).or_insert_with(|| Report {
-            api_version: group.api_version(),
-            kind: group.kind(namespace),
-            metadata: Metadata {
-                name: "merged",
-                namespace,
-            },
-            source: None,
-            summary: Summary::default(),
-            results: Vec::new(),
-        });
-        report.add(run, finding);
+        let (summary, entries) = parts.entry(key).or_default();
+        summary.add(finding.outcome);
+        entries.push(entry);
     }
-    reports.into_values().collect()
+    let section = |(key, (summary, results)): (Key, (Summary, Vec<Entry<'_>>))| {
+        let items = results.len();
+        let text = match is_json {
+            true => {
+                let text = serde_json::to_string(&Results { results })?;
+                clean_json(between(&text, JSON[1], JSON[2])?).into_owned()
+            }
+            false => {
+                let text = yaml(&Results { results })?;
+                between(&text, &YAML[1][1..], YAML[2])?.to_owned()
+            }
+        };
+        Ok(Section {
+            key,
+            text: text.into_bytes(),
+            items,
+            summary,
+        })
+    };
+    parts.into_iter().map(section).collect()
 }
 
-/// What `kyverno apply --policy-report` prints (sheet 08, section 10.1): all cluster
-/// policies in one report, each namespaced policy in one of its own, in the order of
-/// the policies. The kind of the latter is Kyverno's.
-pub fn kyverno<'r>(run: &Run<'r>) -> Vec<Report<'r>> {
-    let mut reports: BTreeMap<Option<usize>, Report<'_>> = BTreeMap::new();
-    for finding in &run.scan.findings {
-        let Some(policy) = run.scan.policy(finding) else {
+/// No results in JSON; what stands before and behind some.
+const JSON: [&str; 3] = ["\"results\":[]", "\"results\":[", "]"];
+
+/// The same in YAML.
+const YAML: [&str; 3] = ["\nresults: []\n", "\nresults:\n", ""];
+
+/// Results alone, where they stand in a report.
+#[derive(Debug, Serialize)]
+struct Results<'s> {
+    results: Vec<Entry<'s>>,
+}
+
+/// Writes the reports: of the cluster-scoped objects (or cluster policies) first, then by
+/// namespace (or policy); none where nothing is to be reported.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(
+    totals: &Totals<'_>,
+    form: Form,
+    is_json: bool,
+    results: &mut Sections,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (index, number) in results.sorted().into_iter().enumerate() {
+        let Some(stored) = results.list().get(number) else {
             continue;
         };
-        let is_namespaced = !policy.namespace.is_empty();
-        let report = reports
-            .entry(is_namespaced.then_some(finding.policy))
-            .or_insert_with(|| Report {
-                api_version: Group::OpenReports.api_version(),
-                kind: if is_namespaced {
-                    "PolicyReport"
-                } else {
-                    "ClusterReport"
-                },
-                metadata: Metadata {
-                    name: if is_namespaced {
-                        &policy.name
-                    } else {
-                        "merged"
-                    },
-                    namespace: &policy.namespace,
-                },
-                source: Some(""),
-                summary: Summary::default(),
-                results: Vec::new(),
-            });
-        report.add(run, finding);
+        if index > 0 {
+            writeln!(out, "---")?;
+        }
+        let report = report(totals.scan, form, stored);
+        match is_json {
+            true => {
+                let text = serde_json::to_string(&report)?;
+                results.splice_at(number, &clean_json(&text), JSON, out)?;
+                writeln!(out)?;
+            }
+            false => results.splice_at(number, &yaml(&report)?, YAML, out)?,
+        }
     }
-    reports.into_values().collect()
+    Ok(())
 }
 
-impl<'r> Report<'r> {
-    fn add(&mut self, run: &Run<'r>, finding: &'r Finding) {
-        self.summary.add(finding.outcome);
-        self.results.extend(entry(run.scan, finding, run.now));
+/// Which report a finding belongs to.
+fn key(scan: &Scan<'_>, finding: &Finding, form: Form) -> Option<Key> {
+    match form {
+        Form::ByNamespace(_) => Some(Key::Name(scan.object(finding)?.namespace.clone())),
+        Form::Kyverno => Some(match scan.policy(finding)?.namespace.as_str() {
+            "" => Key::All,
+            _ => Key::Policy(finding.policy),
+        }),
     }
 }
 
-fn entry<'s>(scan: &'s Scan, finding: &'s Finding, now: u64) -> Option<Entry<'s>> {
+/// A report but for its results.
+fn report<'s>(scan: &'s Scan<'_>, form: Form, stored: &'s Stored) -> Report<'s> {
+    let policy = match stored.key {
+        Key::Policy(number) => scan.facts.policies.get(number),
+        _ => None,
+    };
+    let (group, kind, name, namespace) = match (form, &stored.key, policy) {
+        (Form::ByNamespace(group), Key::Name(namespace), _) => {
+            (group, group.kind(namespace), "merged", namespace.as_str())
+        }
+        (Form::ByNamespace(group), ..) => (group, group.kind(""), "merged", ""),
+        // The kind is Kyverno's.
+        (Form::Kyverno, _, Some(policy)) => (
+            Group::OpenReports,
+            "PolicyReport",
+            policy.name.as_str(),
+            policy.namespace.as_str(),
+        ),
+        (Form::Kyverno, _, None) => (Group::OpenReports, "ClusterReport", "merged", ""),
+    };
+    Report {
+        api_version: group.api_version(),
+        kind,
+        metadata: Metadata { name, namespace },
+        source: (form == Form::Kyverno).then_some(""),
+        summary: stored.summary,
+        results: [],
+    }
+}
+
+fn entry<'s>(scan: &'s Scan<'_>, finding: &'s Finding, now: u64) -> Option<Entry<'s>> {
     let (policy, object) = (scan.policy(finding)?, scan.object(finding)?);
     let properties = finding
         .properties

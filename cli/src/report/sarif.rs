@@ -10,12 +10,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
 
+use memchr::memmem;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::report::entry::{self, Entries, Entry, Notice, Related, RuleFacts};
-use crate::scan::{Outcome, Place};
+use crate::report::section::{Key, Section, Sections, between};
+use crate::scan::{Outcome, Place, Summary};
+use crate::text::clean_json;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -25,7 +29,7 @@ const FINGERPRINT: &str = "kpvmObjectPath/v1";
 
 /// The whole document.
 #[derive(Debug, Serialize)]
-pub struct Log<'e> {
+struct Log<'e> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     version: &'static str,
@@ -171,8 +175,121 @@ struct LogicalLocation {
     kind: &'static str,
 }
 
-/// The document for entries.
-pub fn log<'e>(entries: &'e Entries<'e>) -> Log<'e> {
+/// What one part of the input adds: its results, and for each what tells it from others.
+#[derive(Debug)]
+pub struct Part {
+    results: Section,
+    identities: Vec<Identity>,
+}
+
+/// Results alone, as deep as they stand in the document.
+#[derive(Debug, Serialize)]
+struct Results {
+    runs: [RunOfResults; 1],
+}
+
+#[derive(Debug, Serialize)]
+struct RunOfResults {
+    results: Vec<SarifResult>,
+}
+
+/// No results; what stands before and behind some.
+const RESULTS: [&str; 3] = [
+    "\n      \"results\": []",
+    "\n      \"results\": [\n",
+    "\n      ]",
+];
+
+/// Results for entries; `rules` are all rules there are.
+///
+/// # Errors
+/// Those of the serialiser.
+pub fn part<'e>(
+    entries: &[Entry<'e>],
+    rules: impl Iterator<Item = RuleFacts<'e>>,
+) -> io::Result<Part> {
+    let rules = rules.enumerate().map(|(index, rule)| (rule.id, index));
+    let (results, identities) = results(entries, &rules.collect());
+    let items = results.len();
+    let text = match items {
+        0 => String::new(),
+        _ => {
+            let results = Results {
+                runs: [RunOfResults { results }],
+            };
+            let text = serde_json::to_string_pretty(&results)?;
+            clean_json(between(&text, RESULTS[1], RESULTS[2])?).into_owned()
+        }
+    };
+    Ok(Part {
+        results: Section {
+            key: Key::All,
+            text: text.into_bytes(),
+            items,
+            summary: Summary::default(),
+        },
+        identities,
+    })
+}
+
+/// Results of all parts.
+#[derive(Debug, Default)]
+pub struct AllResults {
+    sections: Sections,
+    fingerprints: Fingerprints,
+}
+
+impl AllResults {
+    /// Adds those of a part. Results that are the same as earlier ones but for a count are
+    /// known only here.
+    ///
+    /// # Errors
+    /// Those of the temporary file.
+    pub fn add(&mut self, part: Part) -> io::Result<()> {
+        let Part {
+            mut results,
+            identities,
+        } = part;
+        // Quotes within texts are escaped, so this is nothing but the key.
+        let mark = format!("\"{FINGERPRINT}\": \"");
+        let starts: Vec<usize> = memmem::find_iter(&results.text, &mark)
+            .map(|at| at + mark.len())
+            .collect();
+        for (start, identity) in starts.into_iter().zip(identities) {
+            let Some(fingerprint) = self.fingerprints.again(identity) else {
+                continue;
+            };
+            let place = results.text.get_mut(start..start + fingerprint.len());
+            if let Some(place) = place {
+                place.copy_from_slice(fingerprint.as_bytes());
+            }
+        }
+        self.sections.add(results, ",\n")
+    }
+
+    /// Writes the document.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&mut self, entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(&log(entries))?;
+        self.sections.splice(&clean_json(&text), RESULTS, out)?;
+        writeln!(out)
+    }
+}
+
+/// Writes the document for entries.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut results = AllResults::default();
+    results.add(part(&entries.entries, entries.rules.iter().cloned())?)?;
+    results.write(entries, out)
+}
+
+/// The document but for its results.
+fn log<'e>(entries: &'e Entries<'e>) -> Log<'e> {
     Log {
         schema: SCHEMA,
         version: "2.1.0",
@@ -187,7 +304,7 @@ pub fn log<'e>(entries: &'e Entries<'e>) -> Log<'e> {
             },
             invocations: [invocation(&entries.notices)],
             column_kind: "unicodeCodePoints",
-            results: results(entries),
+            results: Vec::new(),
         }],
     }
 }
@@ -275,13 +392,11 @@ fn notification(notice: &Notice<'_>) -> Notification {
     }
 }
 
-fn results(entries: &Entries<'_>) -> Vec<SarifResult> {
-    let rules = entries.rules.iter().enumerate();
-    let rules: HashMap<&str, usize> = rules
-        .map(|(index, rule)| (rule.id.as_str(), index))
-        .collect();
-    let mut fingerprints = Fingerprints::default();
-    let results = entries.entries.iter().filter_map(|entry| {
+fn results(
+    entries: &[Entry<'_>],
+    rules: &HashMap<String, usize>,
+) -> (Vec<SarifResult>, Vec<Identity>) {
+    let results = entries.iter().filter_map(|entry| {
         let level = match entry.outcome {
             Outcome::Fail => level(entry.severity),
             Outcome::Error => "error",
@@ -292,9 +407,10 @@ fn results(entries: &Entries<'_>) -> Vec<SarifResult> {
             },
             Outcome::Pass | Outcome::Skip => return None,
         };
-        Some(SarifResult {
+        let identity = Identity::of(entry);
+        let result = SarifResult {
             rule_id: entry.rule.clone(),
-            rule_index: rules.get(entry.rule.as_str()).copied(),
+            rule_index: rules.get(&entry.rule).copied(),
             level,
             message: message(format!("{}: {}", entry.object, entry.message)),
             locations: entry
@@ -303,14 +419,15 @@ fn results(entries: &Entries<'_>) -> Vec<SarifResult> {
                 .into_iter()
                 .collect(),
             related_locations: entry.related.iter().enumerate().map(related).collect(),
-            partial_fingerprints: [(FINGERPRINT, fingerprints.of(entry))].into(),
+            partial_fingerprints: [(FINGERPRINT, fingerprint(&identity.digest(0)))].into(),
             properties: ResultProperties {
                 outcome: entry.outcome,
                 found: entry.found.to_owned(),
             },
-        })
+        };
+        Some((result, identity))
     });
-    results.collect()
+    results.unzip()
 }
 
 fn message(text: String) -> Message<'static> {
@@ -377,36 +494,46 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// Fingerprints of a run: of group, rule, object and path, and for the same once more
-/// of a count.
-#[derive(Default)]
+/// What a result is known by: group, rule, object and path.
+#[derive(Debug)]
+struct Identity(Sha256);
+
+impl Identity {
+    fn of(entry: &Entry<'_>) -> Self {
+        let mut hasher = Sha256::new();
+        for part in [&*entry.group, &entry.rule, &entry.object_id, entry.path] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        Self(hasher)
+    }
+
+    /// The bytes of the fingerprint; `again` counts those of the same identity before.
+    fn digest(&self, again: u32) -> [u8; 16] {
+        let mut hasher = self.0.clone();
+        hasher.update(again.to_le_bytes());
+        let whole: [u8; 32] = hasher.finalize().into();
+        std::array::from_fn(|at| whole.get(at).copied().unwrap_or_default())
+    }
+}
+
+fn fingerprint(digest: &[u8; 16]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How often each identity was met.
+#[derive(Debug, Default)]
 struct Fingerprints {
-    seen: HashMap<[u8; 32], u32>,
+    seen: HashMap<[u8; 16], u32>,
 }
 
 impl Fingerprints {
-    fn of(&mut self, entry: &Entry<'_>) -> String {
-        let digest = |again: u32| -> [u8; 32] {
-            let mut hasher = Sha256::new();
-            for part in [&*entry.group, &entry.rule, &entry.object_id, entry.path] {
-                hasher.update((part.len() as u64).to_le_bytes());
-                hasher.update(part.as_bytes());
-            }
-            hasher.update(again.to_le_bytes());
-            hasher.finalize().into()
-        };
-        let first = digest(0);
-        let count = self.seen.entry(first).or_default();
-        let bytes = match *count {
-            0 => first,
-            again => digest(again),
-        };
-        *count += 1;
-        bytes
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+    /// Another fingerprint for what has the identity of an earlier result.
+    fn again(&mut self, identity: Identity) -> Option<String> {
+        let count = self.seen.entry(identity.digest(0)).or_default();
+        let again = *count;
+        *count = count.saturating_add(1);
+        (again > 0).then(|| fingerprint(&identity.digest(again)))
     }
 }
 

@@ -4,11 +4,15 @@
 //! Fields are added in new versions, but what is there keeps its name and meaning as
 //! long as `version` is 1.
 
+use std::io::{self, Write};
+
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::policies::{InvalidPolicy, OmittedPolicy};
-use crate::report::Run;
+use crate::report::section::{Key, Section, Sections, between};
+use crate::report::{Run, Totals, yaml};
 use crate::scan::{Finding, Outcome, Place, Scan, Summary};
+use crate::text::clean_json;
 use crate::unmatched::Unmatched;
 
 /// The whole report.
@@ -196,36 +200,95 @@ impl Serialize for Pairs<'_> {
     }
 }
 
-/// The report of a run.
-pub fn document<'r>(run: &Run<'r>) -> Document<'r> {
-    let scan = run.scan;
-    let omitted_policies = run
-        .policies
-        .map_or(&[][..], |policies| &policies.omitted_policies);
-    let invalid_policies = run.policies.map_or(&[][..], |policies| &policies.invalid);
+/// Results alone, where they stand in the whole report.
+#[derive(Debug, Serialize)]
+struct Results<'s> {
+    results: Vec<Result<'s>>,
+}
+
+/// What one part of the input adds to the results.
+///
+/// # Errors
+/// Those of the serialisers.
+pub fn section(run: &Run<'_>, is_json: bool) -> io::Result<Section> {
+    let findings = run.scan.findings.iter();
+    let results: Vec<_> = findings
+        .filter_map(|finding| result(run.scan, finding))
+        .collect();
+    let items = results.len();
+    let text = match is_json {
+        _ if items == 0 => String::new(),
+        true => {
+            let text = serde_json::to_string_pretty(&Results { results })?;
+            clean_json(between(&text, JSON[1], JSON[2])?).into_owned()
+        }
+        false => {
+            let text = yaml(&Results { results })?;
+            between(&text, &YAML[1][1..], YAML[2])?.to_owned()
+        }
+    };
+    Ok(Section {
+        key: Key::All,
+        text: text.into_bytes(),
+        items,
+        summary: Summary::default(),
+    })
+}
+
+/// No results in JSON; what stands before and behind some.
+const JSON: [&str; 3] = ["\n  \"results\": []", "\n  \"results\": [\n", "\n  ]"];
+
+/// The same in YAML.
+const YAML: [&str; 3] = ["\nresults: []\n", "\nresults:\n", ""];
+
+/// Writes the report with the results of all parts.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(
+    totals: &Totals<'_>,
+    is_json: bool,
+    results: &mut Sections,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let document = document(totals);
+    match is_json {
+        true => {
+            let text = serde_json::to_string_pretty(&document)?;
+            results.splice(&clean_json(&text), JSON, out)?;
+            writeln!(out)
+        }
+        false => results.splice(&yaml(&document)?, YAML, out),
+    }
+}
+
+/// The report but for its results.
+fn document<'r>(totals: &Totals<'r>) -> Document<'r> {
+    let scan = totals.scan;
+    let policies = totals.policies;
+    let omitted_policies = policies.map_or(&[][..], |policies| &policies.omitted_policies);
+    let invalid_policies = policies.map_or(&[][..], |policies| &policies.invalid);
     Document {
         version: 1,
         summary: scan.summary,
         evaluated: Evaluated {
-            policies: scan.policies.len(),
-            rules: scan.rules,
-            resources: scan.objects.len(),
+            policies: scan.facts.policies.len(),
+            rules: scan.facts.rules,
+            resources: scan.evaluated,
         },
-        results: scan
-            .findings
-            .iter()
-            .filter_map(|finding| result(scan, finding))
-            .collect(),
-        omitted_rules: omitted(&scan.omitted),
+        results: Vec::new(),
+        omitted_rules: omitted(&scan.facts.omitted),
         omitted_policies: omitted_policies.iter().map(omitted_policy).collect(),
         invalid_policies: invalid_policies.iter().map(invalid_policy).collect(),
         unmatched_policies: unmatched(scan),
-        problems: super::problems(run.resources)
-            .map(|(file, place, message)| ProblemEntry {
-                file,
-                line: place.map(|(line, _)| line),
-                column: place.map(|(_, column)| column),
-                message,
+        problems: totals
+            .problems
+            .iter()
+            .map(|problem| ProblemEntry {
+                file: &problem.file,
+                line: problem.position.map(|(line, _)| line),
+                column: problem.position.map(|(_, column)| column),
+                message: &problem.message,
             })
             .collect(),
     }
@@ -248,9 +311,9 @@ fn invalid_policy(policy: &InvalidPolicy) -> InvalidPolicyEntry<'_> {
     }
 }
 
-fn unmatched(scan: &Scan) -> Vec<UnmatchedPolicy<'_>> {
+fn unmatched<'s>(scan: &'s Scan<'_>) -> Vec<UnmatchedPolicy<'s>> {
     let entry = |unmatched: &Unmatched| {
-        let policy = scan.policies.get(unmatched.policy)?;
+        let policy = scan.facts.policies.get(unmatched.policy)?;
         Some(UnmatchedPolicy {
             policy: &policy.name,
             policy_namespace: &policy.namespace,
@@ -260,7 +323,7 @@ fn unmatched(scan: &Scan) -> Vec<UnmatchedPolicy<'_>> {
     scan.unmatched.iter().filter_map(entry).collect()
 }
 
-fn result<'s>(scan: &'s Scan, finding: &'s Finding) -> Option<Result<'s>> {
+fn result<'s>(scan: &'s Scan<'_>, finding: &'s Finding) -> Option<Result<'s>> {
     let (policy, object) = (scan.policy(finding)?, scan.object(finding)?);
     let check = finding.check.as_ref();
     Some(Result {

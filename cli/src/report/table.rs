@@ -3,13 +3,16 @@
 //!
 //! Rows go in, lines leave. Texts are shown with what would steer a terminal escaped.
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, BufRead, Write};
 
 use anstyle::{AnsiColor, Style};
+use serde::{Deserialize, Serialize};
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::Run;
-use crate::scan::{Outcome, Scan};
+use crate::report::section::{Key, Section, Sections};
+use crate::scan::{Outcome, Summary};
 use crate::text::clean_text;
 
 /// A cell that is longer is broken between words.
@@ -18,7 +21,7 @@ const CELL_BYTES: usize = 300;
 const ROWS_NOT_COUNTED: usize = 10;
 
 /// One row; its number is its place.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// `name` or `namespace/name`.
     pub policy: String,
@@ -27,7 +30,7 @@ pub struct Row {
     /// `namespace/Kind/name`, or in tests `v1/Kind/namespace/name`.
     pub resource: String,
     /// `Pass`, `Fail`, `Warn`, `Error` or `Skip`; in tests also `Unsupported`.
-    pub result: &'static str,
+    pub result: Cow<'static, str>,
     /// Why; only tests say so.
     pub reason: String,
     /// The message, for the table with details.
@@ -37,12 +40,12 @@ pub struct Row {
 impl Row {
     /// The texts of its cells, its number first.
     pub fn texts(&self, number: usize, detailed: bool) -> Vec<String> {
-        let texts = [
+        let texts: [&str; 7] = [
             &number.to_string(),
             &self.policy,
             &self.rule,
             &self.resource,
-            self.result,
+            &self.result,
             &self.reason,
             &self.message,
         ];
@@ -74,9 +77,50 @@ pub fn word(outcome: Outcome) -> &'static str {
     }
 }
 
+/// What one part of the input adds to the rows: each as JSON on a line, as their widths are
+/// known only when all are there.
+///
+/// # Errors
+/// Those of the serialiser.
+pub fn section(run: &Run<'_>) -> io::Result<Section> {
+    let rows = rows(run);
+    let mut text = Vec::new();
+    for row in &rows {
+        serde_json::to_writer(&mut text, row)?;
+        text.push(b'\n');
+    }
+    Ok(Section {
+        key: Key::All,
+        text,
+        items: rows.len(),
+        summary: Summary::default(),
+    })
+}
+
+/// Writes the rows of all parts.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_sections(rows: &mut Sections, detailed: bool, out: &mut dyn Write) -> io::Result<()> {
+    if rows.items() == 0 {
+        return Ok(());
+    }
+    let mut table = Table::new(rows.items(), detailed);
+    for (index, line) in rows.read()?.lines().enumerate() {
+        let row: Row = serde_json::from_str(&line?)?;
+        table.widen(&row.texts(index + 1, detailed));
+    }
+    table.write_head(out)?;
+    for (index, line) in rows.read()?.lines().enumerate() {
+        let row: Row = serde_json::from_str(&line?)?;
+        table.write_row(&row.texts(index + 1, detailed), out)?;
+    }
+    table.write_end(out)
+}
+
 /// One row for each result of a run.
-pub fn rows(run: &Run<'_>) -> Vec<Row> {
-    let scan: &Scan = run.scan;
+fn rows(run: &Run<'_>) -> Vec<Row> {
+    let scan = run.scan;
     let row = |finding| -> Option<Row> {
         let (policy, object) = (scan.policy(finding)?, scan.object(finding)?);
         let parts = [object.namespace.as_str(), &object.kind, &object.name];
@@ -85,7 +129,7 @@ pub fn rows(run: &Run<'_>) -> Vec<Row> {
             policy: policy.full_name(),
             rule: finding.rule.clone(),
             resource: parts.collect::<Vec<_>>().join("/"),
-            result: word(finding.outcome),
+            result: word(finding.outcome).into(),
             reason: String::new(),
             message: finding.message.clone(),
         })
@@ -101,36 +145,62 @@ pub fn write(rows: &[Row], detailed: bool, out: &mut dyn Write) -> io::Result<()
     if rows.is_empty() {
         return Ok(());
     }
-    let header: Vec<Cell> = header(rows.len(), detailed)
-        .iter()
-        .map(|text| Cell::new(text))
-        .collect();
-    let numbered = rows.iter().enumerate();
-    let body: Vec<Vec<Cell>> = numbered
-        .map(|(index, row)| {
-            row.texts(index + 1, detailed)
-                .iter()
-                .map(|text| Cell::new(text))
-                .collect()
-        })
-        .collect();
-    let lines = || std::iter::once(&header).chain(&body);
-    let widths: Vec<usize> = (0..header.len())
-        .map(|column| {
-            let cells = lines().filter_map(|line| line.get(column));
-            cells.map(Cell::width).max().unwrap_or(0)
-        })
-        .collect();
-    let bars: Vec<String> = widths.iter().map(|width| "─".repeat(width + 2)).collect();
-    let rule = format!("│{}│", bars.join("│"));
-    writeln!(out, "{rule}")?;
-    for (index, cells) in lines().enumerate() {
-        write_cells(cells, &widths, index == 0, out)?;
-        if index == 0 {
-            writeln!(out, "{rule}")?;
+    let mut table = Table::new(rows.len(), detailed);
+    for (index, row) in rows.iter().enumerate() {
+        table.widen(&row.texts(index + 1, detailed));
+    }
+    table.write_head(out)?;
+    for (index, row) in rows.iter().enumerate() {
+        table.write_row(&row.texts(index + 1, detailed), out)?;
+    }
+    table.write_end(out)
+}
+
+/// The header and the widths of all columns.
+struct Table {
+    header: Vec<Cell>,
+    widths: Vec<usize>,
+}
+
+impl Table {
+    fn new(rows: usize, detailed: bool) -> Self {
+        let header = cells(&header(rows, detailed));
+        Self {
+            widths: header.iter().map(Cell::width).collect(),
+            header,
         }
     }
-    writeln!(out, "{rule}")
+
+    /// Makes room for a row.
+    fn widen(&mut self, texts: &[String]) {
+        for (width, cell) in self.widths.iter_mut().zip(cells(texts)) {
+            *width = (*width).max(cell.width());
+        }
+    }
+
+    fn write_head(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_rule(out)?;
+        write_cells(&self.header, &self.widths, true, out)?;
+        self.write_rule(out)
+    }
+
+    fn write_row(&self, texts: &[String], out: &mut dyn Write) -> io::Result<()> {
+        write_cells(&cells(texts), &self.widths, false, out)
+    }
+
+    fn write_end(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_rule(out)
+    }
+
+    fn write_rule(&self, out: &mut dyn Write) -> io::Result<()> {
+        let bars = self.widths.iter().map(|width| "─".repeat(width + 2));
+        let bars: Vec<String> = bars.collect();
+        writeln!(out, "│{}│", bars.join("│"))
+    }
+}
+
+fn cells(texts: &[String]) -> Vec<Cell> {
+    texts.iter().map(|text| Cell::new(text)).collect()
 }
 
 /// The lines of a cell.
@@ -220,7 +290,7 @@ mod tests {
             policy: policy.into(),
             rule: "r".into(),
             resource: "default/Pod/web".into(),
-            result,
+            result: result.into(),
             message: message.into(),
             ..Row::default()
         }

@@ -2,7 +2,8 @@
 //! lines they are about, and one line of counts.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -28,45 +29,143 @@ fn style(outcome: Outcome) -> Style {
     }
 }
 
+/// Bytes of groups that are collected before they are written: equal failures stand
+/// together as far as this goes, and memory does not grow with their number.
+const GROUP_BYTES: usize = 16 << 20;
+
 /// What findings have in common that are shown together.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct GroupKey<'s> {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct GroupKey {
     policy: usize,
     outcome: Outcome,
-    rule: &'s str,
-    message: &'s str,
-    demanded: Option<&'s Place>,
+    rule: String,
+    message: String,
+    demanded: Option<Place>,
 }
 
-/// Writes the report.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
-    write_findings(run, out)?;
-    write_summary(run.scan.summary, out)
+/// Findings that are shown together, as they are shown.
+#[derive(Debug)]
+struct Group {
+    heading: String,
+    /// The place in the policy, for want of an excerpt.
+    place: String,
+    /// The number of the finding whose lines are shown, and these lines.
+    excerpt: Option<(usize, String)>,
+    /// Each finding as one of a list.
+    findings: Vec<String>,
 }
 
-/// Writes the report without the counts.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_findings(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut groups: HashMap<GroupKey<'_>, Vec<&Finding>> = HashMap::new();
-    let shown = |finding: &&Finding| match finding.outcome {
-        Outcome::Fail | Outcome::Warn | Outcome::Error => true,
-        Outcome::Skip => run.verbose,
-        Outcome::Pass => false,
-    };
-    for finding in run.scan.findings.iter().filter(shown) {
-        groups.entry(key(finding)).or_default().push(finding);
+/// Findings that are waiting to be written.
+#[derive(Debug, Default)]
+pub struct Groups {
+    groups: BTreeMap<GroupKey, Group>,
+    /// Bytes of all their texts.
+    bytes: usize,
+}
+
+impl Groups {
+    /// The findings of one part of the input.
+    pub fn of(run: &Run<'_>) -> Self {
+        let mut all: BTreeMap<GroupKey, Group> = BTreeMap::new();
+        let shown = |finding: &&Finding| match finding.outcome {
+            Outcome::Fail | Outcome::Warn | Outcome::Error => true,
+            Outcome::Skip => run.verbose,
+            Outcome::Pass => false,
+        };
+        for finding in run.scan.findings.iter().filter(shown) {
+            let key = key(finding);
+            let group = match all.entry(key) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let group = Group {
+                        heading: heading(run.scan, entry.key()),
+                        place: place(run.scan, finding),
+                        excerpt: None,
+                        findings: Vec::new(),
+                    };
+                    entry.insert(group)
+                }
+            };
+            if group.excerpt.is_none() {
+                let number = group.findings.len();
+                group.excerpt = lines(run, finding).map(|lines| (number, lines));
+            }
+            group.findings.push(item(run.scan, finding));
+        }
+        let bytes = all.iter().map(|(key, group)| key.bytes() + group.bytes());
+        Self {
+            bytes: bytes.sum(),
+            groups: all,
+        }
     }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by(|left, right| left.0.cmp(&right.0));
-    for (key, findings) in &groups {
-        write_group(run, key, findings, out)?;
+
+    /// Adds the findings of a later part.
+    pub fn add(&mut self, more: Self) {
+        self.bytes += more.bytes;
+        for (key, group) in more.groups {
+            match self.groups.entry(key) {
+                Entry::Occupied(entry) => entry.into_mut().add(group),
+                Entry::Vacant(entry) => drop(entry.insert(group)),
+            }
+        }
     }
-    Ok(())
+
+    /// Whether they should be written before there are more.
+    pub fn are_many(&self) -> bool {
+        self.bytes > GROUP_BYTES
+    }
+
+    /// Writes them, sorted; none are left.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        for group in std::mem::take(self).groups.values() {
+            group.write(out)?;
+        }
+        Ok(())
+    }
+}
+
+impl GroupKey {
+    fn bytes(&self) -> usize {
+        size_of::<(Self, Group)>() + self.rule.len() + self.message.len()
+    }
+}
+
+impl Group {
+    fn bytes(&self) -> usize {
+        let excerpt = self.excerpt.as_ref().map_or(0, |(_, lines)| lines.len());
+        let findings = self.findings.iter();
+        let findings = findings.map(|finding| size_of::<String>() + finding.len());
+        self.heading.len() + self.place.len() + excerpt + findings.sum::<usize>()
+    }
+
+    fn add(&mut self, more: Self) {
+        let before = self.findings.len();
+        let excerpt = more.excerpt.map(|(number, lines)| (number + before, lines));
+        self.excerpt = self.excerpt.take().or(excerpt);
+        self.findings.extend(more.findings);
+    }
+
+    /// Of the first object that can be shown the lines are, the others are listed.
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(self.heading.as_bytes())?;
+        match &self.excerpt {
+            Some((_, lines)) => writeln!(out, "{lines}")?,
+            None => out.write_all(self.place.as_bytes())?,
+        }
+        if self.excerpt.is_some() && self.findings.len() > 1 {
+            writeln!(out, "  the same:")?;
+        }
+        let shown = self.excerpt.as_ref().map(|(number, _)| *number);
+        for (number, finding) in self.findings.iter().enumerate() {
+            if shown != Some(number) {
+                out.write_all(finding.as_bytes())?;
+            }
+        }
+        writeln!(out)
+    }
 }
 
 /// `pass: 1, fail: 0, warn: 0, error: 0, skip: 0`
@@ -97,48 +196,25 @@ pub fn write_summary(summary: Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn key(finding: &Finding) -> GroupKey<'_> {
+fn key(finding: &Finding) -> GroupKey {
     GroupKey {
         policy: finding.policy,
         outcome: finding.outcome,
-        rule: &finding.rule,
-        message: &finding.message,
-        demanded: finding.check.as_ref().map(|check| &check.policy),
+        rule: finding.rule.clone(),
+        message: finding.message.clone(),
+        demanded: finding.check.as_ref().map(|check| check.policy.clone()),
     }
 }
 
-/// Of the first object that can be shown the lines are, the others are listed.
-fn write_group(
-    run: &Run<'_>,
-    key: &GroupKey<'_>,
-    findings: &[&Finding],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    write_heading(run.scan, key, out)?;
-    let shown = findings
-        .iter()
-        .enumerate()
-        .find_map(|(index, finding)| Some((index, lines(run, finding)?)));
-    match &shown {
-        Some((_, lines)) => writeln!(out, "{lines}")?,
-        None => {
-            let rule = findings.first().and_then(|one| run.scan.rule_place(one));
-            let place = key.demanded.map(|place| ("demanded", place));
-            if let Some((what, place)) = place.or(rule.map(|place| ("rule", place))) {
-                writeln!(out, "  {DIM}{what} at {}{DIM:#}", show_place(place))?;
-            }
-        }
+/// Where the policy demands it, or where the rule is.
+fn place(scan: &Scan<'_>, finding: &Finding) -> String {
+    let demanded = finding.check.as_ref().map(|check| &check.policy);
+    let demanded = demanded.map(|place| ("demanded", place));
+    let rule = || Some(("rule", scan.rule_place(finding)?));
+    match demanded.or_else(rule) {
+        Some((what, place)) => format!("  {DIM}{what} at {}{DIM:#}\n", show_place(place)),
+        None => String::new(),
     }
-    if shown.is_some() && findings.len() > 1 {
-        writeln!(out, "  the same:")?;
-    }
-    let shown = shown.map(|(index, _)| index);
-    for (index, finding) in findings.iter().enumerate() {
-        if shown != Some(index) {
-            write_finding(run.scan, finding, out)?;
-        }
-    }
-    writeln!(out)
 }
 
 fn lines(run: &Run<'_>, finding: &Finding) -> Option<String> {
@@ -151,32 +227,39 @@ fn lines(run: &Run<'_>, finding: &Finding) -> Option<String> {
 }
 
 /// `fail: policy/rule [severity]`, and the message.
-fn write_heading(scan: &Scan, key: &GroupKey<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn heading(scan: &Scan<'_>, key: &GroupKey) -> String {
     let style = style(key.outcome);
     let outcome = key.outcome.as_str();
-    write!(out, "{style}{outcome}{style:#}: {BOLD}")?;
-    let policy = scan.policies.get(key.policy);
+    let policy = scan.facts.policies.get(key.policy);
     let name = policy.map_or(String::new(), PolicyFacts::full_name);
-    write!(out, "{}{BOLD:#}", clean(&rule_name(&name, key.rule)))?;
-    if let Some(severity) = policy.and_then(|policy| policy.severity) {
-        write!(out, " [{severity}]")?;
-    }
-    writeln!(out, "\n  {}", clean_lines(key.message, "  "))
+    let name = rule_name(&name, &key.rule);
+    let severity = match policy.and_then(|policy| policy.severity) {
+        Some(severity) => format!(" [{severity}]"),
+        None => String::new(),
+    };
+    let message = clean_lines(&key.message, "  ");
+    format!(
+        "{style}{outcome}{style:#}: {BOLD}{}{BOLD:#}{severity}\n  {message}\n",
+        clean(&name)
+    )
 }
 
-fn write_finding(scan: &Scan, finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+/// A finding as one of a list.
+fn item(scan: &Scan<'_>, finding: &Finding) -> String {
     let Some(object) = scan.object(finding) else {
-        return Ok(());
+        return String::new();
     };
-    write!(out, "  - {}", clean(&object.title()))?;
-    if let Some(label) = label(finding) {
-        write!(out, ": {label}")?;
-    }
     let place = match &finding.check {
         Some(check) => &check.resource,
         None => &object.place,
     };
-    writeln!(out, " {DIM}({}){DIM:#}", show_place(place))
+    let place = show_place(place);
+    let label = match label(finding) {
+        Some(label) => format!(": {label}"),
+        None => String::new(),
+    };
+    let title = object.title();
+    format!("  - {}{label} {DIM}({place}){DIM:#}\n", clean(&title))
 }
 
 /// The found value, or where nothing was found.

@@ -12,7 +12,7 @@ use kpvm_format::symbol::{SymbolTable, key_hash, key_head, short_key_hash};
 
 use super::buffer::DocumentBuffer;
 use super::node::{Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
-use super::projection::{Place, Projection};
+use super::projection::{Bystander, Entry, Part, Place, Projection};
 use super::scan::{Chunk, plain_end};
 use super::skip::skip;
 use crate::limits::Limits;
@@ -216,17 +216,17 @@ impl DocumentBuffer {
     /// As [`DocumentBuffer::read_json`], but of maps and lists reads only what the
     /// projection says, and checks the syntax of the others. `None` where the input
     /// should be read as a whole: there may be something wrong with it. The buffer is
-    /// then as it was before.
+    /// then as it was before. The bystander walks over what the projection says.
     pub(crate) fn read_json_in_part(
         &mut self,
         input: &[u8],
         source: TextSource,
         symbols: &SymbolTable<'_>,
         options: &ReadOptions,
-        projection: &Projection,
+        part: Part<'_>,
     ) -> Option<NodeId> {
         let mark = self.mark();
-        let result = self.read_checked(input, source, symbols, options, Some(projection));
+        let result = self.read_checked(input, source, symbols, options, Some(part));
         result.map_err(|_| self.reset(mark)).ok()
     }
 
@@ -236,7 +236,7 @@ impl DocumentBuffer {
         source: TextSource,
         symbols: &SymbolTable<'_>,
         options: &ReadOptions,
-        projection: Option<&Projection>,
+        part: Option<Part<'_>>,
     ) -> Result<NodeId, Fault> {
         let limit = options.limits.document_bytes.min(MAX_BYTES);
         let used = [self.nodes.len(), self.scratch.len(), self.keys.len()];
@@ -259,6 +259,10 @@ impl DocumentBuffer {
             base = self.scratch.len() as u32;
             self.scratch.extend_from_slice(input);
         }
+        let (projection, bystander) = match part {
+            Some(part) => (Some(part.projection), part.bystander),
+            None => (None, None),
+        };
         let reader = Reader {
             input,
             source,
@@ -269,6 +273,7 @@ impl DocumentBuffer {
             count_end: (self.nodes.len() + self.pending.len())
                 .saturating_add(options.limits.document_nodes),
             projection,
+            bystander,
             buffer: self,
         };
         reader.read()
@@ -277,7 +282,7 @@ impl DocumentBuffer {
 
 /// One reading. The place in the input is passed from function to function by
 /// value, so that it stays in a register.
-struct Reader<'i, 'b> {
+struct Reader<'i, 'b, 'p> {
     buffer: &'b mut DocumentBuffer,
     input: &'i [u8],
     source: TextSource,
@@ -290,10 +295,12 @@ struct Reader<'i, 'b> {
     /// Nodes in the buffer at the largest number of values allowed, less what was skipped.
     count_end: usize,
     /// What is read; `None`: everything.
-    projection: Option<&'i Projection>,
+    projection: Option<&'p Projection>,
+    /// Who walks over what is not read.
+    bystander: Option<&'p mut dyn Bystander>,
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_, '_, '_> {
     fn read(mut self) -> Result<NodeId, Fault> {
         let start = self.skip_space(0);
         let end = self.value(start)?;
@@ -405,22 +412,36 @@ impl Reader<'_, '_> {
             self.buffer.open(label, kind);
             return Ok((inside, true));
         };
-        let entered = match self.buffer.open_place() {
-            None => Some(Place::ROOT),
-            Some(place) => projection.entered(place, label),
+        let entry = match self.buffer.open_place() {
+            None => Entry::Read(Place::ROOT),
+            Some(place) => projection.entry(place, label),
         };
-        match entered {
-            Some(place) => {
+        let spot = match entry {
+            Entry::Read(place) => {
                 self.buffer.open_at(label, kind, place);
-                Ok((inside, true))
+                return Ok((inside, true));
             }
-            None => Ok((self.skip(at, inside, label, kind)?, false)),
-        }
+            Entry::Pass(spot) => Some(spot),
+            Entry::Skip => None,
+        };
+        Ok((self.leave_out(at, inside, label, kind, spot)?, false))
     }
 
     /// Leaves out the container at `at`, whose first member begins at `inside`.
-    fn skip(&mut self, at: usize, inside: usize, label: Label, kind: Kind) -> Result<usize, Fault> {
-        let Some(skipped) = skip(self.input, inside, kind == Kind::Map) else {
+    fn leave_out(
+        &mut self,
+        at: usize,
+        inside: usize,
+        label: Label,
+        kind: Kind,
+        spot: Option<u32>,
+    ) -> Result<usize, Fault> {
+        let is_map = kind == Kind::Map;
+        let skipped = match (spot, &mut self.bystander) {
+            (Some(spot), Some(bystander)) => bystander.pass(self.input, inside, is_map, spot),
+            _ => skip(self.input, inside, is_map),
+        };
+        let Some(skipped) = skipped else {
             return expected(at, "JSON that can be skipped");
         };
         if self.buffer.depth() + skipped.depth > self.depth_end {

@@ -19,6 +19,7 @@ mod push;
 mod scan;
 mod skip;
 mod view;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -29,5 +30,6 @@ pub use extended::{Extended, Opaque};
 pub use json::{Found, JsonError, JsonProblem, Numbers, ReadOptions};
 pub use node::{Key, Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
 pub(crate) use scan::plain_end;
-pub(crate) use skip::{kind_in_front, skip_value, space};
+pub(crate) use skip::{Skipped, kind_in_front, skip_value, space};
 pub use view::{ChildRange, View};
+pub(crate) use walk::{Visitor, walk};

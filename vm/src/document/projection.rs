@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::node::Label;
+use super::skip::Skipped;
 use kpvm_format::symbol::SymbolId;
 
 /// A place in a projection: the values at one path, list items all alike.
@@ -37,6 +38,25 @@ struct Step {
     keys: BTreeMap<SymbolId, Place>,
     /// The place of list items.
     items: Option<Place>,
+    /// The bystander's number for what is here and not read.
+    spot: Option<u32>,
+}
+
+/// What becomes of a map or list.
+pub(super) enum Entry {
+    /// It is read, at its place.
+    Read(Place),
+    /// It is left out, but the bystander walks over it.
+    Pass(u32),
+    /// It is left out.
+    Skip,
+}
+
+/// Who walks over maps and lists that are not read but given a number.
+pub(crate) trait Bystander {
+    /// Walks over the map or list whose bracket is before `at` and that is not empty, and
+    /// checks its syntax. `None` where it has to be read.
+    fn pass(&mut self, input: &[u8], at: usize, is_map: bool, spot: u32) -> Option<Skipped>;
 }
 
 /// What is read of a map or list.
@@ -49,6 +69,14 @@ enum How {
     Members,
     /// It with everything inside.
     Whole,
+}
+
+/// How a document is read in part.
+pub(crate) struct Part<'p> {
+    /// What is read.
+    pub(crate) projection: &'p Projection,
+    /// Who walks over the rest.
+    pub(crate) bystander: Option<&'p mut dyn Bystander>,
 }
 
 impl Projection {
@@ -115,6 +143,17 @@ impl Projection {
         }
     }
 
+    /// Gives what is not read at a place a number; whether anything is read there.
+    pub(crate) fn number(&mut self, place: Place, spot: u32) -> bool {
+        match self.step_mut(place) {
+            Some(step) if step.how == How::Unread => {
+                step.spot = Some(spot);
+                false
+            }
+            _ => true,
+        }
+    }
+
     /// Whether nothing is left out.
     pub(crate) fn is_whole(&self) -> bool {
         self.step(Place::ROOT)
@@ -129,18 +168,28 @@ impl Projection {
         self.steps.get_mut(place.0 as usize)
     }
 
-    /// Where a map or list that stands under `label` at `place` is read; `None` where
-    /// it is left out.
+    /// What becomes of a map or list that stands under `label` at `place`.
     #[inline]
-    pub(super) fn entered(&self, place: Place, label: Label) -> Option<Place> {
-        let step = self.step(place)?;
+    pub(super) fn entry(&self, place: Place, label: Label) -> Entry {
+        let Some(step) = self.step(place) else {
+            return Entry::Skip;
+        };
         if step.how == How::Whole {
-            return Some(Place::WHOLE);
+            return Entry::Read(Place::WHOLE);
         }
         let inside = match label.key.symbol() {
-            Some(symbol) => *step.keys.get(&symbol)?,
-            None => step.items.filter(|_| label.is_item())?,
+            Some(symbol) => step.keys.get(&symbol).copied(),
+            None => step.items.filter(|_| label.is_item()),
         };
-        (self.step(inside)?.how != How::Unread).then_some(inside)
+        let Some(inside) = inside else {
+            return Entry::Skip;
+        };
+        match self.step(inside) {
+            Some(step) if step.how != How::Unread => Entry::Read(inside),
+            Some(Step {
+                spot: Some(spot), ..
+            }) => Entry::Pass(*spot),
+            _ => Entry::Skip,
+        }
     }
 }

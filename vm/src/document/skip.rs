@@ -11,13 +11,13 @@ const MAX_DEPTH: usize = 64;
 
 /// What was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Skipped {
+pub(crate) struct Skipped {
     /// The place behind it.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// The values inside, at every depth.
-    pub(super) values: usize,
+    pub(crate) values: usize,
     /// How deep containers were nested, the outermost one included.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
 }
 
 /// Skips the map or list whose bracket is before `at` and that is not empty; its first
@@ -83,7 +83,7 @@ pub(super) fn skip(input: &[u8], mut at: usize, is_map: bool) -> Option<Skipped>
 
 /// The byte at a place; 0, which stands nowhere in JSON, behind the end.
 #[inline(always)]
-fn byte_at(input: &[u8], at: usize) -> u8 {
+pub(super) fn byte_at(input: &[u8], at: usize) -> u8 {
     input.get(at).copied().unwrap_or(0)
 }
 
@@ -108,7 +108,7 @@ fn key(input: &[u8], at: usize) -> Option<usize> {
 
 /// Skips a string; `start` is behind the opening quote.
 #[inline(always)]
-fn string(input: &[u8], start: usize) -> Option<usize> {
+pub(super) fn string(input: &[u8], start: usize) -> Option<usize> {
     let end = plain_end(input, start);
     match byte_at(input, end) {
         b'"' => Some(end + 1),
@@ -145,14 +145,14 @@ fn escaped_string(input: &[u8], mut at: usize) -> Option<usize> {
 }
 
 #[inline(always)]
-fn word(input: &[u8], at: usize, word: &[u8]) -> Option<usize> {
+pub(super) fn word(input: &[u8], at: usize, word: &[u8]) -> Option<usize> {
     let end = at + word.len();
     (input.get(at..end) == Some(word)).then_some(end)
 }
 
 /// Skips a number. Its range matters too: float64 has to hold it.
 #[inline(always)]
-fn number(input: &[u8], start: usize) -> Option<usize> {
+pub(super) fn number(input: &[u8], start: usize) -> Option<usize> {
     let first = start + usize::from(byte_at(input, start) == b'-');
     let end = digits(input, first);
     let has_leading_zero = byte_at(input, first) == b'0' && end > first + 1;

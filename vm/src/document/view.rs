@@ -84,6 +84,13 @@ impl<'a> View<'a> {
         self.node(id).map(|node| node.kind)
     }
 
+    /// Whether this is a map or list that the reader left out.
+    #[inline]
+    pub(crate) fn is_unread(&self, id: NodeId) -> bool {
+        let is_container = matches!(self.kind(id), Some(Kind::Map | Kind::List));
+        is_container && self.node(id).is_some_and(Node::is_unread)
+    }
+
     /// The members of a map; none for anything else.
     #[inline]
     fn members(&self, map: NodeId) -> (u32, &'a [Node]) {

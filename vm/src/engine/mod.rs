@@ -49,6 +49,7 @@
 
 mod expression;
 pub mod observer;
+mod plans;
 mod projection;
 mod request;
 mod response;

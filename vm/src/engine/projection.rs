@@ -18,6 +18,7 @@ use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, Rule};
 
 use crate::document::projection::{Place, Projection};
+use crate::plan::{Plan, Spot};
 
 /// Where more places than this meet in a register, they are read as a whole and no longer
 /// followed: every way into a block's failures adds one, and a rule can have thousands.
@@ -91,9 +92,10 @@ impl Origins {
     }
 }
 
-/// The projection for a kind: what its rules look at, and what every rule needs. `None`
-/// where that is everything, or where the host may be asked, which happens only once.
-pub(super) fn derive(tables: &Tables<'_>, kind: &str) -> Option<Projection> {
+/// The projection for a kind: what its rules look at, and what every rule needs; of a
+/// rule whose body is part of the plan nothing for the body. `None` where that is
+/// everything, or where the host may be asked, which happens only once.
+pub(super) fn derive(tables: &Tables<'_>, kind: &str, plan: Option<&Plan>) -> Option<Projection> {
     let mut derivation = Derivation {
         tables,
         projection: Projection::new(),
@@ -104,13 +106,36 @@ pub(super) fn derive(tables: &Tables<'_>, kind: &str) -> Option<Projection> {
     derivation.read_metadata();
     for number in tables.rules_of_kind(kind) {
         if let Some(rule) = tables.rules.get(number as usize) {
-            derivation.follow_rule(rule);
+            derivation.follow_rule(rule, plan);
         }
         if derivation.whole || derivation.projection.is_whole() {
             return None;
         }
     }
-    Some(derivation.projection)
+    let mut projection = derivation.projection;
+    if let Some(plan) = plan {
+        number_spots(&mut projection, Place::ROOT, plan, Spot::ROOT);
+    }
+    Some(projection)
+}
+
+/// Gives what is not read the numbers of the plan's spots. Places nest as deep as plans
+/// do, so this recurses.
+fn number_spots(projection: &mut Projection, place: Place, plan: &Plan, spot: Spot) {
+    for (key, below) in plan.below(spot) {
+        let inside = match key {
+            Some(key) => projection.under(place, key),
+            None => projection.items(place),
+        };
+        if plan.tests_tags(below) {
+            projection.read_whole(inside);
+        } else if plan.needs_nodes(below) {
+            projection.read_members(inside);
+        }
+        if projection.number(inside, below.0) {
+            number_spots(projection, inside, plan, below);
+        }
+    }
 }
 
 struct Derivation<'t> {
@@ -140,15 +165,19 @@ impl Derivation<'_> {
         }
     }
 
-    fn follow_rule(&mut self, rule: &Rule) {
+    fn follow_rule(&mut self, rule: &Rule, plan: Option<&Plan>) {
         let blocks = [
             rule.match_block,
             rule.precondition_block,
             rule.properties_block,
-            rule.body_block,
         ];
         for block in blocks {
             self.follow_block(block.get());
+        }
+        let body = rule.body_block.get();
+        match plan {
+            Some(plan) if plan.find(body).is_some() => {}
+            _ => self.follow_block(body),
         }
         for exception in Tables::range(self.tables.exceptions, rule.exceptions) {
             self.follow_block(exception.block.get());
@@ -391,62 +420,4 @@ impl Derivation<'_> {
 
 fn is_random(function: u32) -> bool {
     Function::ALL.get(function as usize) == Some(&Function::Random)
-}
-
-/// The projections of a session, each derived when its kind is first seen.
-#[derive(Debug)]
-pub(super) struct Projections {
-    pub(super) allowed: bool,
-    /// By the kind's symbol; kinds that no rule names share one.
-    kinds: BTreeMap<u32, KindProjection>,
-    /// Evaluations that had to be done again.
-    pub(super) missed: u64,
-}
-
-#[derive(Debug)]
-struct KindProjection {
-    projection: Option<Projection>,
-    used: u32,
-    missed: u32,
-}
-
-/// So often a projection may leave out too much before it is looked at how often that
-/// happens.
-const MISSES: u32 = 8;
-
-impl Projections {
-    pub(super) fn new() -> Self {
-        Self {
-            allowed: true,
-            kinds: BTreeMap::new(),
-            missed: 0,
-        }
-    }
-
-    /// The projection for a kind, if it is worth one.
-    pub(super) fn of(&mut self, tables: &Tables<'_>, kind: &str) -> Option<&Projection> {
-        let symbol = tables.symbols.lookup(kind.as_bytes());
-        let known = self.kinds.entry(symbol.map_or(NONE, |kind| kind.0));
-        let known = known.or_insert_with(|| KindProjection {
-            projection: derive(tables, kind),
-            used: 0,
-            missed: 0,
-        });
-        known.used = known.used.saturating_add(1);
-        known.projection.as_ref()
-    }
-
-    /// The projection left out something that was looked at. One that does so for more
-    /// than every eighth object costs more than it saves, and is given up.
-    pub(super) fn miss(&mut self, tables: &Tables<'_>, kind: &str) {
-        self.missed += 1;
-        let symbol = tables.symbols.lookup(kind.as_bytes());
-        let key = symbol.map_or(NONE, |kind| kind.0);
-        if let Some(known) = self.kinds.get_mut(&key) {
-            known.missed = known.missed.saturating_add(1);
-            if known.missed >= MISSES && known.missed > known.used / 8 {
-                known.projection = None;
-            }
-        }
-    }
 }

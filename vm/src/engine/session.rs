@@ -16,13 +16,13 @@ use kpvm_format::table::{
 };
 
 use super::observer::{Event, NotTried, Observer, Stage, Verdict};
-use super::projection::Projections;
+use super::plans::{KindPlan, PlainRule, Plans, Reading};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
     TextRange, Title,
 };
-use crate::document::projection::Projection;
+use crate::document::projection::{Bystander, Part, Projection};
 use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
     View, kind_in_front,
@@ -33,8 +33,9 @@ use crate::image;
 use crate::limits::Limits;
 use crate::machine::{
     Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
-    is_secret_path, render_go_value, selector_matches, wildcard_list_matches,
+    is_secret_path, kinds_match, render_go_value, selector_matches, wildcard_list_matches,
 };
+use crate::plan::{Proof, Survey, TextWalk};
 use crate::resource_kind::make_plural;
 use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
@@ -106,7 +107,7 @@ pub struct Session<'b> {
     names: String,
     text: String,
     runtime_expressions: bool,
-    projections: Projections,
+    plans: Plans,
     /// Whether rules match resources rather than kinds.
     matches_resources: bool,
 }
@@ -141,7 +142,7 @@ impl<'b> Session<'b> {
             names: String::new(),
             text: String::new(),
             runtime_expressions: true,
-            projections: Projections::new(),
+            plans: Plans::new(),
             matches_resources: tables
                 .policies
                 .iter()
@@ -153,13 +154,21 @@ impl<'b> Session<'b> {
     /// checked, as it is unless this is called with `false`. Verdicts, messages and errors
     /// are the same.
     pub fn set_projection(&mut self, allowed: bool) {
-        self.projections.allowed = allowed;
+        self.plans.may_project = allowed;
+    }
+
+    /// Whether what rules demand is tested together, in one walk over the object, as it is
+    /// unless this is called with `false`; each rule is run by itself then. Verdicts, messages
+    /// and errors are the same, but a rule that needs not be run takes no fuel.
+    pub fn set_plan(&mut self, allowed: bool) {
+        self.plans.may_plan = allowed;
+        self.plans.forget();
     }
 
     /// How many evaluations were done again with everything read, because a rule looked
     /// at what had been left out: to build a message, mostly.
     pub fn evaluations_repeated(&self) -> u64 {
-        self.projections.missed
+        self.plans.missed
     }
 
     /// Whether expressions whose text is known only at run time (`{{ a.{{ b }} }}`) are
@@ -250,53 +259,88 @@ impl<'b> Session<'b> {
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         if observer.is_none()
-            && let Some(kind) = self.kind_for_projection(request)
+            && let Some(kind) = self.kind_for_plan(request)
         {
             // Lent out, so that the rest of the session can be used beside them.
-            let mut projections = std::mem::replace(&mut self.projections, Projections::new());
-            let result = match projections.of(&self.tables, kind) {
-                Some(projection) => {
-                    let result = self.run_once(request, host, None, mode, Some(projection));
-                    let missed = self.buffer.has_looked_at_unread();
-                    if missed {
-                        projections.miss(&self.tables, kind);
-                    }
-                    (!missed).then_some(result)
-                }
-                None => None,
-            };
-            self.projections = projections;
+            let mut plans = std::mem::replace(&mut self.plans, Plans::new());
+            let result = self.run_planned(request, host, mode, kind, &mut plans);
+            self.plans = plans;
             if let Some(result) = result {
                 return result;
             }
         }
         self.run_once(request, host, observer, mode, None)
+            .map(|_| ())
     }
 
-    /// The kind whose projection the request is read with, if it is read with one.
-    fn kind_for_projection<'r>(&self, request: &Request<'r>) -> Option<&'r str> {
+    /// The kind whose plan the request is evaluated with, if it is with one.
+    fn kind_for_plan<'r>(&self, request: &Request<'r>) -> Option<&'r str> {
         // Rules that match resources are not found by the kind; a payload has none.
         let is_found_by_kind = !self.matches_resources && !request.is_payload;
-        if !self.projections.allowed || !is_found_by_kind || request.variables.is_some() {
+        if !is_found_by_kind || request.variables.is_some() {
             return None;
         }
-        let main = request.object.or(request.old_object)?;
-        let Input::Json(text) = main else { return None };
-        match request.kind {
-            Some(kind) => Some(kind.kind),
-            None => kind_in_front(text),
+        if let Some(kind) = request.kind {
+            return Some(kind.kind);
+        }
+        match request.object.or(request.old_object)? {
+            Input::Json(text) => kind_in_front(text),
+            Input::Value(value) => value.get("kind")?.as_str(),
+            Input::Tree(tree) => tree.get("kind")?.as_str(),
         }
     }
 
-    /// Evaluates; with a projection only for what it says if nothing unread was looked at.
+    /// Evaluates with the plan of a kind. `None` where a rule looked at what was not read:
+    /// that does not count.
+    fn run_planned(
+        &mut self,
+        request: &Request<'_>,
+        host: &mut dyn Host,
+        mode: Mode,
+        kind: &str,
+        plans: &mut Plans,
+    ) -> Option<Result<(), EvaluateError>> {
+        let main = request.object.or(request.old_object)?;
+        let may_project = plans.may_project && matches!(main, Input::Json(_));
+        let (known, survey) = plans.of(&self.tables, kind);
+        let mut reading = match may_project {
+            true => known.reading(),
+            false => Reading::Whole,
+        };
+        let planned = Planned {
+            known,
+            survey,
+            reading,
+        };
+        let mut result = self.run_once(request, host, None, mode, Some(planned));
+        known.count(known.is_decided(survey));
+        if result == Ok(false) {
+            reading = known.reading_for_rules();
+            let planned = Planned {
+                known,
+                survey,
+                reading,
+            };
+            result = self.run_once(request, host, None, mode, Some(planned));
+        }
+        if self.buffer.has_looked_at_unread() {
+            known.miss();
+            plans.missed += 1;
+            return None;
+        }
+        Some(result.map(|_| ()))
+    }
+
+    /// Evaluates; with part of the object read only for what that says if nothing unread was
+    /// looked at. `false` where more has to be read, as the plan did not decide everything.
     fn run_once(
         &mut self,
         request: &Request<'_>,
         host: &mut dyn Host,
         observer: Option<&mut dyn Observer>,
         mode: Mode,
-        projection: Option<&Projection>,
-    ) -> Result<(), EvaluateError> {
+        mut planned: Option<Planned<'_>>,
+    ) -> Result<bool, EvaluateError> {
         self.buffer.clear();
         self.outcomes.clear();
         self.text.clear();
@@ -308,21 +352,29 @@ impl<'b> Session<'b> {
             .push_well_known()
             .map_err(|_| EvaluateError::TooLarge { role: "object" })?;
         let tables = self.tables;
+        let projection = planned.as_ref().and_then(Planned::projection);
+        let is_slim = planned.as_ref().is_some_and(Planned::is_slim);
+        let known = planned.as_ref().map(|planned| planned.known);
+        let mut walk = planned
+            .as_mut()
+            .and_then(|planned| planned.walk(&tables, request));
         let object = self.read(
             request.object.as_ref(),
             TextSource::Object,
             "object",
             &tables,
             request.numbers,
-            projection,
+            part_of(projection, walk.as_mut()),
         )?;
+        // The old object is what rules are about where there is no new one.
+        let walk = walk.as_mut().filter(|_| object.is_none());
         let old_object = self.read(
             request.old_object.as_ref(),
             TextSource::OldObject,
             "old object",
             &tables,
             request.numbers,
-            projection,
+            part_of(projection, walk),
         )?;
         let texts = Texts {
             object: json_text(request.object),
@@ -335,6 +387,13 @@ impl<'b> Session<'b> {
         };
         let main = objects.main().ok_or(EvaluateError::NoObject)?;
         let view = self.buffer.view(texts, tables.symbols);
+        let proof = match &mut planned {
+            Some(planned) => planned.prove(main, view, &tables, &self.limits),
+            None => None,
+        };
+        if is_slim && proof.is_none_or(|proof| !proof.is_complete()) {
+            return Ok(false);
+        }
         let names = &mut self.names;
         let new_names = objects
             .new
@@ -393,6 +452,7 @@ impl<'b> Session<'b> {
         let Some(main_names) = main_names else {
             return Err(EvaluateError::NoObject);
         };
+        let plain = known.map_or(&[][..], |known| known.plain_rules(kind.kind));
         let mut evaluator = Evaluator {
             tables: &tables,
             texts,
@@ -409,6 +469,8 @@ impl<'b> Session<'b> {
             is_payload: request.is_payload,
             every_namespace: request.every_namespace,
             fuel: self.limits.request_fuel,
+            proof,
+            plain,
             machine: &mut self.machine,
             world: World {
                 buffer: &mut self.buffer,
@@ -425,7 +487,7 @@ impl<'b> Session<'b> {
             further: Vec::new(),
         };
         evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
-        Ok(())
+        Ok(true)
     }
 
     fn read(
@@ -435,7 +497,7 @@ impl<'b> Session<'b> {
         role: &'static str,
         tables: &Tables<'_>,
         numbers: Numbers,
-        projection: Option<&Projection>,
+        part: Option<Part<'_>>,
     ) -> Result<Option<NodeId>, EvaluateError> {
         let Some(input) = input else { return Ok(None) };
         let too_large = |_: BufferFull| EvaluateError::TooLarge { role };
@@ -445,14 +507,9 @@ impl<'b> Session<'b> {
                     numbers,
                     limits: self.limits,
                 };
-                let in_part = projection.and_then(|projection| {
-                    self.buffer.read_json_in_part(
-                        text,
-                        source,
-                        &tables.symbols,
-                        &options,
-                        projection,
-                    )
+                let in_part = part.and_then(|part| {
+                    self.buffer
+                        .read_json_in_part(text, source, &tables.symbols, &options, part)
                 });
                 match in_part {
                     Some(root) => root,
@@ -480,6 +537,69 @@ impl<'b> Session<'b> {
             }),
         }
     }
+}
+
+/// An evaluation with the plan of a kind.
+struct Planned<'p> {
+    known: &'p KindPlan,
+    survey: &'p mut Survey,
+    reading: Reading,
+}
+
+impl<'p> Planned<'p> {
+    fn is_slim(&self) -> bool {
+        self.reading == Reading::Slim
+    }
+
+    fn projection(&self) -> Option<&'p Projection> {
+        self.known.projection(self.reading)
+    }
+
+    /// Who walks over what is not read, where the plan is to decide.
+    fn walk<'w>(
+        &'w mut self,
+        tables: &'w Tables<'w>,
+        request: &Request<'_>,
+    ) -> Option<TextWalk<'w>> {
+        let plan = self.known.plan.as_ref()?;
+        self.survey.begin(plan);
+        self.is_slim().then_some(TextWalk {
+            plan,
+            tables,
+            numbers: request.numbers,
+            survey: self.survey,
+        })
+    }
+
+    /// Walks over what is read; what is known then.
+    fn prove(
+        &mut self,
+        main: NodeId,
+        view: View<'_>,
+        tables: &Tables<'_>,
+        limits: &Limits,
+    ) -> Option<Proof<'_>> {
+        let plan = self.known.plan.as_ref()?;
+        let has_text_walk = self.is_slim();
+        plan.test_nodes(main, view, tables, has_text_walk, self.survey);
+        let proof = Proof {
+            plan,
+            survey: self.survey,
+        };
+        proof
+            .is_within(limits.rule_fuel, limits.request_fuel)
+            .then_some(proof)
+    }
+}
+
+fn part_of<'p>(
+    projection: Option<&'p Projection>,
+    walk: Option<&'p mut TextWalk<'_>>,
+) -> Option<Part<'p>> {
+    Some(Part {
+        projection: projection?,
+        bystander: walk.map(|walk| walk as &mut dyn Bystander),
+    })
 }
 
 fn json_text<'i>(input: Option<Input<'i>>) -> &'i [u8] {
@@ -586,6 +706,22 @@ struct Judgement {
 }
 
 impl Judgement {
+    fn outcome(self, rule: u32, enforced: bool) -> Outcome {
+        Outcome {
+            rule,
+            title: self.title,
+            status: self.status,
+            message: self.message,
+            enforced,
+            path: self.path,
+            found: self.found,
+            instruction: self.instruction,
+            properties: self.properties,
+            exceptions: self.exceptions,
+            controls: self.controls,
+        }
+    }
+
     fn plain(status: Status, message: Message) -> Self {
         Self {
             title: Title::Rule,
@@ -597,6 +733,52 @@ impl Judgement {
             properties: None,
             exceptions: ExceptionRange::default(),
             controls: None,
+        }
+    }
+}
+
+/// The plain rules, as an evaluation goes past them.
+struct PlainRules<'e> {
+    proof: Option<Proof<'e>>,
+    rest: &'e [PlainRule],
+    /// The kind selectors looked at last, and whether they match: rules share them.
+    kinds: (u32, bool),
+}
+
+impl<'e> PlainRules<'e> {
+    fn new(evaluator: &Evaluator<'e, '_>) -> Self {
+        // An object that is deleted passes no pattern, and where an old one comes with anything
+        // but an update it is looked at too (`Evaluator::allow_existing`).
+        let is_update = evaluator.operation == Operation::Update;
+        let has_old = evaluator.objects.old.is_some();
+        let is_usual = !evaluator.is_delete() && (is_update || !has_old);
+        let proof = evaluator.proof.filter(|_| is_usual);
+        Self {
+            proof,
+            rest: evaluator.plain,
+            kinds: (NONE, false),
+        }
+    }
+
+    /// How a rule's body ends, if the rule is plain and matches and that is known. Rules
+    /// are asked for in their order.
+    #[inline]
+    fn ending(&mut self, number: u32, evaluator: &Evaluator<'e, '_>) -> Option<Ending> {
+        let proof = self.proof?;
+        while let [first, rest @ ..] = self.rest
+            && first.rule < number
+        {
+            self.rest = rest;
+        }
+        let plain = self.rest.first().filter(|plain| plain.rule == number)?;
+        if self.kinds.0 != plain.kinds {
+            let matches = kinds_match(plain.kinds, evaluator.tables, evaluator.facts);
+            self.kinds = (plain.kinds, matches);
+        }
+        if self.kinds.1 {
+            proof.ending(plain.body)
+        } else {
+            None
         }
     }
 }
@@ -714,6 +896,10 @@ struct Evaluator<'e, 'm> {
     is_payload: bool,
     every_namespace: bool,
     fuel: u64,
+    /// How bodies end that need not be run.
+    proof: Option<Proof<'e>>,
+    /// The rules that need nothing but that and their kinds.
+    plain: &'e [PlainRule],
     machine: &'m mut Machine,
     world: World<'m>,
     outcomes: &'m mut Vec<Outcome>,
@@ -743,7 +929,12 @@ impl<'e> Evaluator<'e, '_> {
         tables.candidate_rules(kind, &keys, candidates);
         let is_observed = self.world.observer.is_some();
         let listed = is_observed.then(|| all_instead(candidates, tables.rules.len()));
+        let mut plain = PlainRules::new(self);
         for &number in candidates.iter() {
+            if let Some(ending) = plain.ending(number, self) {
+                self.record_pass(number, ending);
+                continue;
+            }
             let Some(rule) = tables.rules.get(number as usize) else {
                 continue;
             };
@@ -810,6 +1001,18 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
+    /// Keeps the outcome of a rule whose body ends so, if that is wanted.
+    fn record_pass(&mut self, rule: u32, ending: Ending) {
+        if self.mode == Mode::Report {
+            let message = match ending {
+                Ending::Alternative(index) => Message::AlternativePassed(index),
+                _ => Message::Passed,
+            };
+            let judgement = Judgement::plain(Status::Pass, message);
+            self.outcomes.push(judgement.outcome(rule, false));
+        }
+    }
+
     /// The index knows that a rule does not match; its match block can say why. What it
     /// comes to does not count, nor does the fuel it takes.
     #[cold]
@@ -861,19 +1064,7 @@ impl<'e> Evaluator<'e, '_> {
         let enforced = judgement.status == Status::Fail && self.is_enforced(rule, policy, subject);
         let refused = enforced || judgement.status == Status::Error;
         if self.mode == Mode::Report || refused {
-            self.outcomes.push(Outcome {
-                rule: number,
-                title: judgement.title,
-                status: judgement.status,
-                message: judgement.message,
-                enforced,
-                path: judgement.path,
-                found: judgement.found,
-                instruction: judgement.instruction,
-                properties: judgement.properties,
-                exceptions: judgement.exceptions,
-                controls: judgement.controls,
-            });
+            self.outcomes.push(judgement.outcome(number, enforced));
         }
         self.mode == Mode::Decide && refused
     }
@@ -984,7 +1175,11 @@ impl<'e> Evaluator<'e, '_> {
         if let Some(judgement) = self.skip_by_exceptions(rule, exceptions) {
             return Ok(judgement);
         }
-        let ending = self.run_block(rule.body_block.get(), Stage::Body, setting);
+        let body = rule.body_block.get();
+        let ending = match self.proof.and_then(|proof| proof.ending_of_block(body)) {
+            Some(ending) => ending,
+            None => self.run_block(body, Stage::Body, setting),
+        };
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
             ending,
@@ -1611,7 +1806,7 @@ fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
 }
 
 /// Whether autogen replaces the rule for this kind.
-fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
+pub(super) fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
     Tables::range(tables.index_kinds, rule.dropped_kinds)
         .iter()
         .any(|&dropped| tables.text(dropped) == kind)

@@ -13,20 +13,23 @@ use crate::scalar::wildcard;
 
 /// Whether the value satisfies the predicate; every item of a list must.
 pub(super) fn holds(leaf: u32, value: NodeId, scene: &Scene<'_>) -> bool {
-    let Some(leaf) = scene.tables.leaves.get(leaf as usize) else {
-        return false;
-    };
-    let view = &scene.view;
-    if view.kind(value) == Some(Kind::List) {
-        return view
-            .children(value)
-            .all(|item| scalar_holds(leaf, item, view, scene.tables));
-    }
-    scalar_holds(leaf, value, view, scene.tables)
+    leaf_holds(leaf, value, &scene.view, scene.tables)
 }
 
-fn scalar_holds(leaf: &table::Leaf, value: NodeId, view: &View<'_>, tables: &Tables<'_>) -> bool {
-    let Some(value) = scalar(value, view) else {
+/// As [`holds`], outside of a run.
+pub(crate) fn leaf_holds(leaf: u32, value: NodeId, view: &View<'_>, tables: &Tables<'_>) -> bool {
+    let holds = |value| {
+        scalar_of(value, view).is_some_and(|value| leaf_of_scalar_holds(leaf, value, tables))
+    };
+    if view.kind(value) == Some(Kind::List) {
+        return view.children(value).all(holds);
+    }
+    holds(value)
+}
+
+/// Whether a scalar satisfies the predicate; what is missing is null.
+pub(crate) fn leaf_of_scalar_holds(leaf: u32, value: Scalar<'_>, tables: &Tables<'_>) -> bool {
+    let Some(leaf) = tables.leaves.get(leaf as usize) else {
         return false;
     };
     let bits = leaf.value.get();
@@ -48,7 +51,7 @@ fn scalar_holds(leaf: &table::Leaf, value: NodeId, view: &View<'_>, tables: &Tab
 }
 
 /// The value as a scalar; `None` for maps and lists.
-fn scalar<'v>(value: NodeId, view: &View<'v>) -> Option<Scalar<'v>> {
+pub(crate) fn scalar_of<'v>(value: NodeId, view: &View<'v>) -> Option<Scalar<'v>> {
     Some(match view.kind(value) {
         None | Some(Kind::Null) => Scalar::Null,
         Some(Kind::False) => Scalar::Bool(false),

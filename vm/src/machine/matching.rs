@@ -139,7 +139,8 @@ pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
     }
 }
 
-fn kinds_match(list: u32, tables: &Tables<'_>, request: &RequestFacts<'_>) -> bool {
+/// Whether a list of kind selectors selects the request's kind and subresource.
+pub(crate) fn kinds_match(list: u32, tables: &Tables<'_>, request: &RequestFacts<'_>) -> bool {
     let range = tables
         .kind_lists
         .get(list as usize)

@@ -38,8 +38,9 @@ use crate::limits::Limits;
 pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
 pub(crate) use finding::{Findings, Shown};
+pub(crate) use leaf::{leaf_holds, leaf_of_scalar_holds, scalar_of};
 pub(crate) use matching::{
-    RequestFacts, SelectorLabels, Subject, selector_matches, wildcard_list_matches,
+    RequestFacts, SelectorLabels, Subject, kinds_match, selector_matches, wildcard_list_matches,
 };
 pub(crate) use value::NotedMessage;
 

@@ -163,7 +163,7 @@ pub fn write(
         Format::Yaml => write_yaml(&structured::document(runs, detail), out),
         Format::Markdown => markdown::write(runs, detail, out),
         Format::Junit => junit::write(&entries::entries(runs, detail), out),
-        Format::Sarif => write_json(&sarif::log(&entries::entries(runs, detail)), out),
+        Format::Sarif => sarif::write(&entries::entries(runs, detail), out),
         Format::Github => github::write(&entries::entries(runs, detail), out),
     }
 }

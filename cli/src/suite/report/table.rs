@@ -39,7 +39,7 @@ pub(super) fn table_row(row: &Row) -> table::Row {
         policy: row.policy.clone(),
         rule: row.rule.clone(),
         resource: row.resource.clone(),
-        result: row.result(),
+        result: row.result().into(),
         reason: row.reason.text(),
         message: row.message.clone(),
     }

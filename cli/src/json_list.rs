@@ -1,0 +1,219 @@
+//! A list of objects in a JSON file, found without holding it: `kubectl get -o json` writes
+//! what the list is of behind its items, so the file is gone through once to learn that
+//! and where its items can be cut apart, and read again part by part.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use kpvm::limits::Limits;
+use kpvm::tree::Tree;
+use kpvm_compiler::source::Before;
+use serde_json::Value;
+
+use crate::json_text::{skip_space, value_end};
+use crate::list::{ListKind, item_kind};
+use crate::position::Position;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// A list, and where its items can be cut apart.
+#[derive(Debug)]
+pub struct JsonList {
+    /// What it is a list of.
+    pub kind: ListKind,
+    /// Where cuts are: each in front of an item, the last one behind all.
+    pub cuts: Vec<Cut>,
+}
+
+/// A place between items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Bytes in front of it.
+    pub offset: u64,
+    /// The same in lines and characters.
+    pub before: Before,
+}
+
+impl JsonList {
+    /// The list that a file is, with cuts so many bytes apart; `None` where it is something
+    /// else, or cannot be told from something else.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn find(file: &mut File, bytes_apart: usize) -> io::Result<Option<Self>> {
+        file.seek(SeekFrom::Start(0))?;
+        let mut scanner = Scanner {
+            input: file,
+            bytes: Vec::new(),
+            at: 0,
+            position: Position::default(),
+        };
+        scanner.list(bytes_apart as u64)
+    }
+}
+
+/// Goes through a file with some of it at hand.
+struct Scanner<'f> {
+    input: &'f mut File,
+    bytes: Vec<u8>,
+    /// How many of these lie behind.
+    at: usize,
+    /// What lies behind in the file.
+    position: Position,
+}
+
+impl Scanner<'_> {
+    fn list(&mut self, bytes_apart: u64) -> io::Result<Option<JsonList>> {
+        let (mut kind, mut api_version, mut metadata) = (None, None, None);
+        let mut cuts = None;
+        if !self.skip(b'{')? {
+            return Ok(None);
+        }
+        loop {
+            let Some(key) = self.json()?.filter(Value::is_string) else {
+                return Ok(None);
+            };
+            if !self.skip(b':')? {
+                return Ok(None);
+            }
+            if key == "items" {
+                if cuts.is_some() || !self.skip(b'[')? {
+                    return Ok(None);
+                }
+                cuts = self.items(bytes_apart)?;
+                if cuts.is_none() {
+                    return Ok(None);
+                }
+            } else {
+                let Some(value) = self.json()? else {
+                    return Ok(None);
+                };
+                match key.as_str() {
+                    Some("kind") => kind = Some(value),
+                    Some("apiVersion") => api_version = Some(value),
+                    Some("metadata") => metadata = Some(value),
+                    _ => {}
+                }
+            }
+            if !self.skip(b',')? {
+                break;
+            }
+        }
+        if !self.skip(b'}')? || self.next()?.is_some() {
+            return Ok(None);
+        }
+        let has_name = metadata.is_some_and(|metadata| metadata.get("name").is_some());
+        let kind = kind.as_ref().and_then(Value::as_str);
+        let item_kind = kind.and_then(|kind| item_kind(kind, true, has_name));
+        Ok(item_kind.zip(cuts).map(|(item_kind, cuts)| JsonList {
+            kind: ListKind {
+                item_kind,
+                api_version: api_version.map(|version| Tree::from(&version).value),
+            },
+            cuts,
+        }))
+    }
+
+    /// The cuts between items, from behind the bracket on.
+    fn items(&mut self, bytes_apart: u64) -> io::Result<Option<Vec<Cut>>> {
+        let mut cuts: Vec<Cut> = Vec::new();
+        if self.skip(b']')? {
+            return Ok(Some(cuts));
+        }
+        loop {
+            if self.next()?.is_none() {
+                return Ok(None);
+            }
+            let here = self.cut();
+            let is_far = |last: &Cut| here.offset - last.offset >= bytes_apart;
+            if cuts.last().is_none_or(is_far) {
+                cuts.push(here);
+            }
+            let Some(length) = self.value()? else {
+                return Ok(None);
+            };
+            self.go(length);
+            // A cut is in front of an item, or behind the last one.
+            let behind = self.cut();
+            if self.skip(b']')? {
+                cuts.push(behind);
+                return Ok(Some(cuts));
+            }
+            if !self.skip(b',')? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn cut(&self) -> Cut {
+        Cut {
+            offset: self.position.offset,
+            before: self.position.before,
+        }
+    }
+
+    /// The next byte that is no white space.
+    fn next(&mut self) -> io::Result<Option<u8>> {
+        loop {
+            let end = skip_space(&self.bytes, self.at);
+            self.go(end - self.at);
+            if let Some(byte) = self.bytes.get(self.at) {
+                return Ok(Some(*byte));
+            }
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether that byte is next, behind white space; it is then gone by.
+    fn skip(&mut self, byte: u8) -> io::Result<bool> {
+        let is_next = self.next()? == Some(byte);
+        self.go(usize::from(is_next));
+        Ok(is_next)
+    }
+
+    /// The length of the value that is next; `None` when it does not end, or is longer than
+    /// anything may be.
+    fn value(&mut self) -> io::Result<Option<usize>> {
+        loop {
+            if let Some(end) = value_end(&self.bytes, self.at) {
+                return Ok(Some(end - self.at));
+            }
+            let length = self.bytes.len() - self.at;
+            if length > Limits::DEFAULT.document_bytes || !self.read()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The value that is next; `None` when it is none.
+    fn json(&mut self) -> io::Result<Option<Value>> {
+        if self.next()?.is_none() {
+            return Ok(None);
+        }
+        let Some(length) = self.value()? else {
+            return Ok(None);
+        };
+        let text = self.bytes.get(self.at..self.at + length);
+        let value = text.and_then(|text| serde_json::from_slice(text).ok());
+        self.go(length);
+        Ok(value)
+    }
+
+    fn go(&mut self, length: usize) {
+        let end = self.at + length;
+        self.position
+            .go(self.bytes.get(self.at..end).unwrap_or_default());
+        self.at = end;
+    }
+
+    /// Reads some more; whether there was more.
+    fn read(&mut self) -> io::Result<bool> {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        let more = (&mut *self.input).take(READ_BYTES as u64);
+        Ok({ more }.read_to_end(&mut self.bytes)? > 0)
+    }
+}
