@@ -13,7 +13,7 @@ use kpvm_format::symbol::{SymbolTable, key_hash, key_head, short_key_hash};
 use super::buffer::DocumentBuffer;
 use super::node::{Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
 use super::projection::{Bystander, Entry, Part, Place, Projection};
-use super::scan::{Chunk, plain_end};
+use super::scan::{Chunk, plain_end, space};
 use super::skip::skip;
 use crate::limits::Limits;
 
@@ -322,18 +322,7 @@ impl Reader<'_, '_, '_> {
 
     #[inline(always)]
     fn skip_space(&self, at: usize) -> usize {
-        if self.byte(at) > b' ' {
-            return at;
-        }
-        self.skip_some_space(at)
-    }
-
-    #[inline(never)]
-    fn skip_some_space(&self, mut at: usize) -> usize {
-        while matches!(self.byte(at), b' ' | b'\n' | b'\r' | b'\t') {
-            at += 1;
-        }
-        at
+        space(self.input, at)
     }
 
     /// Reads the value at `at` with everything in it; returns the place behind it.

@@ -1,13 +1,23 @@
-//! Finds the end of a run of plain string bytes, 16 bytes at a time.
+//! Finds the end of a run of plain string bytes, or of spaces, 16 bytes at a time.
 //!
-//! A run ends at a quote, a backslash or a control byte. The crate `wide` compares
+//! A run of plain bytes ends at a quote, a backslash or a control byte. The crate `wide` compares
 //! the bytes of a step at once on processors that can, and one by one elsewhere.
 
 use kpvm_format::symbol::KeyHead;
 use wide::u8x16;
 
 /// Bytes looked at in one step.
-const STEP: usize = 16;
+pub(super) const STEP: usize = 16;
+
+/// Which bytes are stops: bit `n` is about byte `n`.
+#[inline(always)]
+pub(super) fn stops(bytes: &[u8; STEP]) -> u32 {
+    let bytes = u8x16::new(*bytes);
+    // With quotes and spaces exchanged all stops but one stand at the front of ASCII.
+    let exchanged = bytes ^ u8x16::splat(b'"' ^ b' ');
+    let front = exchanged.min(u8x16::splat(b' ')).simd_eq(exchanged);
+    (front | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
+}
 
 /// The bytes of one step, and which of them are stops.
 #[derive(Debug, Clone, Copy)]
@@ -31,13 +41,9 @@ impl Chunk {
     #[inline(always)]
     fn of(bytes: &[u8; STEP]) -> Self {
         let word = u128::from_le_bytes(*bytes);
-        let bytes = u8x16::new(*bytes);
-        let controls = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
-        let quotes = bytes.simd_eq(u8x16::splat(b'"'));
-        let backslashes = bytes.simd_eq(u8x16::splat(b'\\'));
         Self {
             words: [word as u64, (word >> 64) as u64],
-            stops: (controls | quotes | backslashes).to_bitmask(),
+            stops: stops(bytes),
         }
     }
 
@@ -88,6 +94,39 @@ pub(crate) fn plain_end(input: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// The first place from `at` on where no JSON whitespace stands.
+#[inline(always)]
+pub(crate) fn space(input: &[u8], at: usize) -> usize {
+    if input.get(at).is_some_and(|byte| *byte > b' ') {
+        return at;
+    }
+    some_space(input, at)
+}
+
+#[inline(never)]
+fn some_space(input: &[u8], mut at: usize) -> usize {
+    loop {
+        at += match input.get(at) {
+            Some(b'\n' | b'\r' | b'\t') => 1,
+            // Indented text has many spaces and little else in one place.
+            Some(b' ') => spaces(input, at),
+            _ => return at,
+        }
+    }
+}
+
+/// How many spaces there are behind the one at `at`, itself included, `STEP` at most.
+#[inline(always)]
+fn spaces(input: &[u8], at: usize) -> usize {
+    match input.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => {
+            let spaces = u8x16::new(*bytes).simd_eq(u8x16::splat(b' '));
+            (!spaces.to_bitmask()).trailing_zeros() as usize
+        }
+        None => 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +155,26 @@ mod tests {
             assert_eq!(plain_end(&text, 0), length, "quote behind {length}");
             assert_eq!(plain_end(&text, 1000), 1000, "outside");
         }
+    }
+
+    #[test]
+    fn space_ends_at_the_first_other_byte() {
+        for length in 0..50 {
+            for pattern in [" ", "\n ", "\n    ", "\r\n\t", "\t"] {
+                let space_text: String = pattern.chars().cycle().take(length).collect();
+                for behind in [
+                    "",
+                    "x",
+                    "\u{1}",
+                    "\u{c}                    ",
+                    "\"               y",
+                ] {
+                    let text = format!("{space_text}{behind}");
+                    assert_eq!(space(text.as_bytes(), 0), length, "{text:?}");
+                }
+            }
+        }
+        assert_eq!(space(b"", 7), 7, "outside");
     }
 
     #[test]

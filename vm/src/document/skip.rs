@@ -3,8 +3,12 @@
 //! Nothing is built, and keys are not looked up. What is accepted here the reader would
 //! accept too: whatever is unusual is not accepted, and the reader then finds out what
 //! is wrong with it, if anything.
+//!
+//! Half of what is skipped are `managedFields`: maps of short keys over empty maps. A short
+//! key is therefore looked at together with the four bytes behind it, which say at once
+//! what becomes of the place and of the containers around.
 
-use super::scan::plain_end;
+use super::scan::{STEP, plain_end, space, stops};
 
 /// The deepest nesting that is followed: one bit for each container says what it is.
 const MAX_DEPTH: usize = 64;
@@ -20,64 +24,143 @@ pub(crate) struct Skipped {
     pub(crate) depth: usize,
 }
 
+/// The containers around a place.
+struct Around {
+    /// Bit 0 is the innermost one, 1 for a map.
+    kinds: u64,
+    depth: usize,
+    deepest: usize,
+}
+
+impl Around {
+    #[inline(always)]
+    fn is_map(&self) -> bool {
+        self.kinds & 1 == 1
+    }
+
+    #[inline(always)]
+    fn open(&mut self, is_map: bool) -> Option<()> {
+        if self.depth == MAX_DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+        self.kinds = self.kinds << 1 | u64::from(is_map);
+        Some(())
+    }
+
+    #[inline(always)]
+    fn close(&mut self) {
+        self.kinds >>= 1;
+        self.depth -= 1;
+    }
+}
+
 /// Skips the map or list whose bracket is before `at` and that is not empty; its first
 /// member begins at `at`. `None` when it may be malformed.
 pub(super) fn skip(input: &[u8], mut at: usize, is_map: bool) -> Option<Skipped> {
-    // Of the containers around: bit 0 is the innermost, 1 for a map.
-    let mut kinds = u64::from(is_map);
-    let (mut depth, mut deepest, mut values) = (1, 1, 0);
-    loop {
+    let mut around = Around {
+        kinds: u64::from(is_map),
+        depth: 1,
+        deepest: 1,
+    };
+    let mut values = 0;
+    'members: loop {
         // A member begins.
-        if kinds & 1 == 1 {
-            at = key(input, at)?;
-        }
         values += 1;
-        let byte = byte_at(input, at);
-        match byte {
-            b'"' => at = string(input, at + 1)?,
-            b'{' | b'[' => {
-                let inside = space(input, at + 1);
-                // `}` and `]` stand two behind their partners.
-                if byte_at(input, inside) == byte + 2 {
-                    at = inside + 1;
-                } else {
-                    if depth == MAX_DEPTH {
-                        return None;
+        'value: {
+            if around.is_map() {
+                match short_key(input, at) {
+                    Some((behind, [b':', b'{', b'}', b','])) => {
+                        at = behind + 4;
+                        continue 'members;
                     }
-                    depth += 1;
-                    deepest = deepest.max(depth);
-                    kinds = kinds << 1 | u64::from(byte == b'{');
-                    at = inside;
-                    continue;
+                    Some((behind, [b':', b'{', b'}', b'}'])) => {
+                        at = behind + 3;
+                        break 'value;
+                    }
+                    Some((behind, [b':', b'{', b'"', _])) => {
+                        around.open(true)?;
+                        at = behind + 2;
+                        continue 'members;
+                    }
+                    Some((behind, [b':', value, ..])) if value > b' ' => at = behind + 1,
+                    Some((behind, [b':', b' ', value, _])) if value > b' ' => at = behind + 2,
+                    Some((behind, _)) => at = colon(input, behind)?,
+                    None => at = key(input, at)?,
                 }
             }
-            b'-' | b'0'..=b'9' => at = number(input, at)?,
-            b't' => at = word(input, at, b"true")?,
-            b'f' => at = word(input, at, b"false")?,
-            b'n' => at = word(input, at, b"null")?,
-            _ => return None,
+            let byte = byte_at(input, at);
+            match byte {
+                b'"' => at = string(input, at + 1)?,
+                b'{' | b'[' => {
+                    at = space(input, at + 1);
+                    // `}` and `]` stand two behind their partners.
+                    if byte_at(input, at) != byte + 2 {
+                        around.open(byte == b'{')?;
+                        continue 'members;
+                    }
+                    at += 1;
+                }
+                b'-' | b'0'..=b'9' => at = number(input, at)?,
+                b't' => at = word(input, at, b"true")?,
+                b'f' => at = word(input, at, b"false")?,
+                b'n' => at = word(input, at, b"null")?,
+                _ => return None,
+            }
         }
         // Containers end until one goes on.
         loop {
             at = space(input, at);
-            let end = if kinds & 1 == 1 { b'}' } else { b']' };
+            let end = if around.is_map() { b'}' } else { b']' };
             match byte_at(input, at) {
                 b',' => break,
                 byte if byte == end => {}
                 _ => return None,
             }
             at += 1;
-            kinds >>= 1;
-            depth -= 1;
-            if depth == 0 {
+            around.close();
+            if around.depth == 0 {
                 return Some(Skipped {
                     end: at,
                     values,
-                    depth: deepest,
+                    depth: around.deepest,
                 });
             }
         }
         at = space(input, at + 1);
+    }
+}
+
+/// The bytes that a short key and what stands behind it may take.
+const WINDOW: usize = 64;
+
+/// Where a key of less than 32 plain bytes ends, and the four bytes behind it. `None` for
+/// any other key, and near the end of the input.
+#[inline(always)]
+fn short_key(input: &[u8], at: usize) -> Option<(usize, [u8; 4])> {
+    // All places below lie in the window whatever it holds, which the compiler sees.
+    let window: &[u8; WINDOW] = input.get(at..)?.first_chunk()?;
+    if window[0] != b'"' {
+        return None;
+    }
+    let mut end = 1 + plain(window, 1);
+    if end == 1 + STEP {
+        end = 1 + STEP + plain(window, 1 + STEP);
+    }
+    if window[end] != b'"' {
+        return None;
+    }
+    let behind = window.get(end + 1..)?.first_chunk()?;
+    Some((at + end + 1, *behind))
+}
+
+/// How many plain bytes there are at `at`, 16 at most.
+#[inline(always)]
+fn plain(window: &[u8; WINDOW], at: usize) -> usize {
+    match window.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => (stops(bytes) | 1 << STEP).trailing_zeros() as usize,
+        None => 0,
     }
 }
 
@@ -87,22 +170,19 @@ pub(super) fn byte_at(input: &[u8], at: usize) -> u8 {
     input.get(at).copied().unwrap_or(0)
 }
 
-/// The first place from `at` on where no space stands.
-#[inline(always)]
-pub(crate) fn space(input: &[u8], mut at: usize) -> usize {
-    while matches!(byte_at(input, at), b' ' | b'\n' | b'\r' | b'\t') {
-        at += 1;
-    }
-    at
-}
-
 /// Skips a key, the colon behind it and space behind that.
-#[inline(always)]
+#[inline(never)]
 fn key(input: &[u8], at: usize) -> Option<usize> {
     if byte_at(input, at) != b'"' {
         return None;
     }
-    let colon = space(input, string(input, at + 1)?);
+    colon(input, string(input, at + 1)?)
+}
+
+/// Skips a colon, and space in front of and behind it.
+#[inline(always)]
+fn colon(input: &[u8], at: usize) -> Option<usize> {
+    let colon = space(input, at);
     (byte_at(input, colon) == b':').then(|| space(input, colon + 1))
 }
 

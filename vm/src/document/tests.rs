@@ -891,6 +891,173 @@ fn assert_same_verdict(text: &[u8]) {
     }
 }
 
+/// What the reader makes of the text of one map or list: its values and how deep it is.
+fn measured(text: &[u8]) -> Option<(usize, usize)> {
+    let mut buffer = DocumentBuffer::new();
+    let symbols = SymbolTable::EMPTY;
+    let options = ReadOptions::default();
+    buffer
+        .read_json(text, TextSource::Object, &symbols, &options)
+        .ok()?;
+    let (mut depth, mut deepest, mut values) = (0usize, 0, 0);
+    let mut bytes = text.iter();
+    let mut inside_text = false;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => inside_text = !inside_text,
+            b'\\' => drop(bytes.next()),
+            b'{' | b'[' if !inside_text => {
+                // A container's first value, unless it is empty.
+                let next = bytes.clone().find(|byte| !byte.is_ascii_whitespace());
+                if next != Some(&(byte + 2)) {
+                    depth += 1;
+                    deepest = deepest.max(depth);
+                    values += 1;
+                } else {
+                    bytes.find(|byte| !byte.is_ascii_whitespace());
+                }
+            }
+            b'}' | b']' if !inside_text => depth -= 1,
+            b',' if !inside_text => values += 1,
+            _ => {}
+        }
+    }
+    Some((values, deepest))
+}
+
+/// Holds skipping of the map or list that `text` begins with against the reader, with
+/// everything that may stand behind it.
+fn assert_skipped_as_read(text: &[u8]) {
+    let is_map = text.first() == Some(&b'{');
+    let inside = scan::space(text, 1);
+    let is_empty = text.get(inside) == Some(&if is_map { b'}' } else { b']' });
+    if !(is_map || text.first() == Some(&b'[')) || is_empty {
+        return;
+    }
+    let shown = String::from_utf8_lossy(text);
+    let whole = measured(text);
+    let tail = r#""b":{"f:c":{},"d":[{"e":"a text of some length"}]},"f":0}"#;
+    for behind in ["", "}", ",\"a\":1}", &" ".repeat(64), tail] {
+        let input = [text, behind.as_bytes()].concat();
+        match (skip::skip(&input, inside, is_map), whole) {
+            (Some(skipped), _) => {
+                let read = measured(&input[..skipped.end]);
+                let found = Some((skipped.values, skipped.depth));
+                assert_eq!(read, found, "{shown} before {behind}");
+            }
+            (None, Some((_, deepest))) => {
+                assert!(deepest > 64, "{shown} before {behind}");
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// Every place of a key and what stands behind it, in the window of the skipper and at
+/// its borders.
+#[test]
+fn keys_of_all_lengths_are_skipped_as_they_are_read() {
+    let values = [
+        "{}",
+        "{ }",
+        "[]",
+        "{\"a\":{}}",
+        "{\"\":1}",
+        "{ \"a\":1}",
+        "\"\"",
+        "\"b\"",
+        "1",
+        "-0.5e3",
+        "true",
+        "null",
+        "[1,\"x\"]",
+        "",
+        "}",
+        "]",
+        "{",
+        "{]",
+        "tru",
+        "01",
+        "\"",
+        "{},",
+        "{}}",
+        "{\"a\"}",
+        "{,}",
+    ];
+    for length in (0..20).chain(29..36).chain([47, 48, 62, 63, 64, 65]) {
+        for value in values {
+            for key in ["x".repeat(length), format!("{}\\n", "x".repeat(length))] {
+                for colon in [":", ": ", " :\n ", "", "::", ",", ":\u{1}"] {
+                    let text = format!("{{\"{key}\"{colon}{value},\"f:y\":{{}}}}");
+                    assert_skipped_as_read(text.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nesting_is_followed_to_its_limit() {
+    for depth in 1..70 {
+        let maps = format!("{}{{}}{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        assert_skipped_as_read(maps.as_bytes());
+        let texts = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        assert_skipped_as_read(texts.as_bytes());
+        let lists = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        assert_skipped_as_read(lists.as_bytes());
+        assert_skipped_as_read(lists.replacen(']', "}", 1).as_bytes());
+    }
+}
+
+/// Maps of the shape of `managedFields`, with keys of all lengths.
+fn fields() -> impl Strategy<Value = Value> {
+    let key = prop_oneof![
+        "f:[a-zA-Z./-]{0,40}",
+        Just(".".to_owned()),
+        "k:\\{\"[a-z]{1,8}\":\"[a-z]{0,20}\"\\}"
+    ];
+    let leaf = prop_oneof![
+        4 => Just(json!({})),
+        1 => Just(json!([])),
+        1 => "[a-z]{0,20}".prop_map(Value::from),
+        1 => any::<i16>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 60, 8, move |inner| {
+        prop::collection::vec((key.clone(), inner), 1..8)
+            .prop_map(|members| Value::Object(members.into_iter().collect()))
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_skipped_is_what_would_be_read(
+        value in prop_oneof![values(), fields()],
+        place in any::<prop::sample::Index>(),
+        piece in soup(),
+        removed in 0usize..3,
+    ) {
+        for text in [value.to_string(), format!("{value:#}")] {
+            assert_skipped_as_read(text.as_bytes());
+            let mut text = text.into_bytes();
+            let place = place.index(text.len());
+            let end = (place + removed).min(text.len());
+            text.splice(place..end, piece.iter().copied());
+            if std::str::from_utf8(&text).is_ok() {
+                assert_skipped_as_read(&text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_of_a_pod_is_skipped_as_it_is_read(place in 1..POD.len(), byte in prop_oneof![any::<u8>(), Just(b'"'), Just(b'}')]) {
+        let mut text = POD.as_bytes().to_vec();
+        text[place] = byte;
+        if std::str::from_utf8(&text).is_ok() {
+            assert_skipped_as_read(&text);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_value_survives_text_and_back(value in values()) {

@@ -6,8 +6,8 @@
 use kpvm_format::symbol::{SymbolId, SymbolTable, short_key_hash};
 
 use super::node::Kind;
-use super::scan::{Chunk, plain_end};
-use super::skip::{Skipped, byte_at, number, skip, space, string, word};
+use super::scan::{Chunk, plain_end, space};
+use super::skip::{Skipped, byte_at, number, skip, string, word};
 use crate::scalar::pattern_string::Scalar;
 
 /// The deepest nesting of maps and lists that a visitor looks into.
