@@ -25,7 +25,7 @@ pub fn show(outcome: &Outcome<'_>, verbose: bool, streams: &mut Streams<'_>) -> 
         let lists = count(outcome.empty_lists, "list");
         show_note(&format!("{lists} held no items"), streams.err)?;
     }
-    let nothing_applied = scan.summary.total() == 0;
+    let nothing_applied = nothing_applied(scan);
     if scan.evaluated == 0 && outcome.problems == 0 {
         show_warning("there is no resource in the inputs", streams.err)?;
     } else if nothing_applied {
@@ -36,7 +36,7 @@ pub fn show(outcome: &Outcome<'_>, verbose: bool, streams: &mut Streams<'_>) -> 
         let message = format!("no rule applied to any resource ({rules}, {objects})");
         show_warning(&message, streams.err)?;
     }
-    show_unmatched(scan, verbose, nothing_applied, streams)?;
+    show_unmatched(scan, verbose, streams)?;
     if scan.summary.skip > 0 && !verbose {
         let results = count(scan.summary.skip, "result");
         let message = format!("{results} skipped, e.g. by preconditions (--verbose says why)");
@@ -50,20 +50,24 @@ pub fn show(outcome: &Outcome<'_>, verbose: bool, streams: &mut Streams<'_>) -> 
     Ok(())
 }
 
+fn nothing_applied(scan: &Scan<'_>) -> bool {
+    scan.summary.total() == 0
+}
+
+/// Whether people are told what did not fit in the objects that policies did not match.
+pub fn tell_unmatched(scan: &Scan<'_>, verbose: bool) -> bool {
+    verbose || nothing_applied(scan)
+}
+
 /// Reasons are given where nothing applied at all, and of kinds that seem misspelled.
 /// Else a policy that has nothing to look at is common, and one line tells of all.
-fn show_unmatched(
-    scan: &Scan<'_>,
-    verbose: bool,
-    nothing_applied: bool,
-    streams: &mut Streams<'_>,
-) -> io::Result<()> {
+fn show_unmatched(scan: &Scan<'_>, verbose: bool, streams: &mut Streams<'_>) -> io::Result<()> {
     let (explained, named): (Vec<&Unmatched>, Vec<&Unmatched>) = scan
         .unmatched
         .iter()
         // That its rules were left out is told where they are.
         .filter(|unmatched| verbose || unmatched.reason != Reason::NoRules)
-        .partition(|unmatched| verbose || nothing_applied || is_misspelled(unmatched));
+        .partition(|unmatched| tell_unmatched(scan, verbose) || is_misspelled(unmatched));
     let number = if verbose { usize::MAX } else { POLICIES };
     for unmatched in explained.iter().take(number) {
         let (name, reason) = (name(scan, unmatched), unmatched.reason.to_string());

@@ -340,15 +340,14 @@ impl<'b> Scanner<'b> {
         problems
     }
 
-    /// Adds to the scan of all objects which policies matched none of them, and why as far
-    /// as the samples tell.
-    pub fn find_unmatched(
+    /// Adds to the scan of all objects why policies matched none of them, as far as samples
+    /// tell. Each such policy takes an evaluation.
+    pub fn explain_unmatched(
         &mut self,
         scan: &mut Scan<'_>,
         samples: &[Resources],
         host: &mut dyn Host,
     ) {
-        scan.unmatched = unmatched::find(&self.bundle.tables(), scan);
         unmatched::explain(scan, self.bundle, samples, &mut self.evaluator, host);
     }
 }

@@ -36,6 +36,7 @@ use crate::scan::{Facts, Scan, Scanner, Settings};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::strict::Decoder;
 use crate::text::clean;
+use crate::unmatched;
 use crate::worker::Plan;
 
 /// How to evaluate and report.
@@ -298,8 +299,14 @@ pub fn evaluate(
         }
     };
     streams.err.flush()?;
-    let mut scanner = Scanner::new(bundle, &settings);
-    scanner.find_unmatched(&mut outcome.scan, &outcome.samples, &mut host);
+    outcome.scan.unmatched = unmatched::find(&tables, &outcome.scan);
+    let mut formats = view.formats.iter();
+    let is_told = formats.any(|format| format.tells_unmatched())
+        || hints::tell_unmatched(&outcome.scan, arguments.is_verbose());
+    if is_told {
+        let mut scanner = Scanner::new(bundle, &settings);
+        scanner.explain_unmatched(&mut outcome.scan, &outcome.samples, &mut host);
+    }
     // Sheet 08, section 9.4.
     outcome.scan.summary.error += policies.map_or(0, |policies| policies.invalid.len());
     outcome.close_notes();

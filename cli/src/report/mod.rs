@@ -129,6 +129,11 @@ impl Format {
         }
     }
 
+    /// Whether it says why policies matched nothing.
+    pub fn tells_unmatched(self) -> bool {
+        matches!(self, Format::Json | Format::Yaml)
+    }
+
     /// Whether passed rules are listed, and not only counted.
     pub fn lists_passes(self) -> bool {
         match self {
