@@ -147,15 +147,16 @@ fn validating_policies_read_what_they_look_at() {
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
     let mut session = Session::new(&bundle);
     let pod = compliant_pod();
-    assert!(seen(&mut session, &request_of(&pod, None), true).contains("pass"));
+    assert!(seen(&mut session, &request_of(&pod, None)).contains("pass"));
     assert_eq!(session.evaluations_repeated(), 0);
     // A syntax error in what is left out is one all the same; nothing was made of it.
+    let mut sessions = Sessions::new(&bundle);
     let broken = String::from_utf8_lossy(&pod).replacen("\"f:status\":", "\"f:status\"", 1);
     assert_ne!(broken.as_bytes(), pod);
     for object in [POD, &pod, broken.as_bytes()] {
         let name = String::from_utf8_lossy(object);
-        assert_same(&mut session, &request_of(object, None), &name);
-        assert_same(&mut session, &request_of(object, Some(POD)), &name);
+        sessions.assert_same(&request_of(object, None), &name);
+        sessions.assert_same(&request_of(object, Some(POD)), &name);
     }
 }
 
@@ -182,8 +183,7 @@ fn variables_inside_variables() {
     sources.add("variables.yaml", policy);
     let bytes = bundle(&sources);
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut session = Session::new(&bundle);
-    assert_same(&mut session, &request_of(POD, None), "variables");
+    Sessions::new(&bundle).assert_same(&request_of(POD, None), "variables");
 }
 
 /// The kind that stands in front is only a guess.
