@@ -24,9 +24,9 @@ use kpvm_bench::workload::{
     About, Everything, POD, bundle, cel_rule, compliant_pod, different_pods, expression_rule,
     further_policies, limited_pod, pod_security_policies, restricted_rule, write_pods,
 };
-use kpvm_cli::report::{self, Format, Run};
+use kpvm_cli::report::{Format, Part, Report, Run, Totals};
 use kpvm_cli::resources::Resources;
-use kpvm_cli::scan::{Settings, scan};
+use kpvm_cli::scan::{Facts, Scan, Scanner, Settings};
 use kpvm_compiler::source::Sources;
 use kpvm_format::index::ObjectKeys;
 
@@ -186,21 +186,29 @@ fn render(criterion: &mut Criterion) {
     write_pods(LINES / 10, 1, &mut lines).expect("a list takes everything");
     let lines = String::from_utf8(lines).expect("Pods are text");
     let text = lines.replace('\n', "\n---\n");
-    let mut resources = Resources::from_text("pods.yaml", &text);
+    let resources = Resources::from_text("pods.yaml", &text);
     assert_eq!(resources.list.len(), LINES / 10, "each is read");
     let settings = Settings {
         keep_passes: true,
         ..Settings::default()
     };
-    let scan = scan(&bundle, &mut resources, &settings, &mut NoHost);
+    let facts = Facts::new(&bundle);
+    let mut scan = Scan::new(&facts);
+    let problems = Scanner::new(&bundle, &settings).scan(&resources, &mut scan, &mut NoHost);
+    assert!(problems.is_empty(), "each is evaluated");
     let run = Run {
         scan: &scan,
         resources: &resources,
         policies: None,
         now: 0,
         verbose: false,
-        detailed: false,
         exception_ttl: 0,
+    };
+    let totals = Totals {
+        scan: &scan,
+        problems: &[],
+        policies: None,
+        detailed: false,
     };
     let mut group = criterion.benchmark_group("render");
     group.throughput(Throughput::Elements(scan.findings.len() as u64));
@@ -216,7 +224,11 @@ fn render(criterion: &mut Criterion) {
         group.bench_function(format!("{name} of W1 over 100 Pods"), |bencher| {
             bencher.iter(|| {
                 out.clear();
-                report::write(format, &run, &mut out).expect("a list takes everything");
+                let part = Part::new(format, &run).expect("findings can be written");
+                let mut report = Report::new(format);
+                report.add(part, None).expect("it fits into memory");
+                let done = report.finish(&totals, &mut out);
+                done.expect("a list takes everything");
                 out.len()
             });
         });

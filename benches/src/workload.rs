@@ -516,6 +516,34 @@ pub fn limited_pod() -> Vec<u8> {
     text.replace(without, with_limit).into_bytes()
 }
 
+/// Kyverno's Pod Security Standards as ValidatingPolicies; nothing where the conformance
+/// data is not there.
+///
+/// # Panics
+/// When a policy cannot be read.
+#[allow(clippy::expect_used)] // a bench has nobody to report to
+pub fn validating_policies() -> Option<Sources> {
+    let policies = "../shared/conformance/kyverno/policies/pod-security-vpol";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(policies);
+    let mut sources = Sources::new();
+    for level in ["baseline", "restricted"] {
+        let directories = std::fs::read_dir(root.join(level)).ok()?;
+        let mut paths: Vec<PathBuf> = directories
+            .map(|entry| entry.expect("the directory can be read").path())
+            .collect();
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let file = path.join(format!("{name}.yaml"));
+            let text = std::fs::read_to_string(file).expect("the policy can be read");
+            sources.add(format!("{name}.yaml"), text);
+        }
+    }
+    Some(sources)
+}
+
 /// The bundle of the sources.
 ///
 /// # Panics

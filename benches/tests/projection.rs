@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use kpvm::engine::{Bundle, Input, Operation, Request, Session};
 use kpvm_bench::workload::{POD, all_policies, compliant_pod, manifests, restricted_rule};
-use kpvm_bench::workload::{bundle, cel_rule, expression_rule, twenty_rules};
+use kpvm_bench::workload::{bundle, cel_rule, expression_rule, twenty_rules, validating_policies};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -134,6 +134,56 @@ fn objects_that_pass_are_never_read_again() {
         }
         assert_eq!(session.evaluations_repeated(), 0, "{name}");
     }
+}
+
+/// Rules that match resources are found by the resource of the kind, and values go through
+/// variables, macros and optionals.
+#[test]
+fn validating_policies_read_what_they_look_at() {
+    let Some(sources) = validating_policies() else {
+        return println!("left out: the policies are not there");
+    };
+    let bytes = bundle(&sources);
+    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let mut session = Session::new(&bundle);
+    let pod = compliant_pod();
+    assert!(seen(&mut session, &request_of(&pod, None)).contains("pass"));
+    assert_eq!(session.evaluations_repeated(), 0);
+    // A syntax error in what is left out is one all the same; nothing was made of it.
+    let mut sessions = Sessions::new(&bundle);
+    let broken = String::from_utf8_lossy(&pod).replacen("\"f:status\":", "\"f:status\"", 1);
+    assert_ne!(broken.as_bytes(), pod);
+    for object in [POD, &pod, broken.as_bytes()] {
+        let name = String::from_utf8_lossy(object);
+        sessions.assert_same(&request_of(object, None), &name);
+        sessions.assert_same(&request_of(object, Some(POD)), &name);
+    }
+}
+
+/// Loaders may be inside one another as deep as a bundle says: what looks through them ends.
+#[test]
+fn variables_inside_variables() {
+    const VARIABLES: usize = 2_000;
+    let mut policy =
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: v}, spec: {rules: [{\
+        name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {cel: {variables: [\
+        {name: v0, expression: object.spec}"
+            .to_owned();
+    for number in 1..VARIABLES {
+        let before = number - 1;
+        policy.push_str(&format!(
+            ", {{name: v{number}, expression: variables.v{before}}}"
+        ));
+    }
+    let last = VARIABLES - 1;
+    policy.push_str(&format!(
+        "], expressions: [{{expression: variables.v{last} != null}}]}}}}}}]}}}}"
+    ));
+    let mut sources = kpvm_compiler::source::Sources::new();
+    sources.add("variables.yaml", policy);
+    let bytes = bundle(&sources);
+    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    Sessions::new(&bundle).assert_same(&request_of(POD, None), "variables");
 }
 
 /// The kind that stands in front is only a guess.

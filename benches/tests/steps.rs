@@ -89,7 +89,7 @@ fn evaluations_take_no_more_steps_than_recorded() {
         ),
         count("podSecurity restricted", restricted_rule(), &admitted, 224),
         count("three expressions", expression_rule(), &limited, 117),
-        count("four CEL expressions", cel_rule(), &limited, 97),
+        count("four CEL expressions", cel_rule(), &limited, 48),
     ]);
 }
 
@@ -106,6 +106,6 @@ fn bundles_take_no_more_bytes_than_recorded() {
         count("with policies for others", with_further(of_others), 302_724),
         count("podSecurity restricted", restricted_rule(), 65_850),
         count("three expressions", expression_rule(), 4_265),
-        count("four CEL expressions", cel_rule(), 4_646),
+        count("four CEL expressions", cel_rule(), 4_518),
     ]);
 }

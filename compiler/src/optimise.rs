@@ -3,8 +3,10 @@
 //! - *jump threading*: a jump to a jump goes to where that one goes;
 //! - *dead code*: instructions that nothing reaches, labels that nobody jumps to,
 //!   jumps to the next instruction;
-//! - *common loads*: a value loaded on every way to an instruction is not loaded again;
-//! - *dead loads*: a load whose register nobody reads goes.
+//! - *common loads*: a value loaded on every way to an instruction is not loaded again, and
+//!   where a field was found it is not tested for again;
+//! - *dead loads*: a load whose register nobody reads goes;
+//! - *copies*: what is only computed to be copied is computed in place.
 //!
 //! Nothing here changes an outcome, a message or the order of checks.
 
@@ -19,7 +21,9 @@ pub fn optimise(block: &mut Block) {
     thread_jumps(block);
     while remove_unreachable(block) || remove_idle_jumps(block) || remove_unused_labels(block) {}
     share_loads(block);
+    while remove_unreachable(block) || remove_idle_jumps(block) || remove_unused_labels(block) {}
     while remove_dead_loads(block) {}
+    write_in_place(block);
 }
 
 /// The items behind a label up to the first instruction.
@@ -146,13 +150,37 @@ fn remove_idle_jumps(block: &mut Block) -> bool {
 type Load = (Op, u32, u32);
 
 fn load_of(instruction: &Instruction) -> Option<Load> {
-    match instruction.op {
-        Op::LoadPath | Op::LoadField | Op::LoadIndex => {
-            Some((instruction.op, instruction.b, instruction.c))
-        }
-        _ => None,
-    }
+    let op = match instruction.op {
+        // Where the field is there, it is what `CelSelect` gives.
+        Op::CelIfHas => Op::CelSelect,
+        op @ (Op::LoadPath
+        | Op::LoadField
+        | Op::LoadIndex
+        | Op::CelPath
+        | Op::CelSelect
+        | Op::CelRange
+        | Op::CelRoot
+        | Op::CelVariable) => op,
+        _ => return None,
+    };
+    // `CelRange` has no operand `c`, but another one that counts.
+    let what = match op {
+        Op::CelRange => instruction.e,
+        _ => instruction.c,
+    };
+    Some((op, instruction.b, what))
 }
+
+/// Whether all that the operation does is to write its register.
+fn is_pure(op: Op) -> bool {
+    matches!(
+        op,
+        Op::LoadPath | Op::LoadField | Op::LoadIndex | Op::CelRoot
+    )
+}
+
+/// Loads that are remembered at a time: each keeps a register from other uses.
+const MOST_KNOWN: usize = 64;
 
 /// Replaces loads of values that some register holds already on every way here.
 ///
@@ -160,9 +188,13 @@ fn load_of(instruction: &Instruction) -> Option<Load> {
 /// what was known in front of the loop, so one pass in order sees every way to a
 /// label before the label.
 fn share_loads(block: &mut Block) {
+    let writers = writers(block);
     let mut known: Option<HashMap<Load, Register>> = Some(HashMap::new());
     let mut at_label: HashMap<Label, HashMap<Load, Register>> = HashMap::new();
     let mut renamed: HashMap<Register, Register> = HashMap::new();
+    // What a test loaded, which is known behind its `CelOnError`.
+    let mut tested: Option<(Load, Register)> = None;
+    let mut drops_on_error = false;
     let mut items = std::mem::take(&mut block.items);
     items.retain_mut(|item| match item {
         Item::Label(label) => {
@@ -174,27 +206,121 @@ fn share_loads(block: &mut Block) {
             let Some(available) = &mut known else {
                 return true;
             };
-            if let Some(load) = load_of(instruction) {
+            if instruction.op == Op::CelOnError && std::mem::take(&mut drops_on_error) {
+                return false;
+            }
+            let mut loaded = None;
+            let dst = Register(instruction.a);
+            if let Some(load) = load_of(instruction)
+                && writers.get(&dst) == Some(&1)
+            {
                 if let Some(&register) = available.get(&load) {
-                    renamed.insert(Register(instruction.a), register);
-                    return false;
+                    renamed.insert(dst, register);
+                    if instruction.op != Op::CelIfHas {
+                        return false;
+                    }
+                    // The field is there.
+                    drops_on_error = true;
+                    if instruction.e == 0 {
+                        return false;
+                    }
+                    *instruction = Instruction::new(Op::Jump).d(instruction.d);
+                } else if available.len() < MOST_KNOWN {
+                    loaded = Some((load, dst));
                 }
-                available.insert(load, Register(instruction.a));
             }
-            if instruction.op == Op::LoopNext {
+            match instruction.op {
                 // The item of the next round is another value.
-                forget(available, Register(instruction.e));
-            } else if let Some(label) = instruction.jump() {
-                let met = meet(Some(available.clone()), at_label.get(&label));
-                at_label.extend(met.map(|met| (label, met)));
+                Op::LoopNext => forget(available, Register(instruction.e)),
+                // Other parameters, other variables.
+                Op::CelBindParams => available.clear(),
+                op => {
+                    if let Some(label) = instruction.jump() {
+                        let mut there = available.clone();
+                        if op == Op::CelIfHas && instruction.e != 0 {
+                            there.extend(loaded.take());
+                        }
+                        let met = meet(Some(there), at_label.get(&label));
+                        at_label.extend(met.map(|met| (label, met)));
+                    }
+                    match op {
+                        Op::CelIfHas => tested = loaded,
+                        Op::CelOnError => available.extend(tested.take()),
+                        _ => available.extend(loaded),
+                    }
+                }
             }
-            if instruction.op.ends_block() {
+            if instruction.op.ends_block() && !drops_on_error {
                 known = None;
             }
             true
         }
     });
     block.items = items;
+}
+
+/// How many instructions write each register.
+fn writers(block: &Block) -> HashMap<Register, usize> {
+    let mut writers = HashMap::new();
+    for item in &block.items {
+        if let Item::Instruction(instruction) = item {
+            for register in instruction.writes() {
+                *writers.entry(register).or_insert(0) += 1;
+            }
+        }
+    }
+    writers
+}
+
+/// Where a value is computed and then only copied, it is computed where it is copied to.
+fn write_in_place(block: &mut Block) {
+    let writers = writers(block);
+    let mut readers: HashMap<Register, usize> = HashMap::new();
+    for item in &block.items {
+        if let Item::Instruction(instruction) = item {
+            for register in instruction.reads() {
+                *readers.entry(register).or_insert(0) += 1;
+            }
+        }
+    }
+    // The last instruction that only computes, if nothing but its `CelOnError` is behind it.
+    let mut computes: Option<usize> = None;
+    let mut copies = HashSet::new();
+    for position in 0..block.items.len() {
+        let Some(Item::Instruction(instruction)) = block.items.get(position) else {
+            computes = None;
+            continue;
+        };
+        let (into, from) = (instruction.a, Register(instruction.b));
+        match instruction.op {
+            Op::Move if writers.get(&from) == Some(&1) && readers.get(&from) == Some(&1) => {
+                let computed = computes.take().and_then(|at| block.items.get_mut(at));
+                if let Some(Item::Instruction(computed)) = computed
+                    && computed.a == from.0
+                {
+                    computed.a = into;
+                    copies.insert(position);
+                }
+            }
+            Op::CelOnError => {}
+            Op::LoadConstant
+            | Op::CelPath
+            | Op::CelSelect
+            | Op::CelFind
+            | Op::CelFindIndex
+            | Op::CelIfFind
+            | Op::CelUnary
+            | Op::CelBinary
+            | Op::CelCall
+            | Op::CelVariable => computes = Some(position),
+            _ => computes = None,
+        }
+    }
+    let mut position = 0;
+    block.items.retain(|_| {
+        position += 1;
+        !copies.contains(&(position - 1))
+    });
 }
 
 fn rename_sources(instruction: &mut Instruction, renamed: &HashMap<Register, Register>) {
@@ -249,7 +375,7 @@ fn remove_dead_loads(block: &mut Block) -> bool {
     let before = block.items.len();
     block.items.retain(|item| match item {
         Item::Instruction(instruction) => {
-            load_of(instruction).is_none() || read.contains(&Register(instruction.a))
+            !is_pure(instruction.op) || read.contains(&Register(instruction.a))
         }
         Item::Label(_) => true,
     });
@@ -336,6 +462,91 @@ mod tests {
                 .count(),
             3
         );
+    }
+
+    fn has(block: &mut Block, when: u32, target: Label, on_error: Label) -> Register {
+        let field = block.register();
+        let test = Instruction::new(Op::CelIfHas).a(field.0).e(when).c(7);
+        block.push(test.target(target));
+        block.push(Instruction::new(Op::CelOnError).target(on_error));
+        field
+    }
+
+    fn select(block: &mut Block, on_error: Label) -> Register {
+        let field = block.register();
+        let select = Instruction::new(Op::CelSelect).a(field.0).c(7);
+        block.push(select.target(on_error));
+        field
+    }
+
+    fn finish(block: &mut Block, value: Register, others: &[Label]) {
+        block.push(Instruction::new(Op::ReturnValue).a(value.0));
+        for &label in others {
+            block.place(label);
+        }
+        block.push(Instruction::new(Op::ReturnNothing));
+        optimise(block);
+    }
+
+    #[test]
+    fn a_field_that_was_found_is_neither_tested_for_nor_loaded_again() {
+        let mut block = Block::new();
+        let (absent, failed) = (block.label(), block.label());
+        has(&mut block, 0, absent, failed);
+        has(&mut block, 0, absent, failed);
+        let value = select(&mut block, failed);
+        finish(&mut block, value, &[absent, failed]);
+        let expected = ["CelIfHas", "CelOnError", "ReturnValue", "ReturnNothing"];
+        assert_eq!(names(&block), expected);
+    }
+
+    /// With an error, or where the field is not there, nothing was found.
+    #[test]
+    fn a_field_is_known_only_where_it_was_found() {
+        for (when, expected) in [(0, 3), (1, 2)] {
+            let mut block = Block::new();
+            let (target, failed) = (block.label(), block.label());
+            has(&mut block, when, target, failed);
+            let behind = select(&mut block, failed);
+            block.push(Instruction::new(Op::ReturnValue).a(behind.0));
+            block.place(target);
+            let there = select(&mut block, failed);
+            block.push(Instruction::new(Op::ReturnValue).a(there.0));
+            block.place(failed);
+            let failed = block.label();
+            let again = select(&mut block, failed);
+            finish(&mut block, again, &[failed]);
+            // Behind the test, at its target, and with its error.
+            let selects = names(&block)
+                .iter()
+                .filter(|&&name| name == "CelSelect")
+                .count();
+            assert_eq!(
+                selects,
+                if when == 0 { expected - 1 } else { expected },
+                "{when}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_only_copied_is_computed_in_place() {
+        let mut block = Block::new();
+        let failed = block.label();
+        let into = block.register();
+        let value = select(&mut block, failed);
+        block.push(Instruction::new(Op::Move).a(into.0).b(value.0));
+        finish(&mut block, into, &[failed]);
+        assert_eq!(names(&block), ["CelSelect", "ReturnValue", "ReturnNothing"]);
+        // Somebody else reads it.
+        let mut block = Block::new();
+        let failed = block.label();
+        let into = block.register();
+        let value = select(&mut block, failed);
+        block.push(Instruction::new(Op::Move).a(into.0).b(value.0));
+        check(&mut block, value, failed);
+        finish(&mut block, into, &[failed]);
+        assert!(names(&block).contains(&"Move"));
     }
 
     #[test]

@@ -777,3 +777,214 @@ fn a_runaway_comprehension_ends_in_the_cost_limit() {
     let text = format!("[1].all(y, {list}.all(a, {list}.all(b, {list}.all(c, true)))) || true");
     assert_eq!(outcome(&text, POD).0, "fail");
 }
+
+/// What an operand of `&&` and `||` is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Truth {
+    True,
+    False,
+    /// The error of a missing key with this letter.
+    Error(char),
+}
+
+impl Truth {
+    fn and(operands: &[Truth]) -> Truth {
+        let is_error = |truth: &&Truth| matches!(truth, Truth::Error(_));
+        match operands.contains(&Truth::False) {
+            true => Truth::False,
+            false => operands
+                .iter()
+                .find(is_error)
+                .copied()
+                .unwrap_or(Truth::True),
+        }
+    }
+
+    fn not(self) -> Truth {
+        match self {
+            Truth::True => Truth::False,
+            Truth::False => Truth::True,
+            error => error,
+        }
+    }
+
+    fn or(operands: &[Truth]) -> Truth {
+        let inverted: Vec<Truth> = operands.iter().map(|truth| truth.not()).collect();
+        Truth::and(&inverted).not()
+    }
+
+    fn shown(self) -> String {
+        match self {
+            Truth::True => "pass".to_owned(),
+            Truth::False => "fail".to_owned(),
+            Truth::Error(letter) => format!("error no such key: {letter}"),
+        }
+    }
+}
+
+/// Section 3.5: what decides wins over errors, and of several errors the first counts; in
+/// every order, nested, and where the operands share fields.
+#[test]
+fn every_order_of_operands() {
+    let object = with_spec("{\"t\": true, \"f\": false}");
+    let forms: [fn(char) -> (Truth, String); 3] = [
+        |_| (Truth::True, "object.spec.t".to_owned()),
+        |_| (Truth::False, "!has(object.spec.t)".to_owned()),
+        |letter| (Truth::Error(letter), format!("object.spec.{letter} == 'x'")),
+    ];
+    for number in 0..27 {
+        let [a, b, c] = [('x', number % 3), ('y', number / 3 % 3), ('z', number / 9)]
+            .map(|(letter, form): (char, usize)| forms[form](letter));
+        let (texts, values) = ([&a.1, &b.1, &c.1], [a.0, b.0, c.0]);
+        let [x, y, z] = texts;
+        let [i, j, k] = values;
+        for (text, expected) in [
+            (format!("{x} && {y} && {z}"), Truth::and(&values)),
+            (format!("{x} || {y} || {z}"), Truth::or(&values)),
+            (
+                format!("({x} || {y}) && {z}"),
+                Truth::and(&[Truth::or(&[i, j]), k]),
+            ),
+            (
+                format!("{x} && ({y} || {z})"),
+                Truth::and(&[i, Truth::or(&[j, k])]),
+            ),
+            (
+                format!("!({x} && {y}) || {z}"),
+                Truth::or(&[Truth::and(&[i, j]).not(), k]),
+            ),
+            (
+                format!("({x} ? {y} : {z}) && {x}"),
+                Truth::and(&[
+                    match i {
+                        Truth::True => j,
+                        Truth::False => k,
+                        error => error,
+                    },
+                    i,
+                ]),
+            ),
+            (
+                format!("[1, 2].all(i, {x} && {y} && i > 0) || {z}"),
+                Truth::or(&[Truth::and(&[i, j]), k]),
+            ),
+            (
+                format!("[1, 2].exists(i, {x} && ({y} || {z}))"),
+                Truth::and(&[i, Truth::or(&[j, k])]),
+            ),
+        ] {
+            assert_eq!(result(&text, &object), expected.shown(), "{text}");
+        }
+    }
+}
+
+/// A comparison with a constant, a field that is asked for and then looked at, and what
+/// stands for nothing are compiled to code of their own: it comes to what the same
+/// expression comes to whose parts the compiler does not see.
+#[test]
+fn code_for_common_shapes_says_what_other_code_says() {
+    let object = with_spec(
+        r#"{"s": "abc", "e": "", "n": 3, "x": 3.5, "b": true, "z": null, "l": ["abc", 3], "m": {"abc": 1, "s": {"abc": 2}}, "o": {}}"#,
+    );
+    let values = [
+        "object.spec.s",
+        "object.spec.e",
+        "object.spec.n",
+        "object.spec.x",
+        "object.spec.b",
+        "object.spec.z",
+        "object.spec.l",
+        "object.spec.m",
+        "object.spec.missing",
+        "object.spec.l.abc",
+        "object.spec.s.abc",
+        "object.spec.m['abc']",
+        "object.spec.l['abc']",
+        "object.spec.m.s.abc",
+        "dyn(optional.of('abc'))",
+        "dyn({1: 'abc', 'abc': 2})",
+        "object.spec.?s.orValue('abc')",
+        "object.spec.?missing.orValue('abc')",
+        "object.spec.?missing.?more.orValue(3)",
+        "object.spec.?l.?abc.orValue('abc')",
+        "object.spec.?m[?'abc'].orValue('abc')",
+        "object.spec.?l[?'abc'].orValue('abc')",
+        "object.spec.?missing[?'abc'].orValue(true)",
+    ];
+    let constants = [
+        "'abc'",
+        "''",
+        "3",
+        "3.5",
+        "4u",
+        "true",
+        "null",
+        "['abc', 3]",
+    ];
+    let mut compared = 0;
+    for value in values {
+        for constant in constants {
+            // Behind a variable of a macro nothing is known of the constant.
+            let hidden = |text: &str| format!("[dyn({constant})].all(k, {text})");
+            let mut forms = Vec::new();
+            for operator in ["==", "!=", "<", ">=", "in"] {
+                forms.push(format!("{value} {operator} K"));
+                forms.push(format!("K {operator} {value}"));
+            }
+            for function in ["startsWith", "endsWith", "contains"] {
+                forms.push(format!("!{value}.{function}(K)"));
+            }
+            for form in forms {
+                let seen = result(&form.replace('K', constant), &object);
+                let unseen = result(&hidden(&form.replace('K', "k")), &object);
+                if seen.starts_with("no: ") {
+                    // What is wrong for sure is said when it is compiled.
+                    continue;
+                }
+                assert_eq!(seen, unseen, "{form} with {constant}");
+                compared += 1;
+            }
+        }
+        for (direct, other) in [
+            (
+                format!("has({value}.abc)"),
+                format!("[has({value}.abc)][0]"),
+            ),
+            (
+                format!("has({value}.abc) && {value}.abc == 1"),
+                format!("[has({value}.abc)][0] && [{value}][0].abc == [1][0]"),
+            ),
+            (
+                format!("!has({value}.abc) || {value}.abc == 2"),
+                format!("![has({value}.abc)][0] || [{value}][0].abc == [2][0]"),
+            ),
+            (
+                format!("(has({value}.abc) ? {value}.abc : 7) == 1"),
+                format!("[[has({value}.abc)][0] ? [{value}][0].abc : 7][0] == 1"),
+            ),
+            (
+                format!("dyn({value}).?abc.orValue(1) == 1"),
+                format!("[dyn({value}).?abc][0].orValue([1][0]) == [1][0]"),
+            ),
+            (
+                format!("dyn({value}).?abc.?s.orValue([]).all(x, x == 1)"),
+                format!("[dyn({value}).?abc.?s][0].orValue([[]][0]).all(x, x == [1][0])"),
+            ),
+            (
+                format!("dyn({value}) && true"),
+                format!("[true][0] && [dyn({value})][0]"),
+            ),
+        ] {
+            if value.contains(".orValue") && direct.starts_with("has") {
+                continue;
+            }
+            assert_eq!(
+                result(&direct, &object),
+                result(&other, &object),
+                "{direct}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 1_500, "only {compared} compared");
+}

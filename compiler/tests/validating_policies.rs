@@ -553,6 +553,29 @@ fn controllers_of_pods() {
         let found = outcome(&about_pods(fields.clone()), &created(object));
         assert_eq!(found, expected, "{fields} {object}");
     }
+    // `ResolveConfig` in Kyverno's pkg/cel/autogen: three parts name a resource.
+    let of = |name: &str| {
+        about_pods(json!({"autogen": {"podControllers": {"controllers": ["jobs", name]}}}))
+    };
+    assert_eq!(
+        refusal(&of("jobsets.v1alpha2.jobset.x-k8s.io")),
+        "controllers of pods like `jobsets.v1alpha2.jobset.x-k8s.io` are not supported yet"
+    );
+    for ignored in [
+        "jobsets",
+        "jobsets.v1",
+        "jobsets.v1.",
+        ".v1.group",
+        "jobsets..group",
+    ] {
+        assert_eq!(outcome(&of(ignored), &created(&job)), failed, "{ignored}");
+    }
+    let mut services = of("a.b.c");
+    services["spec"]["matchConstraints"]["resourceRules"][0]["resources"] = json!(["services"]);
+    assert_eq!(
+        outcome(&services, &created(&service)),
+        "error: error: no such key: containers"
+    );
 }
 
 /// Section 6.5, and case 49.

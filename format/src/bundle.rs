@@ -32,7 +32,7 @@ use crate::verify::{self, VerifyError};
 pub const MAGIC: [u8; 8] = *b"kpvm\r\n\x1a\n";
 
 /// The format that this crate reads and writes.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 const HEADER_LENGTH: usize = 60;
 const DIGEST_START: usize = 56;

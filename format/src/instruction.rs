@@ -11,6 +11,8 @@
 //! A *check* falls through when it holds; otherwise it sets the machine's error
 //! (kind, text, path) and jumps to `d`. A *match* operation does the same without
 //! an error. The kinds of error and how folds combine them: sheet 02, section 3.
+//! A *test* has three ways to go on: where it comes out as `d` wants, at `d`; otherwise
+//! behind the `CelOnError` that stands behind it; with an error, at that.
 
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -164,10 +166,19 @@ macro_rules! instruction_set {
             pub fn ends_block(self) -> bool {
                 match self { $(Op::$name => instruction_set!(@ends $($flow)?),)+ }
             }
+
+            /// Whether a `CelOnError` belongs to it.
+            pub fn is_test(self) -> bool {
+                match self { $(Op::$name => instruction_set!(@tests $($flow)?),)+ }
+            }
         }
     };
     (@ends) => { false };
     (@ends ends) => { true };
+    (@ends tests) => { false };
+    (@tests) => { false };
+    (@tests ends) => { false };
+    (@tests tests) => { true };
 }
 
 instruction_set! {
@@ -459,6 +470,21 @@ instruction_set! {
 
     /// CEL: a field of a map, of an optional (then an optional), of a declared object.
     CelSelect(dst: A Destination, src: B Source, key: C Symbol, target: D Forward);
+    /// CEL: the value at a static path of `object`; jumps with the error of the first field that is not there.
+    CelPath(dst: A Destination, path: C Path, target: D Forward);
+    /// CEL test: a field, as `CelSelect` gives it. Jumps where there is none (0), or where there is one (1). A list has no
+    /// fields to look for, which is an error.
+    CelIfHas(dst: A Destination, src: B Source, when: E Immediate, key: C Symbol, target: D Forward) tests;
+    /// CEL test: a field, as `CelFind` gives it, of what an optional holds if `src` is one (1). Jumps where there is none; a list
+    /// has no fields to look for, which is an error.
+    CelIfFind(dst: A Destination, src: B Source, unwrap: E Immediate, key: C Symbol, target: D Forward) tests;
+    /// CEL test: compares with a constant. `how`: jumps where it does not hold (0) or where it does (1); 2 more where the
+    /// constant is the left one.
+    CelIfCompare(src: A Source, how: B Immediate, function: E CelFunction, constant: C Constant, target: D Forward) tests;
+    /// CEL test: jumps where the value is `false` (0) or `true` (1); another is an error.
+    CelIf(src: A Source, when: B Immediate, target: D Forward) tests;
+    /// CEL: goes on at the target with the error of the test in front, which otherwise goes on behind this.
+    CelOnError(target: D Forward);
     /// CEL: jumps with an error for a list, which has no fields to look for.
     CelRequireFields(src: B Source, target: D Forward);
     /// CEL: whether there is such a field; false of what has no fields.

@@ -568,6 +568,7 @@ fn verify_block(tables: &Tables<'_>, block: &Block) -> Verified {
     for (position, instruction) in code.iter().enumerate() {
         let op = decode(instruction)?;
         verify_unused_fields(op, instruction)?;
+        verify_pair(op, code.get(position + 1))?;
         for operand in op.operands() {
             let value = instruction.operand(operand.field);
             verify_operand(tables, block, operand.kind, value)?;
@@ -586,6 +587,14 @@ fn verify_block(tables: &Tables<'_>, block: &Block) -> Verified {
         }
     }
     Ok(())
+}
+
+/// A test stands in front of its `CelOnError`, and nothing else does.
+fn verify_pair(op: Op, next: Option<&Instruction>) -> Verified {
+    let is_followed = next.is_some_and(|next| Op::decode(next.op) == Some(Op::CelOnError));
+    ensure(op.is_test() == is_followed, || {
+        format!("{} and CelOnError are no pair", op.name())
+    })
 }
 
 /// A field without an operand is zero, so that equal code has equal bytes.

@@ -233,12 +233,12 @@ fn versions_flags_and_tails() {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     refused(
         "row 12",
-        "bundle format 4, this program reads 3",
+        "bundle format 5, this program reads 4",
         &with(8, &(version + 1).to_le_bytes()),
     );
     refused(
         "row 12",
-        "bundle format 2, this program reads 3",
+        "bundle format 3, this program reads 4",
         &with(8, &(version - 1).to_le_bytes()),
     );
     refused(
@@ -366,6 +366,21 @@ fn code() {
             vec![begin(0, 3), jump(0), next(0, 1), pass],
         ),
         ("5, another loop's end", vec![begin(0, 2), next(1, 1), pass]),
+        (
+            "5, a test without the way of its errors",
+            vec![instruction(Op::CelIf, 0, 0, 0, 0, 1), pass],
+        ),
+        (
+            "5, the way of errors of no test",
+            vec![jump(1), instruction(Op::CelOnError, 0, 0, 0, 0, 2), pass],
+        ),
+        (
+            "5, the way of a test's errors at the end",
+            vec![
+                instruction(Op::CelIf, 0, 0, 0, 0, 1),
+                instruction(Op::CelOnError, 0, 0, 0, 0, 1),
+            ],
+        ),
         ("5, no end", vec![instruction(Op::LoadField, 1, 0, 0, 0, 0)]),
         ("5, empty", vec![]),
         (

@@ -75,6 +75,22 @@ pub fn variants(policy: &ValidatingPolicy) -> Vec<Variant> {
     variants
 }
 
+/// The first of these controllers that is none of the built-in ones but names a resource all
+/// the same, as `resource.version.group`: in its objects Kyverno (`pkg/cel/autogen`) looks for
+/// pod templates wherever they stand. Other names that are not known are none to it either.
+pub(super) fn other_controller<'t>(
+    policy: &ValidatingPolicy,
+    controllers: &'t [Tree],
+) -> Option<&'t Tree> {
+    let constraints = policy.spec.constraints.as_ref();
+    let has_variants = policy.mode == Mode::Kubernetes && constraints.is_some_and(is_about_pods);
+    let names_resource = |controller: &&Tree| {
+        let mut parts = controller.as_str().unwrap_or_default().splitn(3, '.');
+        (0..3).all(|_| parts.next().is_some_and(|part| !part.is_empty()))
+    };
+    has_variants.then(|| controllers.iter().find(names_resource))?
+}
+
 fn is_about_pods(constraints: &MatchResources) -> bool {
     let is_only = |list: &[String], text: &str| matches!(list, [only] if only == text);
     let [rule] = constraints.resource_rules.as_slice() else {

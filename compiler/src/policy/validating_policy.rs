@@ -9,6 +9,7 @@ use super::model::Spanned;
 use super::read::{bool_of, field, items, spanned_text, text_map, text_of, texts};
 use super::schema;
 use super::validate::selectors;
+use super::validating_autogen;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{Location, SourceId};
 
@@ -166,6 +167,15 @@ pub fn read_validating_policy(
         let message = format!("the evaluation mode {shown} is not supported yet");
         let hint = "it is about requests of other servers; leave such policies out with --skip-unsupported";
         refuse("unsupported", message, mode.span, hint);
+    }
+    let controllers = inside("autogen", "podControllers");
+    let controllers = controllers.map_or(&[][..], |controllers| items(controllers, "controllers"));
+    if let Some(other) = validating_autogen::other_controller(&policy, controllers) {
+        let shown = other.as_str().unwrap_or_default();
+        let message = format!("controllers of pods like `{shown}` are not supported yet");
+        let hint = "Kyverno looks for pod templates in any object of that resource; without the \
+            entry the policy is about the built-in controllers";
+        refuse("unsupported", message, other.span, hint);
     }
     if let Some(constraints) = &policy.spec.constraints {
         let selectors = [

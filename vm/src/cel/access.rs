@@ -2,7 +2,7 @@
 
 use kpvm_format::symbol::SymbolId;
 
-use super::compare::{Number, lookup};
+use super::compare::{Number, equal_scalars, lookup};
 use super::value::{DuplicateKey, Value, look, no_overload};
 use crate::document::{Kind, NodeId, View};
 use crate::function::{FunctionError, Values};
@@ -212,6 +212,29 @@ pub(crate) fn make_map(values: &mut Values<'_>, pairs: &[NodeId], joined: bool) 
             }))
         }
     }
+}
+
+/// `value in container`, for a value that is no container; `None` when the steps do not
+/// suffice.
+pub(crate) fn is_scalar_in(
+    view: &View<'_>,
+    value: &Value<'_>,
+    container: NodeId,
+    fuel: &mut u64,
+) -> Option<Result<bool, FunctionError>> {
+    let is_it = |item: NodeId| equal_scalars(value, &look(view, item)) == Some(true);
+    Some(Ok(match (look(view, container), value) {
+        (Value::List(items), _) => {
+            let place = items.clone().position(is_it);
+            let looked_at = place.map_or(items.len(), |place| place + 1);
+            *fuel = fuel.checked_sub(looked_at as u64)?;
+            place.is_some()
+        }
+        (Value::Map(_), Value::String(key)) => !view.get_text(container, key).is_missing(),
+        (Value::Map(_), _) => false,
+        (Value::Table(table), _) => (0..table.len()).step_by(2).any(|at| is_it(table.at(at))),
+        _ => return Some(Err(no_overload())),
+    }))
 }
 
 /// `value in container`; `None` when the steps do not suffice.

@@ -1,6 +1,7 @@
 //! `+ - * / %` and the minus sign: types never mix, nothing wraps (sheet 07, 3.5).
 
 use kpvm_format::cel::Function;
+use smallvec::SmallVec;
 
 use super::time;
 use super::value::{Value, look, no_operator};
@@ -103,7 +104,7 @@ fn add(left: NodeId, right: NodeId, values: &mut Values<'_>) -> Outcome {
             values.new_bytes(&bytes)
         }
         (Value::List(left), Value::List(right)) => {
-            let items: Vec<NodeId> = left.chain(right).collect();
+            let items: SmallVec<[NodeId; 32]> = left.chain(right).collect();
             values.new_list(&items)
         }
         (Value::Duration(left), Value::Duration(right)) => {

@@ -112,7 +112,8 @@ pub(crate) fn equal(view: &View<'_>, left: NodeId, right: NodeId, fuel: &mut u64
 }
 
 /// Equality where it takes no look inside; `None` for two containers.
-fn equal_scalars(left: &Value<'_>, right: &Value<'_>) -> Option<bool> {
+#[inline]
+pub(super) fn equal_scalars(left: &Value<'_>, right: &Value<'_>) -> Option<bool> {
     Some(match (left, right) {
         (Value::String(left), Value::String(right)) => left == right,
         (Value::List(_), Value::List(_))
@@ -178,6 +179,7 @@ pub(crate) fn order(view: &View<'_>, left: NodeId, right: NodeId) -> Order {
     order_values(&look(view, left), &look(view, right))
 }
 
+#[inline]
 pub(crate) fn order_values(left: &Value<'_>, right: &Value<'_>) -> Order {
     Order::Known(match (left, right) {
         (Value::String(left), Value::String(right)) | (Value::Bytes(left), Value::Bytes(right)) => {

@@ -29,7 +29,7 @@ mod zone;
 
 use kpvm_format::cel::{Function, Library};
 
-use self::compare::{Order, equal, order};
+use self::compare::{Order, equal, equal_scalars, order_values};
 use self::value::{Value, look, no_operator, no_overload};
 pub(crate) use self::value_of::push_value;
 pub use self::value_of::{CelValue, read_value};
@@ -52,6 +52,12 @@ pub fn check_literal(function: Function, text: &str) -> Result<(), String> {
     }
 }
 
+/// Whether the host may be asked for what a function gives. What has an authorizer has
+/// been given one, and need not be known.
+pub(crate) fn asks_host(function: Function) -> bool {
+    matches!(function, Function::TimeNow) || outside::asks_host(function)
+}
+
 /// A function of two arguments that is true or false and makes no value; `None` for
 /// every other function, and where the fuel does not suffice.
 #[inline]
@@ -62,18 +68,32 @@ pub(crate) fn predicate(
     view: &View<'_>,
     fuel: &mut u64,
 ) -> Option<Result<bool, FunctionError>> {
+    match function {
+        Function::Equal => Some(Ok(equal(view, left, right, fuel)?)),
+        Function::NotEqual => Some(Ok(!equal(view, left, right, fuel)?)),
+        Function::In => access::is_in(view, left, right, fuel),
+        _ => scalar_predicate(function, &look(view, left), &look(view, right), fuel),
+    }
+}
+
+/// A [`predicate`] of two values of which at most one is a container; `In` is none.
+#[inline]
+pub(crate) fn scalar_predicate(
+    function: Function,
+    left: &Value<'_>,
+    right: &Value<'_>,
+    fuel: &mut u64,
+) -> Option<Result<bool, FunctionError>> {
     Some(Ok(match function {
-        Function::Equal => equal(view, left, right, fuel)?,
-        Function::NotEqual => !equal(view, left, right, fuel)?,
+        Function::Equal => equal_scalars(left, right)?,
+        Function::NotEqual => !equal_scalars(left, right)?,
         Function::Less | Function::LessOrEqual | Function::Greater | Function::GreaterOrEqual => {
-            let ordering = match order(view, left, right) {
+            let ordering = match order_values(left, right) {
                 Order::Known(ordering) => ordering,
                 Order::Nan => {
                     return Some(Err(FunctionError::failed("NaN values cannot be ordered")));
                 }
-                Order::NoOverload => {
-                    return Some(Err(no_operator(function, &look(view, left))));
-                }
+                Order::NoOverload => return Some(Err(no_operator(function, left))),
             };
             match function {
                 Function::Less => ordering.is_lt(),
@@ -82,20 +102,17 @@ pub(crate) fn predicate(
                 _ => ordering.is_ge(),
             }
         }
-        Function::In => return access::is_in(view, left, right, fuel),
-        Function::StartsWith | Function::EndsWith | Function::Contains => {
-            match (look(view, left), look(view, right)) {
-                (Value::String(text), Value::String(part)) => match function {
-                    Function::StartsWith => text.starts_with(part),
-                    Function::EndsWith => text.ends_with(part),
-                    _ => {
-                        *fuel = fuel.checked_sub(text.len() as u64 / Values::BYTES_PER_STEP)?;
-                        memchr::memmem::find(text, part).is_some()
-                    }
-                },
-                _ => return Some(Err(no_overload())),
-            }
-        }
+        Function::StartsWith | Function::EndsWith | Function::Contains => match (left, right) {
+            (Value::String(text), Value::String(part)) => match function {
+                Function::StartsWith => text.starts_with(part),
+                Function::EndsWith => text.ends_with(part),
+                _ => {
+                    *fuel = fuel.checked_sub(text.len() as u64 / Values::BYTES_PER_STEP)?;
+                    memchr::memmem::find(text, part).is_some()
+                }
+            },
+            _ => return Some(Err(no_overload())),
+        },
         _ => return None,
     }))
 }

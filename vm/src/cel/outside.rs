@@ -15,6 +15,23 @@ type Outcome = Result<NodeId, FunctionError>;
 /// What `random()` is made like without an expression.
 const RANDOM: &str = "[0-9a-z]{8}";
 
+/// Whether [`call`] knows the function.
+pub(super) fn asks_host(function: Function) -> bool {
+    matches!(
+        function,
+        Function::ResourceGet
+            | Function::ResourceList
+            | Function::ResourcePost
+            | Function::ToGvr
+            | Function::GlobalContextGet
+            | Function::ImageMetadata
+            | Function::HttpGet
+            | Function::HttpPost
+            | Function::Random
+            | Function::RandomRandom
+    )
+}
+
 /// Calls a function that asks the host; `None` for every other function.
 pub(super) fn call(
     function: Function,

@@ -21,6 +21,8 @@ impl Place {
     pub(super) const WHOLE: Place = Place(0);
     /// The document itself.
     pub(crate) const ROOT: Place = Place(1);
+    /// No place of the document, but of a request that holds it.
+    pub(crate) const REQUEST: Place = Place(u32::MAX);
 }
 
 /// The maps and lists that are read. Plain values in a map or list that is read are

@@ -7,7 +7,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, KindSelector, NONE, PolicyFlags};
 
-use super::projection::derive;
+use super::projection::{Topic, derive};
 use super::request::Operation;
 use super::session::is_dropped;
 use crate::document::projection::Projection;
@@ -20,8 +20,9 @@ pub(super) struct Plans {
     pub(super) may_project: bool,
     /// Whether plans may be used.
     pub(super) may_plan: bool,
-    /// By the kind's symbol, of which kinds that no rule names share one, and the operation.
-    kinds: BTreeMap<(u32, u8), KindPlan>,
+    /// By the symbols of kind and resource, of which what no rule names shares one, and the
+    /// operation.
+    kinds: BTreeMap<([u32; 2], u8), KindPlan>,
     /// What was found out about the object at hand.
     pub(super) survey: Survey,
     /// Evaluations that had to be done again.
@@ -36,6 +37,7 @@ pub(super) struct KindPlan {
     /// Rules of which nothing but kind and plan decides whether they pass; ascending.
     plain: Vec<PlainRule>,
     kind: String,
+    symbols: [u32; 2],
     /// What is read where the plan decides.
     slim: Option<Projection>,
     /// What is read where rules are run; made when it is first needed.
@@ -130,14 +132,12 @@ impl Plans {
     pub(super) fn of(
         &mut self,
         tables: &Tables<'_>,
-        kind: &str,
+        topic: Topic<'_>,
         operation: Operation,
     ) -> (&mut KindPlan, &mut Survey) {
-        let symbol = tables.symbols.lookup(kind.as_bytes());
-        let symbol = symbol.map_or(NONE, |kind| kind.0);
-        let known = self.kinds.entry((symbol, operation.bit()));
+        let known = self.kinds.entry((topic.symbols, operation.bit()));
         let may_plan = self.may_plan;
-        let known = known.or_insert_with(|| KindPlan::new(tables, kind, operation, may_plan));
+        let known = known.or_insert_with(|| KindPlan::new(tables, topic, operation, may_plan));
         known.used = known.used.saturating_add(1);
         (known, &mut self.survey)
     }
@@ -149,10 +149,11 @@ impl Plans {
 }
 
 impl KindPlan {
-    fn new(tables: &Tables<'_>, kind: &str, operation: Operation, may_plan: bool) -> Self {
+    fn new(tables: &Tables<'_>, topic: Topic<'_>, operation: Operation, may_plan: bool) -> Self {
         // Rules for some names or namespaces only would be tested for all objects, so they
         // are left to the index.
-        let numbers = tables.rules_of_every(kind, operation.name());
+        let numbers = topic.rules_of_every(tables, operation.name());
+        let kind = topic.kind;
         let rules = numbers
             .iter()
             .filter_map(|&rule| tables.rules.get(rule as usize));
@@ -166,11 +167,12 @@ impl KindPlan {
         });
         let slim = plan
             .as_ref()
-            .and_then(|plan| derive(tables, kind, Some(plan)));
+            .and_then(|plan| derive(tables, topic, Some(plan)));
         Self {
             plan,
             plain,
             kind: kind.to_owned(),
+            symbols: topic.symbols,
             slim,
             full: None,
             has_full: false,
@@ -199,7 +201,11 @@ impl KindPlan {
     /// How much is read where rules are run.
     pub(super) fn reading_for_rules(&mut self, tables: &Tables<'_>) -> Reading {
         if !self.has_full {
-            self.full = derive(tables, &self.kind, None);
+            let topic = Topic {
+                kind: &self.kind,
+                symbols: self.symbols,
+            };
+            self.full = derive(tables, topic, None);
             self.has_full = true;
         }
         match self.full {

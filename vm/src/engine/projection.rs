@@ -11,13 +11,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kpvm_format::Tables;
-use kpvm_format::cel::Root;
+use kpvm_format::cel::{Function as CelFunction, Root};
 use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, Rule};
 
+use crate::cel;
 use crate::document::projection::{Place, Projection};
+use crate::machine::MAX_NESTED_BLOCKS;
 use crate::plan::{Plan, Spot};
 
 /// Where more places than this meet in a register, they are read as a whole and no longer
@@ -92,19 +94,58 @@ impl Origins {
     }
 }
 
+/// What rules are looked up by: a kind, and the resource that it goes by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Topic<'k> {
+    pub(super) kind: &'k str,
+    /// The symbols of the kind and of its resource, [`NONE`] for what no rule names.
+    pub(super) symbols: [u32; 2],
+}
+
+impl<'k> Topic<'k> {
+    /// The topic of a kind; `resource` is empty where no rule asks for resources.
+    pub(super) fn new(tables: &Tables<'_>, kind: &'k str, resource: &str) -> Self {
+        let symbol = |name: &str| {
+            let symbol = tables.symbols.lookup(name.as_bytes());
+            symbol.map_or(NONE, |symbol| symbol.0)
+        };
+        Self {
+            kind,
+            symbols: [symbol(kind), symbol(resource)],
+        }
+    }
+
+    /// The rules that may match what it stands for.
+    pub(super) fn rules(&self, tables: &Tables<'_>) -> Vec<u32> {
+        let [kind, resource] = self.symbols;
+        tables.rules_listed_under(&[kind, resource, NONE])
+    }
+
+    /// Those that are tried for whatever it stands for when it comes with an operation.
+    pub(super) fn rules_of_every(&self, tables: &Tables<'_>, operation: &str) -> Vec<u32> {
+        let [kind, resource] = self.symbols;
+        tables.rules_of_every(&[kind, resource, NONE], operation)
+    }
+}
+
 /// The projection for a kind: what its rules look at, and what every rule needs; of a
 /// rule whose body is part of the plan nothing for the body. `None` where that is
 /// everything, or where the host may be asked, which happens only once.
-pub(super) fn derive(tables: &Tables<'_>, kind: &str, plan: Option<&Plan>) -> Option<Projection> {
+pub(super) fn derive(
+    tables: &Tables<'_>,
+    topic: Topic<'_>,
+    plan: Option<&Plan>,
+) -> Option<Projection> {
     let mut derivation = Derivation {
         tables,
         projection: Projection::new(),
         origins: Origins::new(),
-        entries: BTreeSet::new(),
+        entries: BTreeMap::new(),
+        depth: 0,
         whole: false,
     };
     derivation.read_metadata();
-    for number in tables.rules_of_kind(kind) {
+    for number in topic.rules(tables) {
         if let Some(rule) = tables.rules.get(number as usize) {
             derivation.follow_rule(rule, plan);
         }
@@ -142,8 +183,10 @@ struct Derivation<'t> {
     tables: &'t Tables<'t>,
     projection: Projection,
     origins: Origins,
-    /// Context entries that were followed.
-    entries: BTreeSet<u32>,
+    /// Context entries that were followed, with what their values are.
+    entries: BTreeMap<u32, Origin>,
+    /// How many loaders the one at hand is inside of.
+    depth: usize,
     /// Something may look at anything.
     whole: bool,
 }
@@ -173,23 +216,21 @@ impl Derivation<'_> {
             rule.precondition_block,
             rule.properties_block,
         ];
-        for block in blocks {
-            self.follow_block(block.get());
-        }
-        let body = rule.body_block.get();
-        match plan {
-            Some(plan) if plan.find(body).is_some() => {}
-            _ => self.follow_block(body),
-        }
-        for exception in Tables::range(self.tables.exceptions, rule.exceptions) {
-            self.follow_block(exception.block.get());
+        let exceptions = Tables::range(self.tables.exceptions, rule.exceptions).iter();
+        let conditions = exceptions.map(|exception| exception.block);
+        let is_planned = plan.is_some_and(|plan| plan.find(rule.body_block.get()).is_some());
+        let body = (!is_planned).then_some(rule.body_block);
+        for block in blocks.into_iter().chain(body).chain(conditions) {
+            let value = self.follow_block(block.get());
+            self.read_whole(value);
         }
     }
 
-    /// Goes through a block from its first to its last instruction.
-    fn follow_block(&mut self, block: u32) {
+    /// Goes through a block from its first to its last instruction; what its value is.
+    fn follow_block(&mut self, block: u32) -> Origin {
+        let mut returned = Origin::NOWHERE;
         let Some(block) = self.tables.blocks.get(block as usize) else {
-            return;
+            return returned;
         };
         let mut registers = vec![Origin::NOWHERE; usize::from(block.registers.get()).max(1)];
         registers[0] = self.root();
@@ -204,9 +245,14 @@ impl Derivation<'_> {
                 }
             }
             let Some(op) = Op::decode(instruction.op) else {
-                return;
+                return returned;
             };
-            self.follow(op, instruction, &mut registers);
+            if op == Op::ReturnValue {
+                let value = registers.get(usize::from(instruction.a)).copied();
+                returned = self.union(returned, value.unwrap_or(Origin::NOWHERE));
+            } else {
+                self.follow(op, instruction, &mut registers);
+            }
             goes_on = !op.ends_block();
             let jumps =
                 |operand: &&kpvm_format::instruction::Operand| operand.kind == OperandKind::Forward;
@@ -220,22 +266,21 @@ impl Derivation<'_> {
                 }
             }
         }
+        returned
     }
 
     fn meet(&mut self, registers: &mut Registers, others: &Registers) {
         for (register, other) in registers.iter_mut().zip(others) {
-            let union = self.origins.union(*register, *other);
-            *register = self.bounded(union);
+            *register = self.union(*register, *other);
         }
     }
 
-    fn bounded(&mut self, origin: Origin) -> Origin {
-        if self.origins.len(origin) <= MOST_PLACES {
-            return origin;
+    fn union(&mut self, left: Origin, right: Origin) -> Origin {
+        let union = self.origins.union(left, right);
+        if self.origins.len(union) <= MOST_PLACES {
+            return union;
         }
-        for place in self.origins.places(origin) {
-            self.projection.read_whole(place);
-        }
+        self.read_whole(union);
         Origin::NOWHERE
     }
 
@@ -249,16 +294,36 @@ impl Derivation<'_> {
             let origin = registers.get(usize::from(register));
             origin.copied().unwrap_or(Origin::NOWHERE)
         };
-        let (a, b, c) = (instruction.a, instruction.b, instruction.c.get());
+        let (a, b, e) = (instruction.a, instruction.b, instruction.e);
+        let c = instruction.c.get();
         let (value, source) = (get(a), get(b));
         let (register, origin) = match op {
-            Op::LoadPath => (a, self.path(c)),
-            Op::LoadField | Op::GetKey | Op::CelSelect | Op::CelFind => {
-                (a, self.under(source, SymbolId(c)))
-            }
+            Op::LoadPath | Op::CelPath => (a, self.path(c)),
+            Op::LoadField
+            | Op::GetKey
+            | Op::CelSelect
+            | Op::CelFind
+            | Op::CelIfHas
+            | Op::CelIfFind => (a, self.under(source, SymbolId(c))),
             Op::LoadIndex | Op::GetItem => (a, self.items(source)),
-            Op::LoopBegin => (instruction.e, self.items(source)),
-            Op::Move => (a, source),
+            Op::LoopBegin => (e, self.items(source)),
+            Op::Move | Op::CelUnwrap | Op::CelWrap => (a, source),
+            // A list itself; that of a map's keys comes from nowhere.
+            Op::CelRange => {
+                self.read_members(source);
+                (a, source)
+            }
+            Op::CelUnary if is_cel(c, CelFunction::Size) => {
+                self.read_members(source);
+                (a, Origin::NOWHERE)
+            }
+            // The items of two lists.
+            Op::CelBinary if is_cel(c, CelFunction::Add) => {
+                self.read_members(source);
+                self.read_members(get(e));
+                (a, self.union(source, get(e)))
+            }
+            Op::CelUnary | Op::CelBinary | Op::CelCall if asks_host(c) => return self.whole = true,
             Op::CelHas => {
                 self.read_members(source);
                 (a, Origin::NOWHERE)
@@ -268,7 +333,16 @@ impl Derivation<'_> {
                 Some(
                     Root::Object | Root::OldObject | Root::ObjectOrEmpty | Root::OldObjectOrEmpty,
                 ) => (a, self.root()),
-                Some(Root::Namespace | Root::GivenNamespace | Root::Params) => (a, Origin::NOWHERE),
+                Some(Root::FullRequest) => (a, self.origins.of(BTreeSet::from([Place::REQUEST]))),
+                Some(
+                    Root::Namespace
+                    | Root::GivenNamespace
+                    | Root::LabelledNamespace
+                    | Root::Params
+                    | Root::Request
+                    | Root::ResourceRequest
+                    | Root::Exceptions,
+                ) => (a, Origin::NOWHERE),
                 _ => return self.whole = true,
             },
             Op::LoadPayload if matches!(b, 1 | 2) => (a, self.root()),
@@ -288,9 +362,10 @@ impl Derivation<'_> {
                 return self.read_matched(b"labels");
             }
             Op::MatchAnnotations => return self.read_matched(b"annotations"),
-            Op::EnsureEntry | Op::RefreshEntry | Op::CelVariable => {
-                self.follow_entry(c);
-                return self.forget(op, instruction, registers);
+            Op::CelVariable => (a, self.follow_entry(c)),
+            Op::EnsureEntry | Op::RefreshEntry => {
+                let value = self.follow_entry(c);
+                return self.read_whole(value);
             }
             // That the value is there, and what it is, its place says.
             Op::RequireMap
@@ -305,7 +380,14 @@ impl Derivation<'_> {
             | Op::JumpIfNoSubject
             | Op::JumpUnlessSet
             | Op::LoopNext
-            | Op::CatchMissing => return,
+            | Op::CatchMissing
+            | Op::CelRequireFields
+            | Op::CelRequireBool
+            | Op::CelTest
+            | Op::CelIf
+            | Op::CelOnError
+            | Op::CelCatch
+            | Op::CelRaise => return,
             Op::RequireLength
             | Op::RecordAnchor
             | Op::JumpIfTrue
@@ -320,18 +402,13 @@ impl Derivation<'_> {
             Op::ExpandTags => return self.read_tags(value, c),
             // The element, or what the subject was.
             Op::SelectSubject => {
-                let outer = get(instruction.e);
                 self.read_members(source);
-                let union = self.origins.union(source, outer);
-                (a, self.bounded(union))
+                (a, self.union(source, get(e)))
             }
             _ => {
                 for operand in op.operands() {
                     if operand.kind == OperandKind::Source {
-                        let origin = get(instruction.operand(operand.field) as u8);
-                        for place in self.origins.places(origin) {
-                            self.projection.read_whole(place);
-                        }
+                        self.read_whole(get(instruction.operand(operand.field) as u8));
                     }
                 }
                 return self.forget(op, instruction, registers);
@@ -354,13 +431,25 @@ impl Derivation<'_> {
         }
     }
 
-    /// A context entry's loader, once.
-    fn follow_entry(&mut self, entry: u32) {
-        if self.entries.insert(entry)
-            && let Some(entry) = self.tables.entries.get(entry as usize)
-        {
-            self.follow_block(entry.block.get());
+    /// A context entry's loader, once; what its value is. Of more loaders inside one another
+    /// than may run, nothing is known.
+    fn follow_entry(&mut self, entry: u32) -> Origin {
+        if let Some(&known) = self.entries.get(&entry) {
+            return known;
         }
+        self.entries.insert(entry, Origin::NOWHERE);
+        let Some(record) = self.tables.entries.get(entry as usize) else {
+            return Origin::NOWHERE;
+        };
+        if self.depth > MAX_NESTED_BLOCKS {
+            self.whole = true;
+            return Origin::NOWHERE;
+        }
+        self.depth += 1;
+        let value = self.follow_block(record.block.get());
+        self.depth -= 1;
+        self.entries.insert(entry, value);
+        value
     }
 
     /// The place of a static path; parents have smaller numbers.
@@ -392,9 +481,15 @@ impl Derivation<'_> {
 
     fn under(&mut self, origin: Origin, key: SymbolId) -> Origin {
         self.read_members(origin);
-        let places = self.origins.places(origin).into_iter();
-        let inside = places.map(|place| self.projection.under(place, key));
-        self.origins.of(inside.collect())
+        let mut inside = BTreeSet::new();
+        for place in self.origins.places(origin) {
+            match self.tables.symbols.text(key) {
+                "object" | "oldObject" if place == Place::REQUEST => inside.insert(Place::ROOT),
+                _ if place == Place::REQUEST => false,
+                _ => inside.insert(self.projection.under(place, key)),
+            };
+        }
+        self.origins.of(inside)
     }
 
     fn items(&mut self, origin: Origin) -> Origin {
@@ -407,6 +502,14 @@ impl Derivation<'_> {
     fn read_members(&mut self, origin: Origin) {
         for place in self.origins.places(origin) {
             self.projection.read_members(place);
+        }
+    }
+
+    fn read_whole(&mut self, origin: Origin) {
+        for place in self.origins.places(origin) {
+            let is_request = place == Place::REQUEST;
+            let place = if is_request { Place::ROOT } else { place };
+            self.projection.read_whole(place);
         }
     }
 
@@ -426,4 +529,12 @@ impl Derivation<'_> {
 
 fn is_random(function: u32) -> bool {
     Function::ALL.get(function as usize) == Some(&Function::Random)
+}
+
+fn is_cel(function: u32, wanted: CelFunction) -> bool {
+    CelFunction::decode(function) == Some(wanted)
+}
+
+fn asks_host(function: u32) -> bool {
+    CelFunction::decode(function).is_some_and(cel::asks_host)
 }

@@ -17,6 +17,7 @@ use kpvm_format::table::{
 
 use super::observer::{Event, NotTried, Observer, Stage, Verdict};
 use super::plans::{KindPlan, PlainRule, Plans, Reading};
+use super::projection::Topic;
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
@@ -259,11 +260,11 @@ impl<'b> Session<'b> {
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         if observer.is_none()
-            && let Some(kind) = self.kind_for_plan(request)
+            && let Some(topic) = self.topic_for_plan(request)
         {
             // Lent out, so that the rest of the session can be used beside them.
             let mut plans = std::mem::replace(&mut self.plans, Plans::new());
-            let result = self.run_planned(request, host, mode, kind, &mut plans);
+            let result = self.run_planned(request, host, mode, topic, &mut plans);
             self.plans = plans;
             if let Some(result) = result {
                 return result;
@@ -273,21 +274,29 @@ impl<'b> Session<'b> {
             .map(|_| ())
     }
 
-    /// The kind whose plan the request is evaluated with, if it is with one.
-    fn kind_for_plan<'r>(&self, request: &Request<'r>) -> Option<&'r str> {
-        // Rules that match resources are not found by the kind; a payload has none.
-        let is_found_by_kind = !self.matches_resources && !request.is_payload;
-        if !is_found_by_kind || request.variables.is_some() {
+    /// What the request is about, if it is evaluated with a plan.
+    fn topic_for_plan<'r>(&mut self, request: &Request<'r>) -> Option<Topic<'r>> {
+        // A payload has no kind.
+        if request.is_payload || request.variables.is_some() {
             return None;
         }
-        if let Some(kind) = request.kind {
-            return Some(kind.kind);
-        }
-        match request.object.or(request.old_object)? {
-            Input::Json(text) => kind_in_front(text),
-            Input::Value(value) => value.get("kind")?.as_str(),
-            Input::Tree(tree) => tree.get("kind")?.as_str(),
-        }
+        let kind = match (request.kind, request.object.or(request.old_object)?) {
+            (Some(kind), _) => kind.kind,
+            (None, Input::Json(text)) => kind_in_front(text)?,
+            (None, Input::Value(value)) => value.get("kind")?.as_str()?,
+            (None, Input::Tree(tree)) => tree.get("kind")?.as_str()?,
+        };
+        self.names.clear();
+        let resource = match request.resource {
+            _ if !self.matches_resources => "",
+            "" => {
+                self.names.push_str(kind);
+                make_plural(&mut self.names, 0);
+                &self.names
+            }
+            resource => resource,
+        };
+        Some(Topic::new(&self.tables, kind, resource))
     }
 
     /// Evaluates with the plan of a kind. `None` where a rule looked at what was not read:
@@ -297,12 +306,12 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
         mode: Mode,
-        kind: &str,
+        topic: Topic<'_>,
         plans: &mut Plans,
     ) -> Option<Result<(), EvaluateError>> {
         let main = request.object.or(request.old_object)?;
         let may_project = plans.may_project && matches!(main, Input::Json(_));
-        let (known, survey) = plans.of(&self.tables, kind, request.operation);
+        let (known, survey) = plans.of(&self.tables, topic, request.operation);
         let mut reading = match may_project {
             true => known.reading(&self.tables),
             false => Reading::Whole,

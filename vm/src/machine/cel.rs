@@ -4,14 +4,17 @@
 //! [`Machine::cel_compute`]. An error jumps like any other failure; `CelCatch` makes a
 //! value of it and `CelRaise` an error again.
 
+use kpvm_format::Tables;
 use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
+use kpvm_format::table::{Constant, ConstantKind};
+use smallvec::SmallVec;
 
 use super::value::{Flow, boolean};
 use super::{Ending, Machine, NULL, Scene, Setting, World, cel_request};
 use crate::cel::access::{self, Found};
-use crate::cel::value::no_overload;
+use crate::cel::value::{Value, look, no_overload};
 use crate::cel::{self};
 use crate::document::{Extended, Kind, NodeId, View};
 use crate::function::{FunctionError, Values};
@@ -33,6 +36,29 @@ pub(super) struct CelState {
     exceptions: Vec<u32>,
 }
 
+/// Bit of `CelIfCompare`: the constant is the left operand.
+const CONSTANT_IS_LEFT: u8 = 2;
+
+/// Why a test came to nothing.
+pub(super) enum Tested {
+    /// It failed; the machine has the error.
+    Failed,
+    /// A value has to be made first.
+    Makes,
+    /// The block ends.
+    Ends(Ending),
+}
+
+impl Tested {
+    /// What an error does.
+    fn of(flow: Flow) -> Self {
+        match flow {
+            Flow::Next | Flow::Jump => Tested::Failed,
+            Flow::End(ending) => Tested::Ends(ending),
+        }
+    }
+}
+
 /// What an expression that takes too many steps comes to.
 const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
@@ -43,7 +69,7 @@ impl Machine {
     }
 
     /// Begins an expression: it may take so many steps of those that are left.
-    fn begin_expression(&mut self, text: u32, most: u64) {
+    pub(super) fn begin_expression(&mut self, text: u32, most: u64) {
         let all = self.fuel + self.cel.reserve;
         self.fuel = all.min(most);
         self.cel.reserve = all - self.fuel;
@@ -124,6 +150,7 @@ impl Machine {
                     Found::Optional(_) => return None,
                 }
             }
+            Op::CelPath => self.no_such_path(c, scene),
             Op::CelRequireFields => match view.kind(self.get(b)) {
                 Some(Kind::List) => self.no_fields(),
                 _ => Flow::Next,
@@ -186,6 +213,17 @@ impl Machine {
                 }
                 _ => Flow::Next,
             },
+            Op::CelVariable => {
+                let record = scene.tables.entries.get(c as usize)?;
+                let value = self.variable(record.slot.get())?;
+                match view.extended(value) {
+                    Some(Extended::Error(text)) => {
+                        self.fail_with(view.piece_str(text));
+                        Flow::Jump
+                    }
+                    _ => self.set(a, value),
+                }
+            }
             Op::CelRoot => {
                 let request = scene.request;
                 let found = match Root::decode(c)? {
@@ -215,6 +253,136 @@ impl Machine {
         Flow::Jump
     }
 
+    /// Puts the value at a static path of the object into a register; whether there is one.
+    #[inline]
+    pub(super) fn finds_path(&mut self, register: u8, path: u32, scene: &Scene<'_>) -> bool {
+        let found = match scene.request.object {
+            Some(object) if object == scene.subject.root => self.load_path(path, scene),
+            Some(object) => follow(path, object, scene),
+            None => NodeId::MISSING,
+        };
+        self.holds(register, found)
+    }
+
+    /// The error of the first field of a path that is not there.
+    #[cold]
+    fn no_such_path(&mut self, path: u32, scene: &Scene<'_>) -> Flow {
+        let mut value = scene.request.object.unwrap_or(NULL);
+        for key in keys_of(path, scene) {
+            value = match scene.view.kind(value) {
+                Some(Kind::List) => return self.no_fields(),
+                _ => scene.view.get(value, key),
+            };
+            if value.is_missing() {
+                return self.no_such_key(scene, key.0);
+            }
+        }
+        Flow::End(Ending::OutOfFuel)
+    }
+
+    /// Whether a field is there, which the register has then.
+    #[inline]
+    pub(super) fn cel_has(
+        &mut self,
+        instruction: &Instruction,
+        scene: &Scene<'_>,
+    ) -> Result<bool, Tested> {
+        let (a, source) = (instruction.a, self.get(instruction.b));
+        let (key, view) = (SymbolId(instruction.c.get()), &scene.view);
+        let found = match view.kind(source) {
+            Some(Kind::Map) => view.get(source, key),
+            Some(Kind::List) => return Err(Tested::of(self.no_fields())),
+            _ => match access::select(view, source, key) {
+                Found::Value(found) => found,
+                Found::NoSuchKey | Found::Optional(None) => return Ok(false),
+                Found::Optional(Some(_)) => return Err(Tested::Makes),
+            },
+        };
+        if !found.is_missing() {
+            self.set(a, found);
+        }
+        Ok(!found.is_missing())
+    }
+
+    /// As [`Machine::cel_has`], for what an optional holds.
+    #[inline]
+    pub(super) fn cel_find(
+        &mut self,
+        instruction: &Instruction,
+        scene: &Scene<'_>,
+    ) -> Result<bool, Tested> {
+        let (a, mut source) = (instruction.a, self.get(instruction.b));
+        let (key, view) = (SymbolId(instruction.c.get()), &scene.view);
+        let found = match view.kind(source) {
+            Some(Kind::Map) => view.get(source, key),
+            _ => {
+                if let Some(Extended::Optional(inner)) = view.extended(source)
+                    && instruction.e != 0
+                {
+                    source = inner.unwrap_or(NodeId::MISSING);
+                }
+                if view.kind(source) == Some(Kind::List) {
+                    return Err(Tested::of(self.no_fields()));
+                }
+                access::find(view, source, key)
+            }
+        };
+        if !found.is_missing() {
+            self.set(a, found);
+        }
+        Ok(!found.is_missing())
+    }
+
+    /// Whether a comparison with a constant holds.
+    #[inline]
+    pub(super) fn cel_compare(
+        &mut self,
+        instruction: &Instruction,
+        scene: &Scene<'_>,
+    ) -> Result<bool, Tested> {
+        let (value, view) = (self.get(instruction.a), &scene.view);
+        let constant = scene.tables.constants.get(instruction.c.get() as usize);
+        let function = Function::decode(u32::from(instruction.e));
+        let (Some(constant), Some(function)) = (constant, function) else {
+            return Err(Tested::Ends(Ending::OutOfFuel));
+        };
+        // Most constants are texts, and most values that they are compared with too.
+        if constant.kind == ConstantKind::String as u8 && view.kind(value) == Some(Kind::String) {
+            let text = view.text(value);
+            let constant = scene.tables.text(constant.text).as_bytes();
+            match function {
+                Function::Equal => return Ok(text == constant),
+                Function::NotEqual => return Ok(text != constant),
+                Function::StartsWith if instruction.b & CONSTANT_IS_LEFT == 0 => {
+                    return Ok(text.starts_with(constant));
+                }
+                Function::EndsWith if instruction.b & CONSTANT_IS_LEFT == 0 => {
+                    return Ok(text.ends_with(constant));
+                }
+                _ => {}
+            }
+        }
+        let is_left = instruction.b & CONSTANT_IS_LEFT != 0;
+        match compare(function, value, constant, is_left, scene, &mut self.fuel) {
+            Some(Ok(holds)) => Ok(holds),
+            Some(Err(error)) => Err(Tested::of(self.cel_fail(error))),
+            None => Err(Tested::Ends(Ending::OutOfFuel)),
+        }
+    }
+
+    /// Whether a value that has to be a boolean is true.
+    #[inline]
+    pub(super) fn cel_truth(
+        &mut self,
+        instruction: &Instruction,
+        scene: &Scene<'_>,
+    ) -> Result<bool, Tested> {
+        match scene.view.bool(self.get(instruction.a)) {
+            Some(value) => Ok(value),
+            None => Err(Tested::of(self.cel_fail(no_overload()))),
+        }
+    }
+
     /// Runs one of the other operations of CEL.
     pub(super) fn cel_compute(
         &mut self,
@@ -226,10 +394,6 @@ impl Machine {
         let (a, b, e) = (instruction.a, instruction.b, instruction.e);
         let c = instruction.c.get();
         match op {
-            Op::CelBegin => {
-                self.begin_expression(c, setting.limits.cel_fuel);
-                Flow::Next
-            }
             Op::CelSelect => {
                 let found = access::select(&setting.view(world), self.get(b), SymbolId(c));
                 let inner = match found {
@@ -237,6 +401,16 @@ impl Machine {
                     Found::Value(_) | Found::NoSuchKey => None,
                 };
                 let outcome = self.with_values(setting, world, |values| values.new_optional(inner));
+                self.cel_set(a, outcome)
+            }
+            // The optional that a field of an optional is.
+            Op::CelIfHas => {
+                let found = access::select(&setting.view(world), self.get(b), SymbolId(c));
+                let Found::Optional(Some(inner)) = found else {
+                    return Flow::End(Ending::OutOfFuel);
+                };
+                let outcome =
+                    self.with_values(setting, world, |values| values.new_optional(Some(inner)));
                 self.cel_set(a, outcome)
             }
             Op::CelUnwrap => {
@@ -486,6 +660,76 @@ impl Machine {
         }
         self.cel_set(register, outcome)
     }
+}
+
+/// The keys of a static path, in order.
+fn keys_of(path: u32, scene: &Scene<'_>) -> SmallVec<[SymbolId; 8]> {
+    let mut keys = SmallVec::new();
+    let mut next = path;
+    // INVARIANT: parents have smaller numbers, and the verifier bounds the depth.
+    while let Some(entry) = scene.tables.paths.get(next as usize) {
+        keys.push(SymbolId(entry.symbol.get()));
+        next = entry.parent.get();
+    }
+    keys.reverse();
+    keys
+}
+
+/// The value at a static path of a value.
+fn follow(path: u32, value: NodeId, scene: &Scene<'_>) -> NodeId {
+    let keys = keys_of(path, scene);
+    keys.into_iter()
+        .fold(value, |value, key| scene.view.get(value, key))
+}
+
+/// Compares a value with a constant; `None` where the steps do not suffice, or the constant is
+/// nothing that code is made for.
+fn compare(
+    function: Function,
+    value: NodeId,
+    constant: &Constant,
+    constant_is_left: bool,
+    scene: &Scene<'_>,
+    fuel: &mut u64,
+) -> Option<Result<bool, FunctionError>> {
+    let (tables, view) = (scene.tables, &scene.view);
+    let looked = look(view, value);
+    if function == Function::In && !constant_is_left {
+        let items = Tables::range(tables.constants, constant.children);
+        for item in items {
+            *fuel = fuel.checked_sub(1)?;
+            if cel::scalar_predicate(Function::Equal, &looked, &scalar(item, tables)?, fuel)?
+                .ok()?
+            {
+                return Some(Ok(true));
+            }
+        }
+        return Some(Ok(false));
+    }
+    let constant = scalar(constant, tables)?;
+    match function {
+        Function::In => access::is_scalar_in(view, &constant, value, fuel),
+        _ if constant_is_left => cel::scalar_predicate(function, &constant, &looked, fuel),
+        _ => cel::scalar_predicate(function, &looked, &constant, fuel),
+    }
+}
+
+/// What a constant is that neither is a container nor has to be made.
+fn scalar<'t>(constant: &Constant, tables: &Tables<'t>) -> Option<Value<'t>> {
+    let bits = constant.value.get();
+    Some(match ConstantKind::ALL.get(usize::from(constant.kind))? {
+        ConstantKind::Null => Value::Null,
+        ConstantKind::Bool => Value::Bool(bits != 0),
+        ConstantKind::Int => Value::Int(bits as i64),
+        ConstantKind::Uint => Value::Uint(bits),
+        ConstantKind::Float => Value::Double(f64::from_bits(bits)),
+        ConstantKind::String => Value::String(tables.text(constant.text).as_bytes()),
+        ConstantKind::List
+        | ConstantKind::Map
+        | ConstantKind::Reference
+        | ConstantKind::Bytes
+        | ConstantKind::Type => return None,
+    })
 }
 
 fn is_optional(view: &View<'_>, id: NodeId) -> bool {

@@ -78,7 +78,7 @@ impl ErrorKind {
 }
 
 /// Blocks that may wait for one another.
-const MAX_NESTED_BLOCKS: usize = 64;
+pub(crate) const MAX_NESTED_BLOCKS: usize = 64;
 
 /// How a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -792,6 +792,64 @@ impl Machine {
                     }
                     continue;
                 }
+                Op::CelIfHas | Op::CelIfFind | Op::CelIfCompare | Op::CelIf => {
+                    let (tested, when) = match op {
+                        Op::CelIfHas => (self.cel_has(instruction, &scene), instruction.e != 0),
+                        Op::CelIfFind => (self.cel_find(instruction, &scene), false),
+                        Op::CelIfCompare => (self.cel_compare(instruction, &scene), b & 1 != 0),
+                        _ => (self.cel_truth(instruction, &scene), b != 0),
+                    };
+                    match tested {
+                        Ok(holds) if holds == when => position = target,
+                        // Over the `CelOnError` behind it.
+                        Ok(_) => position += 1,
+                        Err(cel::Tested::Failed) => {}
+                        Err(cel::Tested::Ends(ending)) => return ending,
+                        Err(cel::Tested::Makes) => {
+                            let flow = self.cel_compute(op, instruction, setting, world);
+                            scene = setting.scene(world);
+                            match flow {
+                                value::Flow::Next if when => position = target,
+                                value::Flow::Next => position += 1,
+                                value::Flow::Jump => {}
+                                value::Flow::End(ending) => return ending,
+                            }
+                        }
+                    }
+                    continue;
+                }
+                Op::CelOnError => {
+                    position = target;
+                    continue;
+                }
+                Op::CelBegin => {
+                    self.begin_expression(c, setting.limits.cel_fuel);
+                    continue;
+                }
+                // What most expressions consist of, as long as nothing has to be made and
+                // nothing is missing; `look` and `compute` do the rest.
+                Op::CelSelect
+                    if self.holds(
+                        a,
+                        view.get(self.frame.registers[usize::from(b)], SymbolId(c)),
+                    ) =>
+                {
+                    continue;
+                }
+                Op::CelPath if self.finds_path(a, c, &scene) => continue,
+                Op::LoadConstant if self.holds(a, self.known_constant(c)) => continue,
+                Op::CelRange
+                    if instruction.e == 0
+                        && is_list(view, self.frame.registers[usize::from(b)]) =>
+                {
+                    self.frame.registers[usize::from(a)] = self.frame.registers[usize::from(b)];
+                    continue;
+                }
+                Op::CelRaise if view.extended(value).is_none() => continue,
+                Op::Move => {
+                    self.frame.registers[usize::from(a)] = self.frame.registers[usize::from(b)];
+                    continue;
+                }
                 Op::TestValue => {
                     let pattern = self.frame.registers[usize::from(b)];
                     let number = first + position as u32 - 1;
@@ -862,6 +920,16 @@ impl Machine {
             }
         }
         Ending::OutOfFuel
+    }
+
+    /// Puts what was found into a register; whether anything was.
+    #[inline]
+    fn holds(&mut self, register: u8, found: NodeId) -> bool {
+        if found.is_missing() {
+            return false;
+        }
+        self.frame.registers[usize::from(register)] = found;
+        true
     }
 
     fn loop_index(&self, slot: u8) -> u32 {

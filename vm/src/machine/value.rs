@@ -71,9 +71,7 @@ impl Machine {
         let (a, b, e) = (instruction.a, instruction.b, instruction.e);
         let (c, view) = (instruction.c.get(), &scene.view);
         Some(match op {
-            Op::LoadConstant => self.set(a, self.known_constant(c)?),
             Op::LoadPayload if b == 1 => self.set(a, scene.request.object?),
-            Op::Move => self.set(a, self.get(b)),
             Op::GetKey => {
                 let source = self.get(b);
                 if !is_object(view, source) {
@@ -548,10 +546,13 @@ impl Machine {
         run(&mut values)
     }
 
-    /// A constant that has been made in this evaluation.
-    fn known_constant(&self, number: u32) -> Option<NodeId> {
-        let &(stamp, node) = self.constants.get(number as usize)?;
-        (stamp == self.evaluation).then_some(node)
+    /// A constant that has been made in this evaluation, else [`NodeId::MISSING`].
+    #[inline]
+    pub(super) fn known_constant(&self, number: u32) -> NodeId {
+        match self.constants.get(number as usize) {
+            Some(&(stamp, node)) if stamp == self.evaluation => node,
+            _ => NodeId::MISSING,
+        }
     }
 
     /// Makes a constant, once for each evaluation.

@@ -2,6 +2,9 @@
 //!
 //! Errors jump. Where an error may be absorbed (`&&`, `||`, `all`, `exists`) it is
 //! caught in a register, and raised again behind the last operand unless one decided.
+//! The operands of `&&` and `||` behind one that may fail are there twice: once for the way
+//! that everything goes, which no error ever joins, so that what is known there (a field
+//! that was looked for is there) stays known; and once for what goes on with an error.
 //! A chain of `.?` and `[?]` is followed without making an optional of each step.
 
 use std::collections::HashMap;
@@ -40,8 +43,26 @@ pub struct Bindings {
     pub sources: HashMap<String, Source>,
     /// Entries of the fields of a [`Source::Variables`].
     pub variables: HashMap<String, u32>,
+    /// Those of them that are the same for every resource.
+    pub constants: HashMap<String, Tree>,
     /// The namespace of the policy, if it is one of a namespace.
     pub namespace: String,
+}
+
+/// Longer paths are followed field by field.
+const LONGEST_PATH: usize = 64;
+
+impl Bindings {
+    /// Names the entry of a variable.
+    pub fn add_variable(&mut self, name: &str, entry: u32, program: Option<&Program>) {
+        self.variables.insert(name.to_owned(), entry);
+        // Of several of the same name the last counts.
+        let constant = program.and_then(|program| constant_of(&program.expression));
+        match constant {
+            Some(constant) => self.constants.insert(name.to_owned(), constant),
+            None => self.constants.remove(name),
+        };
+    }
 }
 
 /// Lowers an expression; its errors jump to `on_error`.
@@ -91,6 +112,7 @@ fn lowering<'a, 'p, 'b>(
         checked: &program.checked,
         bindings,
         locals: Vec::new(),
+        has_failed: false,
     }
 }
 
@@ -102,11 +124,21 @@ struct Local {
     fails: bool,
 }
 
+/// A call of `orValue` with a constant.
+struct Defaulted<'e> {
+    optional: &'e Expr,
+    default: &'e Expr,
+    /// What is no optional stands for itself.
+    takes_anything: bool,
+}
+
 struct Lowering<'a, 'p, 'b> {
     emitter: &'a mut Emitter<'p, 'b>,
     checked: &'a Checked,
     bindings: &'a Bindings,
     locals: Vec<Local>,
+    /// This is code for what goes on with an error; no second such code is made for it.
+    has_failed: bool,
 }
 
 impl Lowering<'_, '_, '_> {
@@ -264,18 +296,195 @@ impl Lowering<'_, '_, '_> {
                     self.branch(operand, !when, target, on_error);
                 }
             }
+            Node::Has {
+                operand,
+                field,
+                optional,
+            } if self.variable(operand, field).is_none() => {
+                self.branch_has(operand, field, *optional, when, target, on_error);
+            }
+            _ if self.branch_compare(expression, when, target, on_error) => {}
             _ => {
                 let value = self.value(expression, on_error);
-                if !self.checked.is_bool(expression) {
-                    let check = Instruction::new(Op::CelRequireBool).a(value.0);
-                    self.push(check.target(on_error));
-                }
-                let op = if when {
-                    Op::JumpIfTrue
+                if self.checked.is_bool(expression) {
+                    let op = if when {
+                        Op::JumpIfTrue
+                    } else {
+                        Op::JumpIfFalse
+                    };
+                    self.push(Instruction::new(op).a(value.0).target(target));
                 } else {
-                    Op::JumpIfFalse
-                };
-                self.push(Instruction::new(op).a(value.0).target(target));
+                    let test = Instruction::new(Op::CelIf).a(value.0).b(u32::from(when));
+                    self.test(test, target, on_error);
+                }
+            }
+        }
+    }
+
+    /// Appends a test: it goes on at the target, behind itself, or at `on_error`.
+    fn test(&mut self, test: Instruction, target: Label, on_error: Label) {
+        self.push(test.target(target));
+        self.push(Instruction::new(Op::CelOnError).target(on_error));
+    }
+
+    fn branch_has(
+        &mut self,
+        operand: &Expr,
+        field: &str,
+        optional: bool,
+        when: bool,
+        target: Label,
+        on_error: Label,
+    ) {
+        let behind = self.label();
+        let operand = if optional || matches!(self.checked.type_of(operand), Type::Optional(_)) {
+            let none = if when { behind } else { target };
+            self.inner(operand, none, on_error)
+        } else {
+            self.value(operand, on_error)
+        };
+        let key = self.emitter.pools.bundle.symbols.intern(field);
+        let field = self.register();
+        let test = Instruction::new(Op::CelIfHas).a(field.0).b(operand.0);
+        self.test(test.e(u32::from(when)).c(key.0), target, on_error);
+        self.place(behind);
+    }
+
+    /// Jumps as [`Lowering::branch`] does, if the expression compares with a constant.
+    fn branch_compare(
+        &mut self,
+        expression: &Expr,
+        when: bool,
+        target: Label,
+        on_error: Label,
+    ) -> bool {
+        let Some((function, [left, right])) = self.comparison(expression) else {
+            return false;
+        };
+        let (value, constant, is_left) = match self.comparable(function, right) {
+            Some(constant) => (left, constant, false),
+            None => match self.scalar_constant(left) {
+                Some(constant) => (right, constant, true),
+                None => return false,
+            },
+        };
+        let behind = self.label();
+        let known = self.defaulted(value).and_then(|defaulted| {
+            let (left, right) = match is_left {
+                true => (left, defaulted.default),
+                false => (defaulted.default, right),
+            };
+            let holds = fold(function, &self.constant(left)?, &self.constant(right)?)?;
+            Some((defaulted, holds))
+        });
+        let value = match known {
+            Some((defaulted, holds)) => {
+                let none = if holds == when { target } else { behind };
+                self.followed(&defaulted, none, on_error)
+            }
+            None => self.value(value, on_error),
+        };
+        let test = Instruction::new(Op::CelIfCompare)
+            .a(value.0)
+            .b(u32::from(when) | u32::from(is_left) << 1)
+            .e(function as u32)
+            .c(constant);
+        self.test(test, target, on_error);
+        self.place(behind);
+        true
+    }
+
+    /// An optional and what stands for it where it holds nothing, if that is a constant.
+    fn defaulted<'e>(&self, expression: &'e Expr) -> Option<Defaulted<'e>> {
+        let (function, [optional, default]) = self.two_operands(expression)?;
+        let takes_anything = match function {
+            Function::OptionalOrValue => false,
+            Function::OrValueCompat => true,
+            _ => return None,
+        };
+        let defaulted = Defaulted {
+            optional,
+            default,
+            takes_anything,
+        };
+        constant_of(default).map(|_| defaulted)
+    }
+
+    /// What the optional holds; jumps to `none` if it holds nothing.
+    fn followed(&mut self, defaulted: &Defaulted<'_>, none: Label, on_error: Label) -> Register {
+        match defaulted.takes_anything {
+            true => self.inner(defaulted.optional, none, on_error),
+            false => self.held(defaulted.optional, none, on_error),
+        }
+    }
+
+    /// The operands of an expression that is true or false of two values.
+    fn comparison<'e>(&self, expression: &'e Expr) -> Option<(Function, [&'e Expr; 2])> {
+        let (function, operands) = self.two_operands(expression)?;
+        let is_comparison = matches!(
+            function,
+            Function::Equal
+                | Function::NotEqual
+                | Function::Less
+                | Function::LessOrEqual
+                | Function::Greater
+                | Function::GreaterOrEqual
+                | Function::In
+                | Function::StartsWith
+                | Function::EndsWith
+                | Function::Contains
+        );
+        is_comparison.then_some((function, operands))
+    }
+
+    /// The function that an expression calls with two operands.
+    fn two_operands<'e>(&self, expression: &'e Expr) -> Option<(Function, [&'e Expr; 2])> {
+        let Node::Call {
+            target, arguments, ..
+        } = &expression.node
+        else {
+            return None;
+        };
+        let Some(Reference::Function { function, method }) = self.checked.reference(expression)
+        else {
+            return None;
+        };
+        let target = target.as_deref().filter(|_| *method);
+        match (target, arguments.as_slice()) {
+            (Some(left), [right]) | (None, [left, right]) => Some((*function, [left, right])),
+            _ => None,
+        }
+    }
+
+    /// The constant that the right operand of a comparison is: a scalar, or a list of
+    /// scalars to be in.
+    fn comparable(&mut self, function: Function, operand: &Expr) -> Option<u32> {
+        if function != Function::In {
+            return self.scalar_constant(operand);
+        }
+        let constant = self.constant(operand)?;
+        match &constant.value {
+            TreeValue::List(items) if !items.is_empty() => {
+                let is_scalar =
+                    |item: &Tree| !matches!(item.value, TreeValue::List(_) | TreeValue::Map(_));
+                let all = items.iter().all(is_scalar);
+                all.then(|| self.emitter.pools.constant(&constant.value))
+            }
+            _ => None,
+        }
+    }
+
+    fn scalar_constant(&mut self, operand: &Expr) -> Option<u32> {
+        match &operand.node {
+            Node::Literal(Literal::Bytes(_)) => None,
+            Node::Literal(Literal::Uint(number)) => {
+                let pools = &mut self.emitter.pools;
+                Some(pools.cel_constant(ConstantKind::Uint, *number, ""))
+            }
+            _ => {
+                let constant = self.constant(operand)?;
+                let is_scalar = !matches!(constant.value, TreeValue::List(_) | TreeValue::Map(_));
+                is_scalar.then(|| self.emitter.pools.constant(&constant.value))
             }
         }
     }
@@ -295,8 +504,66 @@ impl Lowering<'_, '_, '_> {
         target: Label,
         on_error: Label,
     ) {
+        if self.has_failed {
+            return self.branch_logic_once(is_and, operands, when, target, on_error);
+        }
         let neutral = is_and;
         // Where an operand goes that decides: to the target, or behind all of this.
+        let behind = self.label();
+        let decided = if when == neutral { behind } else { target };
+        let mut failures = Vec::new();
+        for (index, operand) in operands.iter().enumerate() {
+            if index + 1 == operands.len() {
+                self.branch(operand, !neutral, decided, on_error);
+                break;
+            }
+            let failed = self.label();
+            let start = self.emitter.block.items.len();
+            self.branch(operand, !neutral, decided, failed);
+            if self.is_used(failed, start) {
+                failures.push((index + 1, failed));
+            }
+        }
+        self.jump(if when == neutral { target } else { behind });
+        if let Some(&(first, _)) = failures.first() {
+            let error = self.register();
+            self.has_failed = true;
+            for (index, operand) in operands.iter().enumerate().skip(first) {
+                let next = self.label();
+                if let Some(&(_, failed)) = failures.iter().find(|(next, _)| *next == index) {
+                    if index > first {
+                        self.jump(next);
+                    }
+                    self.place(failed);
+                    self.set_constant(error, &TreeValue::Bool(true));
+                    self.push(Instruction::new(Op::CelCatch).a(error.0));
+                }
+                self.place(next);
+                // Of several errors the first counts.
+                let (end, failed) = (self.label(), self.label());
+                self.branch(operand, !neutral, decided, failed);
+                self.jump(end);
+                self.place(failed);
+                self.push(Instruction::new(Op::CelCatch).a(error.0));
+                self.place(end);
+            }
+            self.has_failed = false;
+            // There is one for sure.
+            self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+        }
+        self.place(behind);
+    }
+
+    /// As [`Lowering::branch_logic`], with the operands once.
+    fn branch_logic_once(
+        &mut self,
+        is_and: bool,
+        operands: &[Expr],
+        when: bool,
+        target: Label,
+        on_error: Label,
+    ) {
+        let neutral = is_and;
         let behind = self.label();
         let decided = if when == neutral { behind } else { target };
         let start = self.emitter.block.items.len();
@@ -335,18 +602,26 @@ impl Lowering<'_, '_, '_> {
         let behind = self.label();
         let decided = if when == neutral { behind } else { target };
         let error = self.register();
-        self.set_constant(error, &TreeValue::Bool(true));
+        let before = self.emitter.block.items.len();
+        let mut fails = false;
         self.each(comprehension, on_error, |this| {
             let (next, failed) = (this.label(), this.label());
+            let start = this.emitter.block.items.len();
             if let Some(predicate) = &comprehension.predicate {
                 this.branch(predicate, neutral, next, failed);
             }
             this.jump(decided);
-            this.place(failed);
-            this.push(Instruction::new(Op::CelCatch).a(error.0));
+            if this.is_used(failed, start) {
+                this.place(failed);
+                this.push(Instruction::new(Op::CelCatch).a(error.0));
+                fails = true;
+            }
             this.place(next);
         });
-        self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+        if fails {
+            self.insert_constant(before, error, &TreeValue::Bool(true));
+            self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+        }
         if when == neutral {
             self.jump(target);
         }
@@ -360,10 +635,16 @@ impl Lowering<'_, '_, '_> {
         on_error: Label,
         body: impl FnOnce(&mut Self),
     ) {
-        let range = self.value(&comprehension.range, on_error);
+        let (start, end) = (self.label(), self.label());
+        let range = match self.defaulted(&comprehension.range) {
+            // Over nothing, where there is nothing.
+            Some(defaulted) if is_empty_list(defaulted.default) => {
+                self.followed(&defaulted, end, on_error)
+            }
+            _ => self.value(&comprehension.range, on_error),
+        };
         let two = u32::from(comprehension.second.is_some());
         let items = self.compute(Instruction::new(Op::CelRange).b(range.0).e(two), on_error);
-        let (start, end) = (self.label(), self.label());
         let slot = self.emitter.block.enter_loop();
         let item = self.register();
         let begin = Instruction::new(Op::LoopBegin).a(slot).b(items.0);
@@ -605,6 +886,20 @@ impl Lowering<'_, '_, '_> {
         self.bindings.variables.get(field).copied()
     }
 
+    /// The value of such a field, if it is known.
+    fn constant_variable(&self, operand: &Expr, field: &str) -> Option<&Tree> {
+        self.variable(operand, field)?;
+        self.bindings.constants.get(field)
+    }
+
+    /// The value of an expression that is the same for every resource.
+    fn constant(&self, expression: &Expr) -> Option<Tree> {
+        match &expression.node {
+            Node::Select { operand, field, .. } => self.constant_variable(operand, field).cloned(),
+            _ => constant_of(expression),
+        }
+    }
+
     fn select(
         &mut self,
         expression: &Expr,
@@ -621,8 +916,14 @@ impl Lowering<'_, '_, '_> {
         if optional {
             return self.optional(expression, on_error);
         }
+        if let Some(constant) = self.constant_variable(operand, field).cloned() {
+            return self.emitter.constant(&constant.value);
+        }
         if let Some(entry) = self.variable(operand, field) {
             return self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+        }
+        if let Some(path) = self.path(expression, 0) {
+            return self.compute(Instruction::new(Op::CelPath).c(path), on_error);
         }
         let operand = self.value(operand, on_error);
         let key = self.emitter.pools.bundle.symbols.intern(field);
@@ -630,6 +931,51 @@ impl Lowering<'_, '_, '_> {
             Instruction::new(Op::CelSelect).b(operand.0).c(key.0),
             on_error,
         )
+    }
+
+    /// The static path that the expression is of the object; `length` keys were behind it.
+    fn path(&mut self, expression: &Expr, length: usize) -> Option<u32> {
+        let (operand, key) = match &expression.node {
+            Node::Select {
+                operand,
+                field,
+                optional: false,
+            } if self.checked.reference(expression).is_none() => (&**operand, field),
+            // A key of the object is a field of it.
+            Node::Call { arguments, .. } if self.function(expression) == Some(Function::Index) => {
+                let [operand, index] = arguments.as_slice() else {
+                    return None;
+                };
+                let Node::Literal(Literal::String(key)) = &index.node else {
+                    return None;
+                };
+                (operand, key)
+            }
+            _ => return None,
+        };
+        if length == LONGEST_PATH {
+            return None;
+        }
+        let parent = match self.is_object(operand) {
+            true => table::NONE,
+            false => self.path(operand, length + 1)?,
+        };
+        let key = self.emitter.pools.bundle.symbols.intern(key);
+        Some(self.emitter.pools.path(parent, key))
+    }
+
+    /// Whether the expression is the object that the request is about.
+    fn is_object(&self, expression: &Expr) -> bool {
+        let Some(Reference::Variable(name)) = self.checked.reference(expression) else {
+            return false;
+        };
+        let is_local = self.locals.iter().any(|local| local.name == *name);
+        let source = self.bindings.sources.get(name);
+        let is_object = matches!(
+            source,
+            Some(Source::Root(Root::Object | Root::ObjectOrEmpty))
+        );
+        is_object && !is_local
     }
 
     fn has(&mut self, operand: &Expr, field: &str, optional: bool, on_error: Label) -> Register {
@@ -672,14 +1018,15 @@ impl Lowering<'_, '_, '_> {
             return self.held(expression, none, on_error);
         }
         let value = self.value(expression, on_error);
-        let is_optional = matches!(
-            self.checked.type_of(expression),
-            Type::Optional(_) | Type::Dyn
-        );
-        if !is_optional && self.checked.is_strict {
+        if !self.may_be_optional(expression) {
             return value;
         }
         self.compute(Instruction::new(Op::CelUnwrap).b(value.0), none)
+    }
+
+    fn may_be_optional(&self, expression: &Expr) -> bool {
+        let ty = self.checked.type_of(expression);
+        matches!(ty, Type::Optional(_) | Type::Dyn) || !self.checked.is_strict
     }
 
     /// Whether the optional need not be made to look into it.
@@ -705,10 +1052,18 @@ impl Lowering<'_, '_, '_> {
                 if let Some(entry) = self.variable(operand, field) {
                     return self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
                 }
-                let inner = self.inner(operand, none, on_error);
+                let is_chain = self.is_chain(operand);
+                let (inner, unwrap) = if is_chain {
+                    (self.held(operand, none, on_error), false)
+                } else {
+                    let may_be_optional = self.may_be_optional(operand);
+                    (self.value(operand, on_error), may_be_optional)
+                };
                 let key = self.emitter.pools.bundle.symbols.intern(field);
-                self.require_fields(inner, on_error);
-                self.compute(Instruction::new(Op::CelFind).b(inner.0).c(key.0), none)
+                let result = self.register();
+                let find = Instruction::new(Op::CelIfFind).a(result.0).b(inner.0);
+                self.test(find.e(u32::from(unwrap)).c(key.0), none, on_error);
+                result
             }
             Node::Call {
                 arguments,
@@ -718,6 +1073,12 @@ impl Lowering<'_, '_, '_> {
                 let [operand, index] = arguments.as_slice() else {
                     return self.unknown("", on_error);
                 };
+                if let Node::Literal(Literal::String(key)) = &index.node {
+                    let inner = self.inner(operand, none, on_error);
+                    let key = self.emitter.pools.bundle.symbols.intern(key);
+                    let find = Instruction::new(Op::CelFind).b(inner.0).c(key.0);
+                    return self.compute(find, none);
+                }
                 // The index is evaluated whatever there is to look into.
                 let (inner, index) = if self.cannot_fail(index) {
                     let inner = self.inner(operand, none, on_error);
@@ -807,6 +1168,9 @@ impl Lowering<'_, '_, '_> {
         };
         let target = target.filter(|_| method);
         let all: Vec<&Expr> = target.into_iter().chain(arguments).collect();
+        if let Some(path) = self.path(expression, 0) {
+            return self.compute(Instruction::new(Op::CelPath).c(path), on_error);
+        }
         match (function, all.as_slice()) {
             (Function::ToDyn, [value]) => self.value(value, on_error),
             // Nothing is in an empty list, and cel-go does not look what it is that is not.
@@ -1023,6 +1387,44 @@ impl Lowering<'_, '_, '_> {
 
 fn is_empty_list(expression: &Expr) -> bool {
     matches!(&expression.node, Node::List(items) if items.is_empty())
+}
+
+/// Whether a comparison of constants holds; nothing where that takes CEL's rules for
+/// numbers or an error.
+fn fold(function: Function, left: &Tree, right: &Tree) -> Option<bool> {
+    use TreeValue::{Bool, Int, List, String};
+    Some(match (function, &left.value, &right.value) {
+        (Function::In, value, List(items)) => {
+            let known = items.iter().map(|item| match (value, &item.value) {
+                (String(left), String(right)) => Some(left == right),
+                _ => None,
+            });
+            known.collect::<Option<Vec<_>>>()?.contains(&true)
+        }
+        (function, String(left), String(right)) => match function {
+            Function::Equal => left == right,
+            Function::NotEqual => left != right,
+            Function::StartsWith => left.starts_with(&**right),
+            Function::EndsWith => left.ends_with(&**right),
+            Function::Contains => left.contains(&**right),
+            _ => return None,
+        },
+        (function, Bool(left), Bool(right)) => match function {
+            Function::Equal => left == right,
+            Function::NotEqual => left != right,
+            _ => return None,
+        },
+        (function, Int(left), Int(right)) => match function {
+            Function::Equal => left == right,
+            Function::NotEqual => left != right,
+            Function::Less => left < right,
+            Function::LessOrEqual => left <= right,
+            Function::Greater => left > right,
+            Function::GreaterOrEqual => left >= right,
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 /// The value of a list or map of literals that JSON has too.

@@ -647,7 +647,8 @@ fn lower_variable(
     let entry = add_entry(place, pools);
     loaders.push((entry, block));
     scene.add_variable(name, program.as_ref().ok());
-    scene.bindings.variables.insert(name.to_owned(), entry);
+    let program = program.as_ref().ok();
+    scene.bindings.add_variable(name, entry, program);
 }
 
 /// The entry of a variable; its block is filled in when the loader is generated.

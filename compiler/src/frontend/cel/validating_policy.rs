@@ -256,7 +256,7 @@ impl<'t> Programs<'t> {
             });
             let entry = rule::add_entry(place, pools);
             loaders.push((entry, block));
-            bindings.variables.insert((*name).to_owned(), entry);
+            bindings.add_variable(name, entry, Some(&compiled.program));
         }
         let mut emitter = Emitter::new(source, Scope::default(), pools);
         let skipped = emitter.block.label();
