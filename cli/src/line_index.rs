@@ -17,8 +17,8 @@ impl LineIndex {
     /// The index of a text.
     pub fn new(text: &str) -> Self {
         let bytes = text.as_bytes();
-        let newlines = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'\n');
-        let line_starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1));
+        let newlines = memchr::memchr_iter(b'\n', bytes);
+        let line_starts = std::iter::once(0).chain(newlines.map(|at| at + 1));
         let mut before = 0;
         let characters = bytes.chunks(BLOCK).map(|block| {
             let here = before;

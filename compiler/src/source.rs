@@ -84,9 +84,9 @@ impl Sources {
         before: Before,
     ) -> SourceId {
         let (name, text): (String, String) = (name.into(), text.into());
-        let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        let newlines = memchr::memchr_iter(b'\n', text.as_bytes());
         let line_starts = std::iter::once(0)
-            .chain(newlines.map(|(offset, _)| offset as u32 + 1))
+            .chain(newlines.map(|offset| offset as u32 + 1))
             .collect();
         self.files.push(SourceFile {
             name,
