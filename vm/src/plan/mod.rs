@@ -39,7 +39,7 @@ impl Spot {
 }
 
 /// Alternatives of one plan, at most: one bit each.
-const MAX_ALTERNATIVES: usize = 1 << 12;
+const MAX_ALTERNATIVES: usize = 1 << 15;
 
 /// Number of an alternative: what has to hold together for a body to end one way.
 type Alternative = u16;
