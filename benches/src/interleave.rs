@@ -21,15 +21,17 @@ pub type Candidate<'c> = &'c mut dyn FnMut(Range<usize>) -> Duration;
 
 /// The time of each candidate in microseconds for one of `items` items: the mean
 /// over turns of the median over rounds. A round goes through all items before any
-/// comes again, so that different items stay a surprise to the processor.
-pub fn medians<const N: usize>(items: usize, mut candidates: [Candidate<'_>; N]) -> [f64; N] {
+/// comes again, so that different items stay a surprise to the processor. Who begins a turn
+/// finds its items outside of the caches, so in each round another one begins.
+pub fn medians<const N: usize>(items: usize, candidates: [Candidate<'_>; N]) -> [f64; N] {
     let turns = items.div_ceil(TURN);
     let mut times = vec![[const { Vec::new() }; N]; turns];
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         for (turn, times) in times.iter_mut().enumerate() {
             let range = turn * TURN..items.min((turn + 1) * TURN);
-            for (rounds, candidate) in times.iter_mut().zip(&mut candidates) {
-                rounds.push(candidate(range.clone()));
+            for step in 0..N {
+                let number = (round + step) % N;
+                times[number].push(candidates[number](range.clone()));
             }
         }
     }
