@@ -298,6 +298,42 @@ fn members_that_stand_there_twice_are_judged_alike() {
     }
 }
 
+/// A first `spec` that only the second alternative of a rule likes must not hide that the
+/// first one holds for the `spec` that counts.
+#[test]
+fn alternatives_are_those_of_what_counts() {
+    let bytes = bundle_once();
+    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
+    let mut sessions = Sessions::new(&bundle);
+    let pod: Value = serde_json::from_slice(&compliant_pod()).expect("the Pod is JSON");
+    let mut first = pod["spec"].clone();
+    first["securityContext"]["runAsNonRoot"] = json!(true);
+    for container in first["containers"].as_array_mut().expect("a list") {
+        container["securityContext"]["runAsNonRoot"] = json!(true);
+    }
+    let mut second = first.clone();
+    let context = second["securityContext"].as_object_mut();
+    context.expect("a map").remove("runAsNonRoot");
+    let old_context = second["securityContext"].to_string();
+    let in_front =
+        first
+            .to_string()
+            .replacen('{', &format!("{{\"securityContext\":{old_context},"), 1);
+    let rows = [
+        (format!("\"spec\":{first}"), 0),
+        (format!("\"spec\":{second}"), 1),
+        (format!("\"spec\":{second},\"spec\":{first}"), 0),
+        (format!("\"spec\":{in_front}"), 0),
+    ];
+    for (spec, alternative) in rows {
+        let text =
+            format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a"}},{spec}}}"#);
+        let seen = sessions.assert_same(&request_of(text.as_bytes(), None), &text);
+        let message = format!("non-root-everywhere' anyPattern[{alternative}] passed");
+        assert!(seen.contains(&message), "{message}: {seen}");
+    }
+}
+
 /// What is left out is checked as strictly as what is read.
 #[test]
 fn errors_in_what_no_rule_reads_are_errors() {

@@ -265,10 +265,19 @@ impl DocumentBuffer {
     /// that the members' keys may lie in. Does nothing where none was begun.
     #[inline]
     pub fn finish_map(&mut self, texts: Texts<'_>) {
+        self.close_map(texts);
+    }
+
+    /// As [`DocumentBuffer::finish_map`]; whether there were members with equal keys.
+    #[inline]
+    pub(super) fn close_map(&mut self, texts: Texts<'_>) -> bool {
+        let before = self.pending.len();
         if self.depth > 0 && self.may_have_duplicates() {
             self.remove_duplicates(texts);
         }
+        let has_duplicates = self.pending.len() < before;
         self.close(Kind::Map);
+        has_duplicates
     }
 
     /// Whether two members of the innermost map may have the same key: whether

@@ -223,11 +223,24 @@ impl DocumentBuffer {
         source: TextSource,
         symbols: &SymbolTable<'_>,
         options: &ReadOptions,
-        part: Part<'_>,
+        mut part: Part<'_>,
     ) -> Option<NodeId> {
         let mark = self.mark();
-        let result = self.read_checked(input, source, symbols, options, Some(part));
-        result.map_err(|_| self.reset(mark)).ok()
+        let lent = Part {
+            projection: part.projection,
+            bystander: match &mut part.bystander {
+                Some(bystander) => Some(&mut **bystander),
+                None => None,
+            },
+        };
+        let result = self.read_checked(input, source, symbols, options, Some(lent));
+        if result.is_err() {
+            self.reset(mark);
+            if let Some(bystander) = part.bystander {
+                bystander.forget();
+            }
+        }
+        result.ok()
     }
 
     fn read_checked(
@@ -349,7 +362,12 @@ impl Reader<'_, '_, '_> {
                 match self.byte(at) {
                     b',' => break,
                     b'}' if inside == Kind::Map => {
-                        self.buffer.finish_map(Texts::only(self.source, self.input));
+                        let texts = Texts::only(self.source, self.input);
+                        let has_duplicates = self.buffer.close_map(texts);
+                        if has_duplicates && self.bystander.is_some() {
+                            // It may have passed a member that does not count.
+                            return expected(at, "no key twice");
+                        }
                     }
                     b']' if inside == Kind::List => self.buffer.finish_list(),
                     _ if inside == Kind::Map => return expected(at, "`,` or `}`"),

@@ -59,6 +59,8 @@ pub(crate) trait Bystander {
     /// Walks over the map or list whose bracket is before `at` and that is not empty, and
     /// checks its syntax. `None` where it has to be read.
     fn pass(&mut self, input: &[u8], at: usize, is_map: bool, spot: u32) -> Option<Skipped>;
+    /// What was passed does not count: the document is read as a whole.
+    fn forget(&mut self);
 }
 
 /// What is read of a map or list.

@@ -21,6 +21,10 @@ impl Bystander for TextWalk<'_> {
         let symbols = self.tables.symbols;
         walk(input, at, is_map, spot, &symbols, self)
     }
+
+    fn forget(&mut self) {
+        self.survey.begin(self.plan);
+    }
 }
 
 impl TextWalk<'_> {
