@@ -1,5 +1,5 @@
 //! The file of the kind Context: what expressions of CEL are told of a cluster and of
-//! images (sheet 08, section 7.8).
+//! images (docs/spec/cli.md §7.8).
 //!
 //! A file enters, answers to questions of the engine leave.
 

@@ -48,15 +48,15 @@ pub enum EvaluationError {
     /// The engine cannot take it for an object.
     #[error(transparent)]
     Request(#[from] EvaluateError),
-    /// The values put something else in its place (sheet 08, section 7.2).
+    /// The values put something else in its place (docs/spec/cli.md §7.2).
     #[error(
         "the object retrieved from the json context is not valid: expected the values to have a map under request.{0}"
     )]
     NotAnObject(String),
 }
 
-/// Whether a computed rule is a written rule or was generated from it (sheet 08,
-/// section 4.3).
+/// Whether a computed rule is a written rule or was generated from it
+/// (docs/spec/cli.md §4.3).
 pub fn is_computed_from(computed: &str, written: &str) -> bool {
     let generated = computed.strip_prefix("autogen-");
     computed == written
@@ -65,7 +65,7 @@ pub fn is_computed_from(computed: &str, written: &str) -> bool {
 }
 
 /// The message that reports show: the rule's `reportProperties` may replace it, by status
-/// or for all (sheet 08, section 10.2).
+/// or for all (docs/spec/cli.md §10.2).
 pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {
     let own = format!("{}Message", response.status().as_str());
     let of = |name: &str| {
@@ -153,7 +153,7 @@ impl<'b> Evaluator<'b> {
     }
 
     /// All responses to one resource, in the order of the rules. An operation that is
-    /// given here goes before that of the values (sheet 08, section 3.2).
+    /// given here goes before that of the values (docs/spec/cli.md §3.2).
     ///
     /// # Errors
     /// Why the resource cannot be evaluated. What goes wrong inside a rule is that
@@ -290,7 +290,7 @@ struct Run<'r> {
 
 impl<'r> Run<'r> {
     /// What ValidatingAdmissionPolicies see without a cluster: the resource is created,
-    /// whatever else is said (sheet 08, section 3.2).
+    /// whatever else is said (docs/spec/cli.md §3.2).
     fn creation(resource: &'r Resource, circumstances: &'r Circumstances) -> Self {
         Self {
             resource,
@@ -503,7 +503,7 @@ spec:
         Ok(found.iter().map(shown).collect())
     }
 
-    /// Sheet 08, sections 3.2, 7.2 and 7.4, and cases 35, 36 and 38.
+    /// docs/spec/cli.md §3.2, 7.2 and 7.4, and cases 35, 36 and 38.
     #[test]
     fn values_reach_what_they_should() {
         let of_resource = |values: &str| {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::host::ProcessHost;
 
 /// The value of an expression over a value whose numbers are all floats, as they are
-/// in `kyverno jp query` (sheet 08, section 11).
+/// in `kyverno jp query` (docs/spec/cli.md §11).
 ///
 /// # Errors
 /// In Kyverno's words.

@@ -1,4 +1,4 @@
-//! The client that rules with `paramRef` ask without a cluster (sheet 07, section 2.6).
+//! The client that rules with `paramRef` ask without a cluster (docs/spec/cel.md §2.6).
 //!
 //! A question enters, what Kyverno's stand-in for an API server says of the given objects
 //! leaves. To it every kind is cluster-scoped and its plural is the kind with an `s`.
@@ -83,7 +83,7 @@ impl Parameters {
         Self { objects }
     }
 
-    /// What a `paramRef` stands for without a cluster (sheet 07, section 5): the first
+    /// What a `paramRef` stands for without a cluster (docs/spec/cel.md §5): the first
     /// object of the name, in whatever namespace, or one list of all that are selected;
     /// null if there is none.
     pub fn bound(&self, reference: &Value) -> Value {
@@ -180,7 +180,7 @@ mod tests {
         assert!(!selects(&json!({"matchLabels": {"a": "1"}}), None));
     }
 
-    /// Sheet 07, section 2.6.
+    /// docs/spec/cel.md §2.6.
     #[test]
     fn every_kind_is_cluster_scoped() {
         let mut cluster = Cluster::default();

@@ -1,5 +1,5 @@
 //! JSON as Kyverno's command line prints it: numbers and escapes of Go's
-//! `encoding/json` (sheet 08, section 11).
+//! `encoding/json` (docs/spec/cli.md §11).
 
 use std::io::{self, Write};
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_escapes_of_sheet_08_section_11() {
+    fn numbers_and_escapes() {
         for (value, expected) in [
             (json!(2.0), "2"),
             (json!(1e21), "1e+21"),

@@ -1,4 +1,4 @@
-//! The line with which Kyverno begins (sheet 08, section 9.4), not on standard output.
+//! The line with which Kyverno begins (docs/spec/cli.md §9.4), not on standard output.
 
 use std::io;
 

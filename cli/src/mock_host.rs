@@ -1,7 +1,7 @@
 //! What a suite says that the world outside answers: the mocks of `kyverno test`.
 //!
 //! The `apiCallResponses`, `clusterResources` and `globalContextEntries` of a Test enter
-//! (sheet 08, sections 7.5 to 7.7), a [`Host`] leaves that answers from them. What no
+//! (docs/spec/cli.md §7.5 to 7.7), a [`Host`] leaves that answers from them. What no
 //! mock covers is never asked of a network; time and randomness come from the process.
 //!
 //! A mocked call is answered when a rule first uses it. Kyverno answers it while the
@@ -62,7 +62,7 @@ pub struct Cluster {
 }
 
 impl MockHost {
-    /// Reads `apiCallResponses` (sheet 08, section 7.6).
+    /// Reads `apiCallResponses` (docs/spec/cli.md §7.6).
     pub fn read_calls(&mut self, tree: Option<&Tree>, decoder: &mut Decoder) {
         for item in decoder.items(tree) {
             if let Some((key, response)) = read_response(item, decoder)
@@ -73,8 +73,8 @@ impl MockHost {
         }
     }
 
-    /// Reads `globalContextEntries`, files from below the directory of the suite (sheet
-    /// 08, section 7.7).
+    /// Reads `globalContextEntries`, files from below the directory of the suite
+    /// (docs/spec/cli.md §7.7).
     pub fn read_global_entries(
         &mut self,
         tree: Option<&Tree>,
@@ -153,7 +153,7 @@ impl MockHost {
         }
     }
 
-    /// Null where there is no such entry (sheet 07, section 6.6).
+    /// Null where there is no such entry (docs/spec/cel.md §6.6).
     fn global_context(&self, name: &str, projection: &str) -> Result<Value, String> {
         let entry = self.global_entries.get(name);
         match (entry, projection) {
@@ -435,7 +435,7 @@ fn field<'v>(object: &'v Value, key: &str) -> &'v str {
 }
 
 impl Cluster {
-    /// Reads files of the kind ClusterResource (sheet 08, section 2).
+    /// Reads files of the kind ClusterResource (docs/spec/cli.md §2).
     pub fn read(files: &[Text], directory: &Path, decoder: &mut Decoder) -> Self {
         let mut cluster = Self::default();
         for file in files {
@@ -499,7 +499,7 @@ impl Cluster {
         self.plurals.clone()
     }
 
-    /// The labels of the namespaces that it has (sheet 08, section 7.3).
+    /// The labels of the namespaces that it has (docs/spec/cli.md §7.3).
     pub fn namespace_labels(&self) -> BTreeMap<String, Labels> {
         let namespaces = self.select("", "v1", "namespaces", None);
         let labels = |object: &Value| -> Labels {
@@ -695,7 +695,7 @@ mod tests {
         ])
     }
 
-    /// Sheet 08, section 7.6: the method with the url goes before the url.
+    /// docs/spec/cli.md §7.6: the method with the url goes before the url.
     #[test]
     fn calls_are_looked_up_with_their_method_first() {
         let host = host(json!({"apiCallResponses": [
@@ -714,7 +714,7 @@ mod tests {
         assert!(!host.provides(ExternalKind::ConfigMap));
     }
 
-    /// Sheet 08, sections 7.6 and 7.7.
+    /// docs/spec/cli.md §7.6 and 7.7.
     #[test]
     fn mocks_that_are_wrong_are_refused() {
         let response = json!({"body": {}});
@@ -739,7 +739,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 7.7.
+    /// docs/spec/cli.md §7.7.
     #[test]
     fn global_entries_take_a_field_or_have_projections() {
         let host = host(json!({"globalContextEntries": [

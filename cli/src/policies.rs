@@ -116,8 +116,8 @@ pub fn load(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) ->
     policies
 }
 
-/// As [`load`], but invalid policies are skipped, as `kyverno apply` skips them (sheet
-/// 08, section 9.4). What cannot be read as a policy at all, and policies that are not
+/// As [`load`], but invalid policies are skipped, as `kyverno apply` skips them
+/// (docs/spec/cli.md §9.4). What cannot be read as a policy at all, and policies that are not
 /// supported yet, stay errors.
 pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
     let (mut policies, mut documents) = read(paths, stdin, options);

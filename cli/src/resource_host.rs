@@ -1,7 +1,7 @@
 //! What rules may learn in `kpvm apply` and `kpvm eval`: the time, randomness, and what
 //! an API server would say that has the given resources and nothing else.
 //!
-//! Resources enter, a [`Host`] leaves (sheet 08, section 7.5): API calls are answered
+//! Resources enter, a [`Host`] leaves (docs/spec/cli.md §7.5): API calls are answered
 //! from the resources, global references from the GlobalContextEntry objects among
 //! them. ConfigMaps and image registries are not provided, as in `kyverno apply`, and
 //! services are never asked.
@@ -146,7 +146,7 @@ impl ResourceHost {
         self.entries.insert(name.to_owned(), entry);
     }
 
-    /// Sheet 03, section 9.4.
+    /// docs/spec/conditions.md §9.4.
     fn global_reference(&self, name: &str) -> Result<Value, String> {
         let (entry, projection) = match name.split_once('.') {
             Some((entry, projection)) => (entry, Some(projection)),

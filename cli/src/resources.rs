@@ -1,6 +1,6 @@
 //! From input texts to the objects that rules look at.
 //!
-//! Objects are read as Kyverno's command line reads them (sheet 08, section 8.6), but
+//! Objects are read as Kyverno's command line reads them (docs/spec/cli.md §8.6), but
 //! lists are expanded, and a bad document stops none of the others.
 
 use std::io::Read;
@@ -21,7 +21,7 @@ use crate::list::{Item, ListKind, expand};
 use crate::problem::Problem;
 use crate::scan::Place;
 
-/// Keys whose null values count as empty maps (sheet 08, section 8.6, step 4).
+/// Keys whose null values count as empty maps (docs/spec/cli.md §8.6, step 4).
 const NULL_IS_EMPTY: [&str; 6] = [
     "annotations",
     "labels",
@@ -45,9 +45,9 @@ pub struct Resource {
 /// Any JSON, which policies of the mode JSON look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
-    /// Its path as it was named, made as short as it can be (sheet 08, section 2).
+    /// Its path as it was named, made as short as it can be (docs/spec/cli.md §2).
     pub path: String,
-    /// Of a `.json` file every number is a float (sheet 07, section 3.3).
+    /// Of a `.json` file every number is a float (docs/spec/cel.md §3.3).
     pub numbers: Numbers,
 }
 
@@ -115,7 +115,7 @@ pub fn read_resources(paths: &[PathBuf], stdin: &mut dyn Read) -> Resources {
 }
 
 impl Resources {
-    /// No objects yet; lists will stay single objects (sheet 08, section 8.6, step 5).
+    /// No objects yet; lists will stay single objects (docs/spec/cli.md §8.6, step 5).
     pub fn keeping_lists() -> Self {
         Self {
             keep_lists: true,
@@ -390,7 +390,7 @@ fn read_json(text: &str) -> Option<Vec<Tree>> {
 }
 
 /// Whether the kind is known to be cluster-scoped. Every unknown kind counts as
-/// namespaced, custom ones included; versions are not compared (sheet 08, section 8.6,
+/// namespaced, custom ones included; versions are not compared (docs/spec/cli.md §8.6,
 /// step 3).
 pub(crate) fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -398,7 +398,7 @@ pub(crate) fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
 }
 
 /// Writes the namespace `default` into an object of a namespaced kind that has none
-/// (sheet 08, section 8.6, step 3).
+/// (docs/spec/cli.md §8.6, step 3).
 fn default_namespace(tree: &mut Tree) {
     let text = |key| tree.get(key).and_then(Tree::as_str).unwrap_or("");
     if is_cluster_scoped(text("apiVersion"), text("kind")) {
@@ -432,7 +432,7 @@ fn default_namespace(tree: &mut Tree) {
     }
 }
 
-/// Sheet 08, section 8.6, step 4.
+/// docs/spec/cli.md §8.6, step 4.
 fn empty_nulls(tree: &mut Tree) {
     let mut waiting = vec![tree];
     while let Some(tree) = waiting.pop() {
@@ -510,7 +510,7 @@ fn strip_segment<'p>(path: &'p str, key: &str) -> Option<&'p str> {
 mod tests {
     use super::*;
 
-    /// Sheet 08, section 8.6, step 3.
+    /// docs/spec/cli.md §8.6, step 3.
     #[test]
     fn kinds_and_groups_are_compared_and_versions_are_not() {
         for (api_version, kind, expected) in [
@@ -536,7 +536,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 8.6, step 3.
+    /// docs/spec/cli.md §8.6, step 3.
     #[test]
     fn namespaces_are_defaulted() {
         for (text, expected) in [
@@ -563,7 +563,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 8.6, step 4, and case 50.
+    /// docs/spec/cli.md §8.6, step 4, and case 50.
     #[test]
     fn nulls_of_some_keys_are_empty_maps() {
         let found = Resources::from_text(

@@ -1,5 +1,5 @@
 //! Every object against every rule: the responses of the engine become findings, and
-//! these are counted as Kyverno's command line counts (sheet 08, section 9.7).
+//! these are counted as Kyverno's command line counts (docs/spec/cli.md §9.7).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -142,8 +142,8 @@ pub struct Finding {
     pub object: usize,
     /// The check that failed, where one did.
     pub check: Option<Check>,
-    /// The rule's `reportProperties`, and what Kyverno's reports add to them (sheet 08,
-    /// section 10.2).
+    /// The rule's `reportProperties`, and what Kyverno's reports add to them
+    /// (docs/spec/cli.md §10.2).
     pub properties: Vec<(String, String)>,
 }
 
@@ -207,7 +207,7 @@ pub struct PolicyFacts {
     pub name: String,
     /// Its namespace, empty for a `ClusterPolicy`.
     pub namespace: String,
-    /// One of Kyverno's five severities, if annotated with one (sheet 08, section 10.2).
+    /// One of Kyverno's five severities, if annotated with one (docs/spec/cli.md §10.2).
     pub severity: Option<&'static str>,
     /// Its category, if annotated.
     pub category: Option<String>,
@@ -217,10 +217,10 @@ pub struct PolicyFacts {
     pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
-    /// Which engine of Kyverno evaluates such policies, in the words of reports (sheet 08,
-    /// section 10.2).
+    /// Which engine of Kyverno evaluates such policies, in the words of reports
+    /// (docs/spec/cli.md §10.2).
     pub source: &'static str,
-    /// When it is evaluated, in the words of reports (sheet 08, section 10.2).
+    /// When it is evaluated, in the words of reports (docs/spec/cli.md §10.2).
     pub process: &'static str,
     /// Its rules, generated ones included.
     pub rules: Vec<RuleFacts>,
@@ -423,7 +423,7 @@ pub fn failed_check(
 }
 
 /// The rule's properties with the exceptions that skip it and the controls that it fails
-/// by (sheet 08, section 10.2); these take the place of properties of the same name.
+/// by (docs/spec/cli.md §10.2); these take the place of properties of the same name.
 fn properties(response: &RuleResponse<'_>) -> Vec<(String, String)> {
     let exceptions: Vec<&str> = response.exceptions().map(|(_, name)| name).collect();
     let exceptions = (!exceptions.is_empty()).then(|| ("exceptions", exceptions.join(",")));
@@ -450,7 +450,7 @@ fn properties(response: &RuleResponse<'_>) -> Vec<(String, String)> {
 
 /// The action of the policy as a whole, which decides what `--audit-warn` applies to:
 /// that of the first written rule with an action of its own, else the policy's
-/// (sheet 01, section 11.3). Where overrides decide, those that hold for the failed
+/// (docs/spec/policies.md §11.3). Where overrides decide, those that hold for the failed
 /// rule stand for it.
 fn policy_enforces(tables: &Tables<'_>, response: &RuleResponse<'_>) -> bool {
     let policy = tables.policies.get(response.policy_index());
@@ -515,7 +515,7 @@ impl<'f> Scan<'f> {
             self.summary.pass += 1;
             return;
         }
-        // Sheet 08, section 9.7: of a policy of CEL neither counts.
+        // docs/spec/cli.md §9.7: of a policy of CEL neither counts.
         let policy = self.facts.policies.get(response.policy_index());
         let is_classic = policy.is_none_or(|policy| policy.source == "kyverno");
         let outcome = match response.status() {
@@ -616,7 +616,7 @@ fn policy_facts(tables: &Tables<'_>, meta: &Meta) -> Vec<PolicyFacts> {
     tables.policies.iter().enumerate().map(facts).collect()
 }
 
-/// Sheet 08, section 10.2: exactly one of five texts.
+/// docs/spec/cli.md §10.2: exactly one of five texts.
 fn known_severity(text: &str) -> Option<&'static str> {
     ["critical", "high", "medium", "low", "info"]
         .into_iter()

@@ -1,5 +1,5 @@
 //! Documents of Kyverno's command line (Test, Values, UserInfo …) decoded as strictly as
-//! Kyverno decodes them (sheet 08, sections 8.3 and 8.4): unknown fields and wrong types
+//! Kyverno decodes them (docs/spec/cli.md §8.3 and 8.4): unknown fields and wrong types
 //! are refused, field names may be written in any case, and where a text is expected a
 //! number or a boolean becomes one.
 //!

@@ -1,5 +1,5 @@
-//! Kyverno's user info file: on whose behalf the request is made (sheet 08,
-//! section 7.10).
+//! Kyverno's user info file: on whose behalf the request is made
+//! (docs/spec/cli.md §7.10).
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl BorrowedUser<'_> {
 }
 
 /// The user with a name for everything that is not known: ValidatingAdmissionPolicies are
-/// given that of Kyverno's background scan (sheet 07, section 5).
+/// given that of Kyverno's background scan (docs/spec/cel.md §5).
 pub fn or_background(user: UserInfo<'_>) -> UserInfo<'_> {
     fn named(text: &str) -> &str {
         if text.is_empty() { BACKGROUND } else { text }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_of_sheet_08_section_7_10() {
+    fn the_format() {
         let text = "apiVersion: cli.kyverno.io/v1alpha1\nkind: UserInfo\nroles: [ns:dev]\nclusterRoles: [admin]\n\
                     userInfo: {username: ann, uid: x, groups: [a, 5], extra: {k: [v]}}\n";
         let user = parse(text).unwrap();

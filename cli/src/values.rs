@@ -1,5 +1,5 @@
 //! Kyverno's Values document: variables for policies, resources and rules, labels of
-//! namespaces, and which kinds stand for subresources (sheet 08, sections 7.1 to 7.4).
+//! namespaces, and which kinds stand for subresources (docs/spec/cli.md §7.1 to 7.4).
 //!
 //! The text of a file or the `values` of a Test enter, [`Values`] leave: everything is
 //! checked while reading, keys are taken apart, and what remains is to ask for the
@@ -214,7 +214,7 @@ impl Values {
     }
 
     /// Gives a variable from the command line, which wins over all others but those of
-    /// rules. The first value of a key stays (sheet 08, section 7.9).
+    /// rules. The first value of a key stays (docs/spec/cli.md §7.9).
     ///
     /// # Errors
     /// What is wrong with the key.
@@ -560,7 +560,7 @@ mod tests {
 
     const HEAD: &str = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\n";
 
-    /// Sheet 08, section 7.2: CSV with dots for commas.
+    /// docs/spec/cli.md §7.2: CSV with dots for commas.
     #[test]
     fn keys_are_split_at_dots_outside_of_quotes() {
         for (key, expected) in [
@@ -587,7 +587,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 7.2: global values, then those of the resource, then --set.
+    /// docs/spec/cli.md §7.2: global values, then those of the resource, then --set.
     #[test]
     fn later_variables_win_by_the_whole_key() {
         let mut values = values(&format!(
@@ -610,7 +610,7 @@ mod tests {
         assert_eq!(operation.as_deref(), Some("DELETE"));
     }
 
-    /// Sheet 08, section 7.4.
+    /// docs/spec/cli.md §7.4.
     #[test]
     fn variables_of_rules_hold_for_generated_rules_and_take_first_elements() {
         let values = values(&format!(
@@ -630,7 +630,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 7.1, and case 41.
+    /// docs/spec/cli.md §7.1, and case 41.
     #[test]
     fn namespaces_win_over_selectors() {
         let values = values(&format!(

@@ -246,7 +246,7 @@ fn summary(text: &str) -> String {
 fn what_is_counted_and_told() {
     let files = files("counted");
     let rows: &[(&str, i32, &str, &str, &str)] = &[
-        // Sheet 08, section 9.9, and cases 53 to 56 and 60.
+        // docs/spec/cli.md §9.9, and cases 53 to 56 and 60.
         ("p.yaml -r pod.yaml", 1, "0 1 0 0 0", "Say the team.", ""),
         ("enforce.yaml -r pod.yaml", 1, "0 1 0 0 0", "", ""),
         ("p.yaml -r pod.yaml --audit-warn", 0, "0 0 1 0 0", "", ""),
@@ -632,7 +632,7 @@ fn what_is_counted_and_told() {
     }
 }
 
-/// Sheet 08, section 9.2; nothing is evaluated, and the exit code is 2 for all of them.
+/// docs/spec/cli.md §9.2; nothing is evaluated, and the exit code is 2 for all of them.
 #[test]
 fn what_cannot_be_done_is_refused() {
     let files = files("refused");
@@ -831,7 +831,7 @@ fn everything_that_people_are_told() {
     insta::assert_snapshot!(done.err);
 }
 
-/// Sheet 08, section 10.4: what was generated lets pass what failed, and no more.
+/// docs/spec/cli.md §10.4: what was generated lets pass what failed, and no more.
 #[test]
 fn generated_exceptions_are_those_that_are_missing() {
     let cron_job = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly}, spec: {jobTemplate: {spec: {template: {metadata: {labels: {}}}}}}}";

@@ -20,7 +20,7 @@ const NOT_RUN: [(&str, &str); 3] = [
     ),
     (
         "policies/references/one-naming-scheme",
-        "refers by an absolute path, which Kyverno's check at load refuses too (sheet 01, section 2)",
+        "refers by an absolute path, which Kyverno's check at load refuses too (docs/spec/policies.md §2)",
     ),
     ("policies/references/surge-within-replicas", "the same"),
 ];

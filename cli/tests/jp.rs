@@ -1,4 +1,4 @@
-//! `kpc jp` as a shell sees it (sheet 08, section 11).
+//! `kpc jp` as a shell sees it (docs/spec/cli.md §11).
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as no tests
 

@@ -110,7 +110,7 @@ fn table() {
     assert_eq!(report(&["--table"]), report_as("table"));
 }
 
-/// Sheet 08, section 9.8.
+/// docs/spec/cli.md §9.8.
 #[test]
 fn table_with_details() {
     insta::assert_snapshot!(report(&["--table", "--detailed-results"]));
@@ -159,7 +159,7 @@ fn openreports_differ_in_names_only() {
     assert_eq!(report_as("openreports"), expected);
 }
 
-/// Sheet 08, section 10.1: cluster policies in one report, each other in its own.
+/// docs/spec/cli.md §10.1: cluster policies in one report, each other in its own.
 #[test]
 fn kyverno_reports() {
     let yaml = report(&["--policy-report"]);
@@ -678,7 +678,7 @@ fn a_policy_that_matches_nothing_is_told_with_what_does_not_fit() {
     assert_eq!(strict.code, 1);
 }
 
-/// Sheet 08, section 10.2.
+/// docs/spec/cli.md §10.2.
 #[test]
 fn policy_reports_name_process_exceptions_and_controls() {
     let policy = |name: &str, spec: &str, validate: &str| {

@@ -55,7 +55,7 @@ fn exit_codes_of_apply() {
             ("broken.yaml", "kind: [\n"),
         ],
     );
-    // Sheet 08, sections 9.7 and 9.9, and cases 53 to 56.
+    // docs/spec/cli.md §9.7 and 9.9, and cases 53 to 56.
     for (arguments, code, expected) in [
         (
             "p.yaml -r good.yaml",
@@ -123,7 +123,7 @@ fn exit_codes_of_apply() {
         ("p.yaml", 2, ""),
         ("p.yaml -r good.yaml --operation CONNECT", 2, ""),
         ("- -r -", 2, ""),
-        // A pattern is not evaluated on DELETE (sheet 01, case 38).
+        // A pattern is not evaluated on DELETE (docs/spec/policies.md, case 38).
         (
             "p.yaml -r bad.yaml --operation DELETE",
             0,
@@ -134,7 +134,7 @@ fn exit_codes_of_apply() {
             1,
             "pass: 0, fail: 1, warn: 0, error: 0, skip: 0",
         ),
-        // Old and new violate, and that is allowed (sheet 01, case 47).
+        // Old and new violate, and that is allowed (docs/spec/policies.md, case 47).
         (
             "enforced.yaml -r bad.yaml --operation UPDATE",
             0,
@@ -338,7 +338,7 @@ fn inputs_of_every_kind() {
     );
 }
 
-/// Sheet 08, sections 10.1 and 10.2.
+/// docs/spec/cli.md §10.1 and 10.2.
 #[test]
 fn policy_reports_of_namespaced_and_unscored_policies() {
     let namespaced = POLICY
@@ -831,7 +831,7 @@ spec:
       ruleNames: [team]
 ";
 
-/// Sheet 01, section 9; sheet 08, section 9.1.
+/// docs/spec/policies.md §9; docs/spec/cli.md §9.1.
 #[test]
 fn exceptions_are_applied_when_they_are_named_and_only_then() {
     let misspelled = EXCEPTION.replace("[team]", "[taem]");

@@ -45,7 +45,7 @@ fn pod_security_as_policy_report() {
     insta::assert_snapshot!(pod_security("policyreport"));
 }
 
-/// Sheet 08, section 10.4.
+/// docs/spec/cli.md §10.4.
 #[test]
 fn pod_security_as_exceptions() {
     insta::assert_snapshot!(pod_security("exceptions"));

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::Files;
 
-/// Sheet 08, section 11.
+/// docs/spec/cli.md §11.
 #[test]
 fn version_in_the_form_of_kyverno() {
     let files = Files::new("version", &[]);

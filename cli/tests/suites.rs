@@ -1,4 +1,4 @@
-//! The worked cases of sheet 08, section 14, that are about `kyverno test`: each a suite
+//! The worked cases of docs/spec/cli.md §14, that are about `kyverno test`: each a suite
 //! of its own, run by the library, its rows compared one by one.
 //!
 //! Left out, because they need what is not supported yet: 18, 19 (for mutations), 22 to
@@ -447,7 +447,7 @@ fn policies_that_kyverno_leaves_out() {
     );
 }
 
-/// Sheet 08, sections 4.4, 4.5 and 5.
+/// docs/spec/cli.md §4.4, 4.5 and 5.
 #[test]
 fn expected_objects() {
     let objects =
@@ -651,7 +651,7 @@ spec:
     );
 }
 
-/// Sheet 08, section 4.7, and case 32.
+/// docs/spec/cli.md §4.7, and case 32.
 #[test]
 fn selected_rows() {
     let results = "- {policy: p, rule: r, resources: [a], result: pass}\n- {policy: q, resources: [a], result: pass}";
@@ -816,7 +816,7 @@ fn suites_that_cannot_be_used() {
 }
 
 /// What is not supported makes the rows that need it unsupported, and no others; what may
-/// change the resources makes all rows so (sheet 08, section 3.1).
+/// change the resources makes all rows so (docs/spec/cli.md §3.1).
 #[test]
 fn rows_that_cannot_be_judged() {
     let rule = "  - name: signed

@@ -124,7 +124,7 @@ fn compile_program(text: &str, program: &cel::Program) -> Result<Vec<u8>, CelErr
 
 /// Compiles documents with `$( )` and `{{ }}` in them, over a context: the value's
 /// members (`request` among them) and these context entries, loaded as a rule's are
-/// (sheet 03, sections 4, 5 and 8). Numbered from 0 in their order.
+/// (docs/spec/conditions.md §4, 5 and 8). Numbered from 0 in their order.
 ///
 /// # Errors
 /// An [`ExpressionError`]. An expression that is none is an error of the evaluation.

@@ -1,5 +1,5 @@
 //! ValidatingAdmissionPolicies with their bindings, generated from policies whose one
-//! rule is `validate.cel`, and from ValidatingPolicies (sheet 07, section 4).
+//! rule is `validate.cel`, and from ValidatingPolicies (docs/spec/cel.md §4).
 //!
 //! A policy with the exceptions that are about it goes in; the two objects, or Kyverno's
 //! reason why there are none, leave.

@@ -94,7 +94,7 @@ pub(crate) fn add_exceptions(
     }
 }
 
-/// Sheet 01, section 9: the policy exactly, the rule by a wildcard.
+/// docs/spec/policies.md §9: the policy exactly, the rule by a wildcard.
 fn covers(exception: &PolicyException, policy: &str, rule: &str) -> bool {
     exception
         .covered

@@ -63,7 +63,7 @@ pub fn check(policy: &Policy, diagnostics: &mut Vec<Diagnostic>) {
 }
 
 /// Lists of maps and of scalars use their first item alone; lists of lists are compared
-/// by position, and an existence anchor uses all items (sheet 02, section 3.4).
+/// by position, and an existence anchor uses all items (docs/spec/patterns.md §3.4).
 ///
 /// The reader bounds the nesting of the tree.
 fn find_ignored_items(pattern: &Tree, ignored: &mut dyn FnMut(Span)) {

@@ -438,7 +438,7 @@ fn namespace_of(policy: &Policy) -> Option<&str> {
 }
 
 /// The rules of a policy with the kinds for which each is tried: Kyverno computes the
-/// rules anew for each resource's kind (sheet 01, section 12.2); here every rule that
+/// rules anew for each resource's kind (docs/spec/policies.md §12.2); here every rule that
 /// any kind can see is compiled once and the index says who sees it.
 fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
     let mut generated: Vec<IndexedRule> = Vec::new();
@@ -676,7 +676,7 @@ fn lower_blocks(
         }
     }
     let (message_kind, message_text, message) = match (&validate.pod_security, kind) {
-        // Kyverno does not look at the message of such a rule (sheet 05, section 8).
+        // Kyverno does not look at the message of such a rule (docs/spec/pod-security.md §8).
         (Some(tree), BodyKind::PodSecurity) => {
             let (level, version) = (text_of(tree, "level"), text_of(tree, "version"));
             (MessageKind::Text, format!("{level}:{version}"), NONE)
@@ -726,7 +726,7 @@ fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
 }
 
 /// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
-/// anyPattern, foreach. An assertion counts only where it is alone (sheet 06, section 1).
+/// anyPattern, foreach. An assertion counts only where it is alone (docs/spec/assert.md §1).
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -897,7 +897,7 @@ fn fixed_text(status: u32, text: &str, emitter: &mut Emitter<'_, '_>) {
 }
 
 /// anyPattern goes through JSON once more, which makes every number a float64
-/// (sheet 02, section 1).
+/// (docs/spec/patterns.md §1).
 pub(crate) fn floats_only(tree: &Tree) -> Tree {
     let value = match &tree.value {
         TreeValue::Int(number) => TreeValue::Float(*number as f64),
@@ -914,7 +914,7 @@ pub(crate) fn floats_only(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
-/// Without conditions a deny rule always fails; `any: []` never does (sheet 01, case 33).
+/// Without conditions a deny rule always fails; `any: []` never does (docs/spec/policies.md, case 33).
 fn lower_deny(
     deny: &Tree,
     policy: &Policy,
@@ -949,7 +949,7 @@ fn lower_deny(
     Ok(())
 }
 
-/// The message as the outcome needs it (sheet 02, section 12; sheet 01, section 8.1):
+/// The message as the outcome needs it (docs/spec/patterns.md §12; docs/spec/policies.md §8.1):
 /// what it is, its text, and the block that computes it.
 fn lower_message(
     validate: &Validate,

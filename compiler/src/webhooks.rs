@@ -1,4 +1,4 @@
-//! The webhooks that policies need of an API server (sheet 01, section 13).
+//! The webhooks that policies need of an API server (docs/spec/policies.md §13).
 //!
 //! Policies and the resources of an API server go in; the
 //! `ValidatingWebhookConfiguration` that Kyverno would register for them leaves, with the

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies and their bindings (sheet 07, sections 5 and 8).
+//! ValidatingAdmissionPolicies and their bindings (docs/spec/cel.md §5 and 8).
 
 #![allow(clippy::unwrap_used)]
 

@@ -41,7 +41,7 @@ const LIBRARIES: [Library; 14] = [
 const DIFFERENCES: &[(&str, &str)] = &[
     (
         "network_ext/ipv4/ipv4_equals_ipv6",
-        "Kubernetes refuses IPv4 addresses inside IPv6 (sheet 07, section 3.9)",
+        "Kubernetes refuses IPv4 addresses inside IPv6 (docs/spec/cel.md §3.9)",
     ),
     ("network_ext/ipv4/ipv4_not_equals_ipv6", "as above"),
 ];

@@ -1,5 +1,5 @@
-//! What `validate.cel` asks of the world outside: parameters and access (sheet 07,
-//! sections 2.4 and 2.6).
+//! What `validate.cel` asks of the world outside: parameters and access
+//! (docs/spec/cel.md §2.4 and 2.6).
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! PolicyExceptions: sheet 01, section 9 and its worked cases 43 to 46b, at the level of
+//! PolicyExceptions: docs/spec/policies.md §9 and its worked cases 43 to 46b, at the level of
 //! whole policies. Each row names the sentence that it checks.
 
 #![allow(clippy::unwrap_used)]
@@ -550,7 +550,7 @@ fn documents_that_are_no_exceptions() {
     );
 }
 
-/// Sheet 01, case 46c; sheet 05, section 10 and cases 43 to 45.
+/// docs/spec/policies.md, case 46c; docs/spec/pod-security.md §10 and cases 43 to 45.
 #[test]
 fn single_controls_of_pod_security() {
     let rule = rule(

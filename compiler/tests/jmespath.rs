@@ -88,7 +88,7 @@ fn quantities_and_durations_agree_with_kyverno() {
     );
 }
 
-/// Kyverno's answer where it is not that of the public suite (sheet 04, section 14; the
+/// Kyverno's answer where it is not that of the public suite (docs/spec/jmespath.md §14; the
 /// mean of nothing: section 6).
 fn kyvernos_answer(file: &str, group: usize, case: usize) -> Option<Result<Value, &'static str>> {
     let unknown = |error| Some(Err(error));

@@ -1,5 +1,5 @@
-//! What is made of policies for an API server: webhooks (sheet 01, section 13) and
-//! ValidatingAdmissionPolicies (sheet 07, section 4).
+//! What is made of policies for an API server: webhooks (docs/spec/policies.md §13) and
+//! ValidatingAdmissionPolicies (docs/spec/cel.md §4).
 
 #![allow(clippy::unwrap_used)]
 

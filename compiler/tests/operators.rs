@@ -1,5 +1,5 @@
 //! Conditions, substitution, context entries and images against outcomes of Kyverno's
-//! own functions (sheet 03, sections 2 to 9).
+//! own functions (docs/spec/conditions.md §2 to 9).
 
 #![allow(clippy::print_stdout)] // tests tell what they count
 #![allow(clippy::unwrap_used)]

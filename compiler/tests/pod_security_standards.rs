@@ -1,6 +1,6 @@
 //! The Pods of Kubernetes' own tests of the Pod Security Standards: every Pod gets the
 //! verdict of its folder, for its level and version, but for those on which Kyverno
-//! differs (sheet 05, section 12).
+//! differs (docs/spec/pod-security.md §12).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

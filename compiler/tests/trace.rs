@@ -1,6 +1,6 @@
 //! What an observer hears of a rule: the events of each construct in the order of
 //! execution, one line an event. The order of filters, conditions and pattern keys is
-//! that of sheet 01, section 5, sheet 02, section 3, and sheet 03, sections 2 and 11.
+//! that of docs/spec/policies.md §5, docs/spec/patterns.md §3, and docs/spec/conditions.md §2 and 11.
 //!
 //! A line of a test is `+` (held) or `-` (did not), the part of the rule, what is
 //! written there, the path, and what was found. Structure that holds is left out.
@@ -628,7 +628,7 @@ fn other_endings() {
     );
 }
 
-/// Sheet 05, sections 7 and 10; sheet 01, section 9.
+/// docs/spec/pod-security.md §7 and 10; docs/spec/policies.md §9.
 #[test]
 fn pod_security_and_exceptions() {
     let policies = "

@@ -1,4 +1,4 @@
-//! The worked cases of sheet 07 for ValidatingPolicies, and its section 6.
+//! The worked cases of docs/spec/cel.md for ValidatingPolicies, and its section 6.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

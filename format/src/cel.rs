@@ -1,6 +1,6 @@
 //! Every function of CEL that compiled code can call, numbered: operators, the
 //! standard functions, and the libraries of cel-go, Kubernetes and Kyverno
-//! (sheet 07, sections 3.8, 3.9 and 6.7).
+//! (docs/spec/cel.md §3.8, 3.9 and 6.7).
 //!
 //! The one table of names and overloads: the type checker reads the overloads, the
 //! runtime dispatches on the number and on the types of the arguments at hand. An
@@ -45,7 +45,7 @@ pub enum Library {
     JsonPatch,
     /// `cel.block`, which optimisers write.
     Block,
-    /// What Kyverno makes of `orValue` (sheet 07, section 3.1).
+    /// What Kyverno makes of `orValue` (docs/spec/cel.md §3.1).
     OrValue,
 }
 
@@ -67,7 +67,7 @@ pub enum Root {
     Authorizer,
     /// `authorizer.requestResource`
     AuthorizerRequestResource,
-    /// The object, an empty map where there is none (sheet 07, section 6.2).
+    /// The object, an empty map where there is none (docs/spec/cel.md §6.2).
     ObjectOrEmpty,
     /// The old object likewise.
     OldObjectOrEmpty,
@@ -146,7 +146,7 @@ macro_rules! functions {
     };
 }
 
-/// Other names of functions, with the names that stand in the table (sheet 07, section 6.7).
+/// Other names of functions, with the names that stand in the table (docs/spec/cel.md §6.7).
 pub const ALIASES: [(&str, &str); 8] = [
     ("resource.get", "resource.Get"),
     ("resource.list", "resource.List"),

@@ -1,4 +1,4 @@
-//! The operators of conditions (sheet 03, section 3.1).
+//! The operators of conditions (docs/spec/conditions.md §3.1).
 //!
 //! The operator's text in a policy comes in, the operation to carry out comes out.
 //! Nothing is compared here.

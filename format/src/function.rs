@@ -1,6 +1,6 @@
 //! Every function that a compiled expression can call, numbered: the built-in
-//! functions of Kyverno's JMESPath (sheet 04, section 13), a few helpers that only the
-//! compiler calls, and what assertion trees have besides (sheet 06, section 8).
+//! functions of Kyverno's JMESPath (docs/spec/jmespath.md §13), a few helpers that only the
+//! compiler calls, and what assertion trees have besides (docs/spec/assert.md §8).
 //!
 //! A number comes in, a [`Function`] comes out. What a function does is the runtime's
 //! matter, the types of its arguments are the front end's.
@@ -26,7 +26,7 @@ macro_rules! functions {
             }
 
             /// The fewest arguments and the most, `None` where there is no most
-            /// (sheet 04, section 5, steps 2 and 3).
+            /// (docs/spec/jmespath.md §5, steps 2 and 3).
             pub const fn argument_counts(self) -> (usize, Option<usize>) {
                 match self {
                     $(Function::$variant => ($min, $max),)*
@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(Function::decode(number), Some(*function));
             let (min, max) = function.argument_counts();
             assert!(max.is_none_or(|max| max >= min), "{function:?}");
-            // Sheet 04, section 2: no identifier holds this character.
+            // docs/spec/jmespath.md §2: no identifier holds this character.
             assert_eq!(function.name().contains('#'), function.is_helper());
         }
         assert_eq!(Function::decode(Function::ALL.len() as u8), None);

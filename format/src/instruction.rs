@@ -10,7 +10,7 @@
 //!
 //! A *check* falls through when it holds; otherwise it sets the machine's error
 //! (kind, text, path) and jumps to `d`. A *match* operation does the same without
-//! an error. The kinds of error and how folds combine them: sheet 02, section 3.
+//! an error. The kinds of error and how folds combine them: docs/spec/patterns.md §3.
 //! A *test* has three ways to go on: where it comes out as `d` wants, at `d`; otherwise
 //! behind the `CelOnError` that stands behind it; with an error, at that.
 
@@ -219,10 +219,10 @@ instruction_set! {
     WrapConditional(target: D Forward) ends;
     /// Turns the error into that of a global anchor and goes on at the target.
     WrapGlobal(target: D Forward) ends;
-    /// Notes for the error downgrade whether the map has the anchored key (sheet 02, section 4.7).
+    /// Notes for the error downgrade whether the map has the anchored key (docs/spec/patterns.md §4.7).
     RecordAnchor(src: A Source, key: C Symbol, text: D Text);
 
-    /// Expands the wildcard keys of a label or annotation pattern on this map, for good (sheet 02, section 9).
+    /// Expands the wildcard keys of a label or annotation pattern on this map, for good (docs/spec/patterns.md §9).
     ExpandTags(src: A Source, tags: C TagPattern);
     /// Check: the labels or annotations satisfy the expanded pattern.
     TestTags(src: A Source, tags: C TagPattern, target: D Forward);
@@ -524,14 +524,14 @@ instruction_set! {
     /// CEL: goes on with all the errors of a list, if there are any: as one list of different ones (0), or one behind the
     /// other (1).
     CelRaiseAll(list: A List, form: B Immediate, target: D Forward);
-    /// CEL: begins an expression, which has a budget of its own (sheet 07, section 2.7).
+    /// CEL: begins an expression, which has a budget of its own (docs/spec/cel.md §2.7).
     CelBegin(text: C Text);
     /// CEL: one of the values that an expression is given, a number of `cel::Root`.
     CelRoot(dst: A Destination, root: C CelRoot);
     /// CEL: a variable, computed when it is first needed; its error is the same each time.
     CelVariable(dst: A Destination, entry: C Entry, target: D Forward);
-    /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for: a list of them. As a rule asks (0; sheet 07, section
-    /// 2.6), or as a binding does (1; section 5).
+    /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for: a list of them. As a rule asks (0;
+    /// docs/spec/cel.md §2.6), or as a binding does (1; section 5).
     CelParams(dst: A Destination, src: B Source, how: E Immediate, target: D Forward);
     /// CEL: what follows sees this value as `params`, and computes variables anew.
     CelBindParams(src: A Source);
@@ -541,8 +541,8 @@ instruction_set! {
     ReturnFailText(text: C Text, number: D Immediate) ends;
     /// Ends: a CEL expression failed, with the error's text.
     ReturnFailError(number: D Immediate) ends;
-    /// CEL: ends with a computed message; falls through where it is none: what Kubernetes takes for one (0; sheet 07, section
-    /// 2.3), or any but the empty one, that of an error too (1).
+    /// CEL: ends with a computed message; falls through where it is none: what Kubernetes takes for one (0;
+    /// docs/spec/cel.md §2.3), or any but the empty one, that of an error too (1).
     ReturnFailValue(src: A Source, any: B Immediate, number: D Immediate);
 
     /// Match: the request's kind and subresource are selected.
@@ -568,7 +568,7 @@ instruction_set! {
     MatchSubjects(subjects: C Subjects, target: D Forward);
     /// Jumps when the request carries no user information at all.
     JumpIfNoUser(target: D Forward);
-    /// Match: the API group of the resource is one of the texts, or `*` is (sheet 07, section 6.3).
+    /// Match: the API group of the resource is one of the texts, or `*` is (docs/spec/cel.md §6.3).
     MatchApiGroups(groups: C Texts, target: D Forward);
     /// Match: the API version of the resource is one of the texts, or `*` is.
     MatchApiVersions(versions: C Texts, target: D Forward);

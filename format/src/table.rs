@@ -68,7 +68,7 @@ record! {
 }
 
 record! {
-    /// A leaf predicate (sheet 02, section 5): the pattern's type and value.
+    /// A leaf predicate (docs/spec/patterns.md §5): the pattern's type and value.
     Leaf {
         /// A [`LeafKind`].
         kind: u8,
@@ -142,7 +142,7 @@ impl ComparisonFlags {
     pub const ALL: u8 = 7;
 }
 
-/// Comparison operators of string patterns (sheet 02, section 6.1).
+/// Comparison operators of string patterns (docs/spec/patterns.md §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Operator {
@@ -236,7 +236,7 @@ impl Join {
 }
 
 record! {
-    /// A kind selector (sheet 01, section 4).
+    /// A kind selector (docs/spec/policies.md §4).
     KindSelector {
         /// Wildcard over the group.
         group: Text,
@@ -260,7 +260,7 @@ record! {
 }
 
 record! {
-    /// A label selector (sheet 01, section 5.4).
+    /// A label selector (docs/spec/policies.md §5.4).
     Selector {
         /// 1 when the selector can never be converted: it selects nothing.
         malformed: u8,
@@ -367,7 +367,7 @@ record! {
 }
 
 record! {
-    /// A type of Go that a JSON value is decoded into (sheet 05, section 2).
+    /// A type of Go that a JSON value is decoded into (docs/spec/pod-security.md §2).
     Shape {
         /// A [`ShapeKind`].
         kind: u8,
@@ -492,7 +492,7 @@ impl NoteFlags {
 }
 
 record! {
-    /// What findings belong to: a check of the Pod Security Standards (sheet 05, section 5).
+    /// What findings belong to: a check of the Pod Security Standards (docs/spec/pod-security.md §5).
     Control {
         /// Its id, e.g. `seccompProfile_baseline`.
         id: Text,
@@ -508,7 +508,7 @@ record! {
 }
 
 record! {
-    /// One entry of `podSecurity.exclude` (sheet 05, section 7).
+    /// One entry of `podSecurity.exclude` (docs/spec/pod-security.md §7).
     Exclusion {
         /// Name of the controls.
         name: Text,
@@ -615,7 +615,7 @@ record! {
     }
 }
 
-/// Anchors of a key (sheet 02, section 4.1).
+/// Anchors of a key (docs/spec/patterns.md §4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Anchor {
@@ -661,7 +661,7 @@ impl Anchor {
 }
 
 record! {
-    /// One entry of `validationFailureActionOverrides` (sheet 01, section 11.2).
+    /// One entry of `validationFailureActionOverrides` (docs/spec/policies.md §11.2).
     ActionOverride {
         /// 1 for Enforce, 0 for Audit.
         enforce: u8,
@@ -720,7 +720,7 @@ record! {
 }
 
 record! {
-    /// A `PolicyException` as one rule sees it (sheet 01, section 9).
+    /// A `PolicyException` as one rule sees it (docs/spec/policies.md §9).
     Exception {
         /// Its namespace, empty without one.
         namespace: Text,

@@ -1,4 +1,4 @@
-//! The grammar of anchored keys (sheet 02, section 4.1).
+//! The grammar of anchored keys (docs/spec/patterns.md §4.1).
 
 pub use kpvm_format::table::Anchor;
 

@@ -1,4 +1,4 @@
-//! Evaluates one condition whose key and value are known (sheet 03, sections 3.2 to
+//! Evaluates one condition whose key and value are known (docs/spec/conditions.md §3.2 to
 //! 3.10).
 //!
 //! An operator and two values come in, true or false comes out. A wrong type is
@@ -26,7 +26,7 @@ use crate::text::append_go_value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConditionError {
     /// Kyverno crashes here: `In` and `NotIn` take every item of a list key for a
-    /// string (sheet 03, section 3.10). The text is that of the crash.
+    /// string (docs/spec/conditions.md §3.10). The text is that of the crash.
     #[error("interface conversion: interface {{}} is {0}, not string")]
     NotAString(&'static str),
     /// The comparison needs more steps than are left.

@@ -15,7 +15,7 @@ pub struct Timestamp {
     /// Nanoseconds on top, below 1,000,000,000.
     pub nanoseconds: u32,
     /// Seconds east of UTC of the host's local time zone; only `time_now()` shows it
-    /// (sheet 04, section 11).
+    /// (docs/spec/jmespath.md §11).
     pub offset_seconds: i32,
 }
 
@@ -181,7 +181,7 @@ pub trait Host {
     fn random(&mut self) -> Option<u64>;
 
     /// Whether this host has such data at all. Where it has not, a context entry that
-    /// asks for it is as if it were not written (sheet 03, section 8.1), so that a value
+    /// asks for it is as if it were not written (docs/spec/conditions.md §8.1), so that a value
     /// given under its name holds.
     fn provides(&self, kind: ExternalKind) -> bool {
         let _ = kind;

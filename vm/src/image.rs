@@ -1,4 +1,4 @@
-//! Image references, and the `images` variable made of them (sheet 03, section 7).
+//! Image references, and the `images` variable made of them (docs/spec/conditions.md §7).
 //!
 //! The text of an image comes in, its parts come out, or Kyverno's error text; a
 //! resource comes in, the value of `images` comes out. No registry is asked, and
@@ -20,15 +20,15 @@ pub struct ImageDefaults<'a> {
 }
 
 impl ImageDefaults<'static> {
-    /// Kyverno's defaults, and what its command line always works with (sheet 03,
-    /// section 7.2).
+    /// Kyverno's defaults, and what its command line always works with
+    /// (docs/spec/conditions.md §7.2).
     pub const KYVERNO: ImageDefaults<'static> = ImageDefaults {
         registry: "docker.io",
         mutation: true,
     };
 }
 
-/// An image taken apart (sheet 03, section 7.2). Parts that are not there are empty.
+/// An image taken apart (docs/spec/conditions.md §7.2). Parts that are not there are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageReference {
     /// The registry's host and port.
@@ -93,7 +93,7 @@ pub enum ReferenceError {
     DigestAlgorithm,
 }
 
-/// Takes an image apart (sheet 03, section 7.2).
+/// Takes an image apart (docs/spec/conditions.md §7.2).
 ///
 /// # Errors
 /// An [`ImageError`] with Kyverno's text.
@@ -348,7 +348,7 @@ pub(crate) enum ImagesError {
 /// The lists of containers, in the order in which Kyverno looks at them.
 const GROUPS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The way to the lists of containers, by kind alone (sheet 03, section 7.1).
+/// The way to the lists of containers, by kind alone (docs/spec/conditions.md §7.1).
 fn pod_spec_path(kind: &str) -> Option<&'static [&'static str]> {
     match kind {
         "Pod" => Some(&["spec"]),
@@ -371,7 +371,7 @@ struct Found {
     image: ImageReference,
 }
 
-/// Builds the value of `images` for a resource (sheet 03, section 7.1); `None` if it
+/// Builds the value of `images` for a resource (docs/spec/conditions.md §7.1); `None` if it
 /// has no images, in which case there is no such variable. `texts` and `symbols` are
 /// those that the buffer is viewed with.
 pub(crate) fn extract_images(
@@ -402,7 +402,7 @@ pub(crate) fn extract_images(
 
 /// The whole reference of each container's image, by the container's name; nothing where
 /// the images of the resource cannot be told. Of a name in several lists that in
-/// `containers` counts, then that in `initContainers` (sheet 05, section 11).
+/// `containers` counts, then that in `initContainers` (docs/spec/pod-security.md §11).
 pub(crate) fn images_by_container(view: &View<'_>, resource: NodeId) -> HashMap<String, String> {
     let mut found = find_images(view, resource, ImageDefaults::KYVERNO).unwrap_or_default();
     let rank = |group: &str| match group {

@@ -19,7 +19,7 @@ pub struct Limits {
     pub rule_fuel: u64,
     /// Steps that all rules together may take on one resource.
     pub request_fuel: u64,
-    /// Steps that one CEL expression may take (sheet 07, section 2.7).
+    /// Steps that one CEL expression may take (docs/spec/cel.md §2.7).
     pub cel_fuel: u64,
     /// Bytes of one rendered message.
     pub message_bytes: usize,

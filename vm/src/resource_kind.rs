@@ -2,8 +2,8 @@
 //! built-in kinds, and the guess for all others.
 //!
 //! A kind goes in, the name of its resource and its scope leave. Admission policies
-//! match resources and are given objects that only say their kinds (sheet 07, sections
-//! 6.3 and 6.6; sheet 08, section 8.6, step 3).
+//! match resources and are given objects that only say their kinds
+//! (docs/spec/cel.md §6.3 and 6.6; docs/spec/cli.md §8.6, step 3).
 
 /// Whether objects of a kind live in namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! Values written as text: inside a string that holds a variable (sheet 03,
-//! section 4.4), and as Go's `%v` prints them (sheet 03, section 3.2).
+//! Values written as text: inside a string that holds a variable
+//! (docs/spec/conditions.md §4.4), and as Go's `%v` prints them (docs/spec/conditions.md §3.2).
 //!
 //! A value comes in, text is added to the caller's string. The text never grows
 //! beyond the caller's limit and nothing recurses: one frame per open container
@@ -30,7 +30,7 @@ pub(crate) enum TextError {
 }
 
 /// Adds the text that stands for a value inside a longer string: strings as they
-/// are, everything else as JSON (sheet 03, section 4.4). `limit` bounds `out` as a
+/// are, everything else as JSON (docs/spec/conditions.md §4.4). `limit` bounds `out` as a
 /// whole, what was in it before included; on an error `out` is as it was.
 pub(crate) fn append_substituted(
     view: &View<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn append_substituted(
     })
 }
 
-/// Adds a value as Go's `%v` and `fmt.Sprint` print it (sheet 03, section 3.2), but
+/// Adds a value as Go's `%v` and `fmt.Sprint` print it (docs/spec/conditions.md §3.2), but
 /// stops with an error once `out` is longer than `limit` bytes.
 pub(crate) fn append_go_value(
     view: &View<'_>,

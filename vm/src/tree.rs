@@ -27,7 +27,7 @@ pub struct Tree {
 }
 
 /// The value of a [`Tree`]: the JSON data model with int64 and float64 apart
-/// (sheet 02, section 1).
+/// (docs/spec/patterns.md §1).
 #[derive(Debug, Clone, PartialEq)]
 pub enum TreeValue {
     /// `null`

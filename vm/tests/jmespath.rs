@@ -109,7 +109,7 @@ fn run(expression: &str, input: &Value) -> Result<Value, String> {
 
 #[test]
 fn worked_cases_that_no_file_holds() {
-    // Sheet 04, worked cases; the number is the case's.
+    // docs/spec/jmespath.md, worked cases; the number is the case's.
     let rows: &[(u32, &str, Value, Result<Value, &str>)] = &[
         (
             1,
@@ -187,7 +187,7 @@ fn worked_cases_that_no_file_holds() {
 
 #[test]
 fn what_comes_from_outside_comes_from_the_host() {
-    // Sheet 04, section 11; the clock of the test host stands at 2023-11-14T22:13:20Z.
+    // docs/spec/jmespath.md §11; the clock of the test host stands at 2023-11-14T22:13:20Z.
     for (expression, expected) in [
         ("time_now()", "2023-11-14T22:13:20Z"),
         ("time_now_utc(`1`, 'ignored')", "2023-11-14T22:13:20Z"),

@@ -91,7 +91,7 @@ pub fn compare(case: &Value, theirs: &OracleAnswer, ours: &Answer) -> Comparison
 }
 
 /// The rules with the checks that `podSecurity` lists in a fixed order: behind exclusions,
-/// Kyverno's order of them is random (sheet 05, section 7.6).
+/// Kyverno's order of them is random (docs/spec/pod-security.md §7.6).
 fn in_any_order(rules: &[RuleAnswer]) -> Vec<RuleAnswer> {
     let mut rules = rules.to_vec();
     for rule in &mut rules {

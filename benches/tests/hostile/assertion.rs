@@ -273,7 +273,7 @@ fn literal(value: &Value) -> Value {
     }
 }
 
-/// How many failures a literal tree has (sheet 06, sections 5 and 6); `None` where it
+/// How many failures a literal tree has (docs/spec/assert.md §5 and 6); `None` where it
 /// cannot be evaluated.
 fn failures(expected: &Value, found: &Value) -> Option<usize> {
     match (expected, found) {
@@ -336,7 +336,7 @@ proptest! {
     }
 
     #[test]
-    fn literal_trees_fail_as_the_sheet_says(expected in value(), found in value()) {
+    fn literal_trees_fail_as_specified(expected in value(), found in value()) {
         let outcome = statuses(&literal(&expected), &found);
         match failures(&expected, &found) {
             None => prop_assert_eq!(outcome, ["error"]),

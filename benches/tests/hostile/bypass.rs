@@ -110,7 +110,7 @@ fn request_seen(policy: &str, request: &Request<'_>) -> Seen {
     }
 }
 
-/// Row 72: what sheet 01, cases 1, 2 and 4, say of subresources.
+/// Row 72: what docs/spec/policies.md, cases 1, 2 and 4, say of subresources.
 #[test]
 fn subresources() {
     let rows: [(&str, &str, Expect); 8] = [
@@ -166,14 +166,14 @@ fn names_and_namespaces() {
             r#"{"name": "t"}"#,
             Expect::Results(&[]),
         ),
-        // Sheet 01, case 14: `*` takes the empty namespace, `?*` does not.
+        // docs/spec/policies.md, case 14: `*` takes the empty namespace, `?*` does not.
         ("namespaces: ['*']", r#"{"name": "t"}"#, FAIL),
         (
             "namespaces: ['?*']",
             r#"{"name": "t"}"#,
             Expect::Results(&[]),
         ),
-        // Sheet 01, case 12.
+        // docs/spec/policies.md, case 12.
         ("names: ['web-*']", r#"{"generateName": "web-"}"#, FAIL),
         (
             "names: ['web-*']",
@@ -218,7 +218,7 @@ fn names_and_namespaces() {
             || run(&policy, object.as_bytes()),
         );
     }
-    // Sheet 01, case 13: a Namespace is matched by its own name.
+    // docs/spec/policies.md, case 13: a Namespace is matched by its own name.
     let policy = policy_with("{message: m, deny: {}}").replace(
         "kinds: [Pod, Thing]",
         "kinds: [Namespace], namespaces: ['prod-*']",

@@ -1,6 +1,6 @@
 //! Section 3.5 for `podSecurity`: Pods that try to get past the standards, fields of
 //! wrong types first. Kyverno decodes a Pod into its Go type before it looks at it, so that
-//! a wrong type anywhere is an error (sheet 05, section 2).
+//! a wrong type anywhere is an error (docs/spec/pod-security.md §2).
 
 use kpvm::engine::{Bundle, Input, Request, Session};
 use kpvm_compiler::frontend::pod_security::controls::{CONTROLS, Demand, Of};

@@ -227,13 +227,13 @@ fn anchors_in_nonsense() {
         policy_with_pattern("{(spec): {x: ok}}"),
         Expect::Results(&["r pass"]),
     ));
-    // Sheet 02, case 52: blanks outside of an anchor do not count, inside they do.
+    // docs/spec/patterns.md, case 52: blanks outside of an anchor do not count, inside they do.
     rows.push(row(
         "20, blanks",
         policy_with_pattern("{spec: {' (x) ': bad}}"),
         Expect::Results(&["r skip"]),
     ));
-    // Sheet 02, section 13: refused when the policy is loaded.
+    // docs/spec/patterns.md §13: refused when the policy is loaded.
     rows.push(row(
         "20, add",
         policy_with_pattern("{spec: {'+(x)': 1}}"),
@@ -255,7 +255,7 @@ fn anchors_in_nonsense() {
 #[test]
 fn lists_in_patterns() {
     check_all(&[
-        // Sheet 02, section 3.4: only the first item counts.
+        // docs/spec/patterns.md §3.4: only the first item counts.
         row(
             "21",
             policy_with_pattern("{spec: {list: [{a: '?'}, {a: bad}]}}"),
@@ -349,7 +349,7 @@ fn variables_and_references() {
             policy_with_pattern(&format!("{{spec: {{{chain}k1000: v}}}}")),
             Expect::NeverPass,
         ),
-        // Sheet 02, case 60: shell text is a reference unless it is escaped.
+        // docs/spec/patterns.md, case 60: shell text is a reference unless it is escaped.
         row(
             "27, shell",
             policy_with_pattern("{spec: {x: '$(HOME)'}}"),
@@ -369,7 +369,7 @@ fn kinds() {
     let rows = [
         row("29", with_kind("'*'"), Expect::Results(&["r pass"])),
         row("29", with_kind("'*/*'"), Expect::Results(&["r pass"])),
-        // Case 3 of sheet 01: five parts select nothing.
+        // Case 3 of docs/spec/policies.md: five parts select nothing.
         row("29", with_kind("'*/*/*/*/*'"), Expect::NeverPass),
         row("29", with_kind("'?hing'"), Expect::Results(&["r pass"])),
         row("29", with_kind("'*/*/*/*'"), Expect::Either),

@@ -335,7 +335,7 @@ fn wrong_types() {
         ("66", "{c: {=(d): true}}", r#"{"c": []}"#.into(), FAIL),
         ("66", "{c: '*:1'}", r#"{"c": 5}"#.into(), FAIL),
         ("66", "{c: '?*'}", r#"{"c": {}}"#.into(), FAIL),
-        // Sheet 02, case 1: digits as text equal the number.
+        // docs/spec/patterns.md, case 1: digits as text equal the number.
         ("66", "{c: 5}", r#"{"c": "5"}"#.into(), PASS),
         ("66", "{c: 5}", r#"{"c": "5.0"}"#.into(), FAIL),
         ("66", "{c: 5}", r#"{"c": true}"#.into(), FAIL),

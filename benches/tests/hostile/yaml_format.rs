@@ -209,7 +209,7 @@ fn documents() {
     }
 }
 
-/// Rows 37 to 40: what go-yaml v2 makes of plain scalars (sheet 08, section 8.3).
+/// Rows 37 to 40: what go-yaml v2 makes of plain scalars (docs/spec/cli.md §8.3).
 #[test]
 fn scalars() {
     let text = |text: &str| Some(TreeValue::String(text.into()));

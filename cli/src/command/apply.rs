@@ -125,7 +125,7 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
 }
 
 impl ApplyArguments {
-    /// Whether the options can be used together (sheet 08, section 9.2); says what is
+    /// Whether the options can be used together (docs/spec/cli.md §9.2); says what is
     /// wrong, in Kyverno's words where it has some.
     fn check(&self, streams: &mut Streams<'_>) -> io::Result<bool> {
         for (option, reason) in self.later.unused() {

@@ -171,7 +171,7 @@ impl CircumstanceArguments {
         }
     }
 
-    /// Sheet 08, section 7.9. What Kyverno ignores is ignored, but not in silence.
+    /// docs/spec/cli.md §7.9. What Kyverno ignores is ignored, but not in silence.
     fn read_set(
         &self,
         read: &mut ReadCircumstances,
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 7.9, and case 42.
+    /// docs/spec/cli.md §7.9, and case 42.
     #[test]
     fn assignments() {
         for (item, expected) in [

@@ -307,7 +307,7 @@ pub fn evaluate(
         let mut scanner = Scanner::new(bundle, &settings);
         scanner.explain_unmatched(&mut outcome.scan, &outcome.samples, &mut host);
     }
-    // Sheet 08, section 9.4.
+    // docs/spec/cli.md §9.4.
     outcome.scan.summary.error += policies.map_or(0, |policies| policies.invalid.len());
     outcome.close_notes();
     reports.finish(
@@ -411,8 +411,8 @@ impl CommonArguments {
         Ok(true)
     }
 
-    /// The files of exceptions; none where exceptions are taken from the resources (sheet
-    /// 08, section 9.1).
+    /// The files of exceptions; none where exceptions are taken from the resources
+    /// (docs/spec/cli.md §9.1).
     pub fn exceptions(&self) -> &[PathBuf] {
         match self.exceptions_with_resources {
             true => &[],
@@ -508,7 +508,7 @@ fn say_what_was_not_done(
     Ok(())
 }
 
-/// Sheet 08, section 9.9.
+/// docs/spec/cli.md §9.9.
 fn exit_code(
     scan: &Scan<'_>,
     arguments: &CommonArguments,

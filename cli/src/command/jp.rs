@@ -1,4 +1,4 @@
-//! `kpc jp`: evaluates, shows and explains JMESPath expressions (sheet 08, section 11).
+//! `kpc jp`: evaluates, shows and explains JMESPath expressions (docs/spec/cli.md §11).
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Options of `kyverno apply` that are not supported yet: taken, so that they are known
-//! by name, and answered with what to do instead (sheet 08, section 9.1). None is ever
+//! by name, and answered with what to do instead (docs/spec/cli.md §9.1). None is ever
 //! ignored in silence.
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `kpvm version` and `kpc version`, in the form of `kyverno version` (sheet 08,
-//! section 11).
+//! `kpvm version` and `kpc version`, in the form of `kyverno version`
+//! (docs/spec/cli.md §11).
 //!
 //! Time and commit come from the variables `KPVM_COMMIT_TIME` and `KPVM_COMMIT` of the
 //! build. Where a build does not set them they are `---`, as Kyverno says then; so a

@@ -1,4 +1,4 @@
-//! Exceptions that would let pass what failed (sheet 08, section 10.4): a start for
+//! Exceptions that would let pass what failed (docs/spec/cli.md §10.4): a start for
 //! people who bring policies to manifests that do not comply yet.
 
 use std::collections::BTreeMap;

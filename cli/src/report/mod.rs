@@ -429,7 +429,7 @@ mod tests {
     use kpvm::limits::Limits;
     use kpvm::yaml::{DuplicateKeys, Options, read_all};
 
-    /// Our reader takes YAML as Kubernetes does (sheet 08, section 8.3), where many
+    /// Our reader takes YAML as Kubernetes does (docs/spec/cli.md §8.3), where many
     /// plain texts are something else than text. Whatever is written comes back.
     #[test]
     fn yaml_is_read_back_as_it_was_written() {

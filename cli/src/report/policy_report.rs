@@ -1,4 +1,4 @@
-//! Policy reports as Kubernetes objects (sheet 08, section 10).
+//! Policy reports as Kubernetes objects (docs/spec/cli.md §10).
 //!
 //! `policyreport` and `openreports` write what could be applied to a cluster: the
 //! results of a namespace's objects in a report of that namespace, those of
@@ -47,7 +47,7 @@ impl Group {
 pub enum Form {
     /// The namespace of the object.
     ByNamespace(Group),
-    /// What `kyverno apply --policy-report` prints (sheet 08, section 10.1): all cluster
+    /// What `kyverno apply --policy-report` prints (docs/spec/cli.md §10.1): all cluster
     /// policies in one report, each namespaced policy in one of its own, in the order of
     /// the policies.
     Kyverno,
@@ -74,7 +74,7 @@ struct Metadata<'s> {
     namespace: &'s str,
 }
 
-/// Sheet 08, section 10.2.
+/// docs/spec/cli.md §10.2.
 #[derive(Debug, Serialize)]
 struct Entry<'s> {
     source: &'static str,
@@ -272,7 +272,7 @@ fn entry<'s>(scan: &'s Scan<'_>, finding: &'s Finding, now: u64) -> Option<Entry
 }
 
 /// The message, or the property that takes its place: that of the status before a
-/// failure became a warning, then `message` (sheet 08, section 10.2).
+/// failure became a warning, then `message` (docs/spec/cli.md §10.2).
 fn message<'s>(finding: &'s Finding, properties: &BTreeMap<&'s str, &'s str>) -> &'s str {
     let of_status = match finding.outcome {
         Outcome::Pass => "passMessage",

@@ -1,5 +1,5 @@
-//! The table that `kyverno apply --table` and `kyverno test` print (sheet 08, sections
-//! 6 and 9.8): same columns, same borders, same words.
+//! The table that `kyverno apply --table` and `kyverno test` print
+//! (docs/spec/cli.md §6 and 9.8): same columns, same borders, same words.
 //!
 //! Rows go in, lines leave. Texts are shown with what would steer a terminal escaped.
 
@@ -237,7 +237,7 @@ fn broken(text: &str) -> Vec<String> {
     lines
 }
 
-/// Sheet 08, section 6: colours of the columns.
+/// docs/spec/cli.md §6: colours of the columns.
 fn style(column: usize, text: &str, is_header: bool) -> Style {
     let bold = |color: AnsiColor| color.on_default().bold();
     match (column, text) {
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 6.
+    /// docs/spec/cli.md §6.
     #[test]
     fn borders_and_columns() {
         let rows = [
@@ -321,7 +321,7 @@ mod tests {
         ");
     }
 
-    /// Sheet 08, section 6: from eleven rows on they are counted.
+    /// docs/spec/cli.md §6: from eleven rows on they are counted.
     #[test]
     fn many_rows_are_counted() {
         let rows = vec![row("p", "Pass", ""); 11];

@@ -1,4 +1,4 @@
-//! Whether an object is the one that a file expects (sheet 08, section 5).
+//! Whether an object is the one that a file expects (docs/spec/cli.md §5).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Sheet 08, section 5, and cases 20 and 21.
+    /// docs/spec/cli.md §5, and cases 20 and 21.
     #[test]
     fn what_is_empty_is_absent_and_some_labels_do_not_matter() {
         let object = |spec: Value, labels: Value| json!({"kind": "A", "metadata": {"name": "a", "labels": labels}, "spec": spec});

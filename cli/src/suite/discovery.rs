@@ -1,4 +1,4 @@
-//! From paths to the suite files below them (sheet 08, sections 1.2 and 1.3).
+//! From paths to the suite files below them (docs/spec/cli.md §1.2 and 1.3).
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! The Test document: what a suite loads and what it expects (sheet 08, sections 1.5 and 2).
+//! The Test document: what a suite loads and what it expects (docs/spec/cli.md §1.5 and 2).
 
 use kpvm::engine::Operation;
 use kpvm::tree::{Span, Tree};
@@ -383,7 +383,7 @@ mod tests {
         (documents, shown.collect())
     }
 
-    /// Sheet 08, sections 2, 8.3 and 8.4: names of fields in any case, numbers where a
+    /// docs/spec/cli.md §2, 8.3 and 8.4: names of fields in any case, numbers where a
     /// text is expected, the plural before the singular.
     #[test]
     fn fields_are_read_as_go_reads_them() {
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(specs, ["apps/v1", "v1"]);
     }
 
-    /// Sheet 08, sections 1.5 and 2.1, and case 31.
+    /// docs/spec/cli.md §1.5 and 2.1, and case 31.
     #[test]
     fn what_kyverno_refuses_is_refused_with_what_to_write_instead() {
         let row = |fields: &str| format!("{HEAD}results:\n- {{policy: p, {fields}}}\n");

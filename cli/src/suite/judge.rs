@@ -1,5 +1,5 @@
 //! Rows against responses: which resources and rules a row is about, and what comes of
-//! it (sheet 08, section 4).
+//! it (docs/spec/cli.md §4).
 
 use std::cell::RefCell;
 use std::path::Path;

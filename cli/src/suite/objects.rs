@@ -1,4 +1,4 @@
-//! The resources of a suite (sheet 08, sections 3 and 8.6): which paths count, and each
+//! The resources of a suite (docs/spec/cli.md §3 and 8.6): which paths count, and each
 //! object once.
 
 use std::collections::{BTreeSet, HashMap};

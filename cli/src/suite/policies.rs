@@ -1,5 +1,5 @@
 //! The policies of a suite, one by one: Kyverno drops what is no policy, keeps the names
-//! of policies that fail its checks, and evaluates the rest (sheet 08, sections 3 and 9.3).
+//! of policies that fail its checks, and evaluates the rest (docs/spec/cli.md §3 and 9.3).
 //!
 //! What cannot be compiled yet is known by what the compiler says of it, and by nothing
 //! else: it is left out, and [`SuitePolicies`] says which rules and policies that are.

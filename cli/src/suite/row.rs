@@ -25,7 +25,7 @@ impl Verdict {
     }
 }
 
-/// Why a row came out as it did (sheet 08, sections 4.4 and 4.6).
+/// Why a row came out as it did (docs/spec/cli.md §4.4 and 4.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// Everything is as expected.

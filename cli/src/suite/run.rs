@@ -1,4 +1,4 @@
-//! One suite from its file to its rows (sheet 08, section 3).
+//! One suite from its file to its rows (docs/spec/cli.md §3).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! `--test-case-selector`: which rows are looked at (sheet 08, section 4.7).
+//! `--test-case-selector`: which rows are looked at (docs/spec/cli.md §4.7).
 
 use kpvm::scalar::wildcard;
 
@@ -115,7 +115,7 @@ mod tests {
         )
     }
 
-    /// Sheet 08, section 4.7, and cases 32 and 33.
+    /// docs/spec/cli.md §4.7, and cases 32 and 33.
     #[test]
     fn rows_are_filtered_and_their_resources_replaced() {
         let all = vec!["p:web-1+a/db", "x/q:", "q:db"];

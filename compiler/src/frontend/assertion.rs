@@ -1,4 +1,4 @@
-//! Assertion trees (sheet 06): keys project, leaves compare, failures are noted.
+//! Assertion trees (docs/spec/assert.md): keys project, leaves compare, failures are noted.
 //!
 //! The tree is walked here once; what is left to do at run time are loads, loops over
 //! what `~` goes through, and comparisons, each with the path that its failure shows.
@@ -22,7 +22,7 @@ enum Subject {
     Payload,
     /// A value.
     Value(Register),
-    /// A value that no literal key looks into (sheet 06, section 3).
+    /// A value that no literal key looks into (docs/spec/assert.md §3).
     Struct(Register),
 }
 

@@ -1,4 +1,4 @@
-//! Condition blocks (sheet 03, sections 2 and 3): `preconditions` and
+//! Condition blocks (docs/spec/conditions.md §2 and 3): `preconditions` and
 //! `deny.conditions`.
 
 use kpvm::tree::{Tree, TreeValue};
@@ -52,7 +52,7 @@ impl Emitter<'_, '_> {
 
     /// Falls through when the conditions of an exception hold; whatever goes wrong, it
     /// does not hold. Unlike elsewhere `all` comes first, and an empty `any` counts as
-    /// absent (sheet 01, section 9).
+    /// absent (docs/spec/policies.md §9).
     pub fn exception_conditions(&mut self, conditions: &AnyAll, otherwise: Label) {
         let all = conditions.all.as_deref().unwrap_or_default();
         self.in_part(".all", |this| {
@@ -176,8 +176,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// A scalar literal goes through JSON once more and is a float64 then (sheet 03,
-    /// section 3.2).
+    /// A scalar literal goes through JSON once more and is a float64 then
+    /// (docs/spec/conditions.md §3.2).
     fn operand(&mut self, operand: Option<&Tree>, on_error: Label) -> Register {
         match operand.map(|tree| &tree.value) {
             None => self.constant(&TreeValue::Null),

@@ -1,4 +1,4 @@
-//! Context entries (sheet 03, sections 8 and 9): each becomes a variable and a loader,
+//! Context entries (docs/spec/conditions.md §8 and 9): each becomes a variable and a loader,
 //! a block that runs when a query first mentions the variable's name.
 
 use kpvm::tree::{Span, Tree, TreeValue};

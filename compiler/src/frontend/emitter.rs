@@ -42,7 +42,7 @@ pub struct Scope {
     entries: Vec<ScopeEntry>,
     /// Every entry of the rule so far, those of foreach blocks behind us included.
     seen: Vec<ScopeEntry>,
-    /// Whether `request.object` means the old object on DELETE (sheet 03, section 4.8).
+    /// Whether `request.object` means the old object on DELETE (docs/spec/conditions.md §4.8).
     pub rewrites_delete: bool,
     /// Whether the policy lives in a namespace and reaches nothing outside of it.
     pub is_confined: bool,
@@ -54,7 +54,7 @@ struct ScopeEntry {
     name: String,
     number: u32,
     /// It stands behind the entry whose loader is written: seen only once another
-    /// loader ran (sheet 03, section 8.2).
+    /// loader ran (docs/spec/conditions.md §8.2).
     restricted: bool,
     /// It mentions `element`.
     volatile: bool,
@@ -300,7 +300,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
     }
 
     /// Lowers a query: the text of an expression over the whole context, with the
-    /// loaders of the entries that it mentions (sheet 04, section 1).
+    /// loaders of the entries that it mentions (docs/spec/jmespath.md §1).
     pub fn query(&mut self, text: &str, on_error: Label) -> Register {
         let text = text.trim();
         self.ensure_entries(text, on_error);
@@ -322,7 +322,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
     }
 
     /// On DELETE the text is rewritten wherever it says `request.object`, in string
-    /// literals too (sheet 03, section 4.8): two expressions, of which one runs.
+    /// literals too (docs/spec/conditions.md §4.8): two expressions, of which one runs.
     fn query_for_each_operation(&mut self, text: &str, on_error: Label) -> Register {
         self.scope.rewrites_delete = false;
         let result = self.block.register();
@@ -357,7 +357,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
     }
 
     /// Images that cannot be read fail the query that mentions them, whether or not it
-    /// looks at them (sheet 03, section 7.1); that there are none does not.
+    /// looks at them (docs/spec/conditions.md §7.1); that there are none does not.
     pub(super) fn ensure_images(&mut self, on_error: Label) {
         let (caught, end) = (self.block.label(), self.block.label());
         let images = self.block.register();
@@ -485,7 +485,7 @@ impl Pools<'_> {
 mod tests {
     use super::has_odd_request_object;
 
-    /// Sheet 03, section 4.8.
+    /// docs/spec/conditions.md §4.8.
     #[test]
     fn request_object_in_odd_places() {
         for plain in [

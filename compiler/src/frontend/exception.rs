@@ -1,4 +1,4 @@
-//! A `PolicyException` for one rule (sheet 01, section 9): a block that says whether
+//! A `PolicyException` for one rule (docs/spec/policies.md §9): a block that says whether
 //! it holds for the object at hand, and one that says what it exempts from where that is
 //! not the whole rule.
 
@@ -28,7 +28,7 @@ pub fn lower_exception(exception: &PolicyException, scope: Scope, pools: &mut Po
 }
 
 /// Lowers `podSecurity` of an exception into a block that takes away the findings that
-/// its entries exempt from (sheet 05, section 10).
+/// its entries exempt from (docs/spec/pod-security.md §10).
 pub fn lower_exclusions(exception: &PolicyException, pools: &mut Pools<'_>) -> Block {
     let mut emitter = Emitter::new(exception.source, Scope::default(), pools);
     let entries: Vec<Exclude> = exception.pod_security.iter().map(Exclude::read).collect();

@@ -1,4 +1,4 @@
-//! JMESPath expressions to IR (sheet 04, section 4).
+//! JMESPath expressions to IR (docs/spec/jmespath.md §4).
 //!
 //! An unknown key is an error that most places turn into null. Lowering knows the
 //! place: where null is wanted (`or_null`), the load itself goes on with null.

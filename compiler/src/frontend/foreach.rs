@@ -1,4 +1,4 @@
-//! `validate.foreach` (sheet 03, section 11): loops over elements, each with a body of
+//! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body of
 //! its own; what an element comes to is counted, skipped, or ends the rule.
 
 use kpvm::tree::{Span, Tree, TreeValue};

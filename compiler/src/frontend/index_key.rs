@@ -44,7 +44,7 @@ impl Key {
 }
 
 /// The keys of which an object has at least one if the block holds for it; empty if
-/// nothing is known (sheet 01, sections 4 and 5).
+/// nothing is known (docs/spec/policies.md §4 and 5).
 pub fn keys(block: &MatchBlock) -> Vec<Key> {
     let listed = |filters: &'_ Option<Vec<Filter>>| filters.clone().filter(|list| !list.is_empty());
     if let Some(any) = listed(&block.any) {

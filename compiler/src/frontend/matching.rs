@@ -1,4 +1,4 @@
-//! `match` and `exclude` (sheet 01, sections 4 and 5), and `match` of an exception
+//! `match` and `exclude` (docs/spec/policies.md §4 and 5), and `match` of an exception
 //! (section 9): filters in, IR out.
 
 use kpvm::labels;

@@ -1,4 +1,4 @@
-//! `validate.pattern` and `validate.anyPattern` (sheet 02): patterns in, IR out.
+//! `validate.pattern` and `validate.anyPattern` (docs/spec/patterns.md): patterns in, IR out.
 //!
 //! The order of checks is Kyverno's, since it decides which error is seen: anchored
 //! keys ascending, then plain keys with anchors inside descending, then the others
@@ -285,7 +285,7 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
     }
 
     /// Computes every leaf that has variables, and every map that has them in a key,
-    /// in the order of the keys (sheet 02, section 10.2).
+    /// in the order of the keys (docs/spec/patterns.md §10.2).
     fn substitute(&mut self, pattern: &Tree, path: &str, on_error: Label) {
         match &pattern.value {
             TreeValue::String(text) if has_variable(text) => {

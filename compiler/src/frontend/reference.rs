@@ -1,4 +1,4 @@
-//! `$(…)` references inside a pattern (sheet 02, section 10.1), resolved at compile
+//! `$(…)` references inside a pattern (docs/spec/patterns.md §10.1), resolved at compile
 //! time: they only ever look at the pattern itself, never at a resource.
 
 use kpvm::scalar::number::format_f6;

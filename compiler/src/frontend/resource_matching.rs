@@ -1,6 +1,6 @@
 //! `MatchResources` of admission policies: resource rules and label selectors in, a block
 //! that ends matched or unmatched out, and what the match index lists its rule under
-//! (sheet 07, section 6.3).
+//! (docs/spec/cel.md §6.3).
 
 use kpvm_format::instruction::Op;
 use kpvm_format::table::KeyKind;
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Sheet 07, section 6.3: every object for which the rules may hold is found.
+    /// docs/spec/cel.md §6.3: every object for which the rules may hold is found.
     #[test]
     fn rules_are_listed_under_what_every_matching_object_has() {
         let rows = [

@@ -1,4 +1,4 @@
-//! Values with variables in them (sheet 03, section 4): a tree in, code that computes
+//! Values with variables in them (docs/spec/conditions.md §4): a tree in, code that computes
 //! the substituted value out. What has no variable is a constant.
 
 use kpvm::tree::{Member, Tree, TreeValue};
@@ -350,7 +350,7 @@ fn closing(text: &str, open: usize) -> Option<usize> {
     }
 }
 
-/// What `{{@}}` stands for (sheet 03, section 4.6): the leaf's path without its first
+/// What `{{@}}` stands for (docs/spec/conditions.md §4.6): the leaf's path without its first
 /// two parts, in the resource; only what stands behind a `foreach` counts.
 fn own_path(path: &str) -> String {
     let mut result = String::from("request.object");

@@ -5,7 +5,7 @@
 //! Nothing is resolved here: the expression inside a variable is read by
 //! [`jmespath`](super::jmespath), the path of a reference is looked up elsewhere.
 //!
-//! Kyverno finds both with regular expressions (sheet 03, sections 4.2 and 5) that
+//! Kyverno finds both with regular expressions (docs/spec/conditions.md §4.2 and 5) that
 //! swallow the character before. The scanners here find the same places in time
 //! linear in the text:
 //!
@@ -60,12 +60,12 @@ pub struct Reference<'t> {
     pub path: &'t str,
 }
 
-/// `expected path, found empty reference` (sheet 03, section 5, step 1).
+/// `expected path, found empty reference` (docs/spec/conditions.md §5, step 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected path, found empty reference")]
 pub struct EmptyReference;
 
-/// The operator at the front of a reference (sheet 02, section 6.1).
+/// The operator at the front of a reference (docs/spec/patterns.md §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReferenceOperator {
     /// None: the target replaces the reference as it is.
@@ -104,7 +104,7 @@ impl ReferenceOperator {
 
 /// The variables that one pass of the substitution finds, left to right. Of two
 /// adjacent ones the second is not among them: the first pass has consumed the
-/// character before it (sheet 03, section 4.2).
+/// character before it (docs/spec/conditions.md §4.2).
 pub fn scan(text: &str) -> Vec<VariableSpan> {
     let mut spans = Vec::new();
     let mut after_match = 0;
@@ -127,14 +127,14 @@ pub fn scan(text: &str) -> Vec<VariableSpan> {
 }
 
 /// Whether the whole text is one variable, whose value then keeps its own type
-/// (sheet 03, section 4.3).
+/// (docs/spec/conditions.md §4.3).
 pub fn is_whole_variable(text: &str) -> bool {
     text.starts_with("{{") && variable_end(text, 0) == Some(text.len())
 }
 
 /// The name of a variable and whether it is shallow, from its text with or
 /// without the braces: all `{{` and `}}` go, white space around too, and one
-/// leading `-` marks it shallow (sheet 03, section 4.2).
+/// leading `-` marks it shallow (docs/spec/conditions.md §4.2).
 pub fn normalise(body: &str) -> (String, bool) {
     let name = body.replace("{{", "").replace("}}", "");
     let name = name.trim();
@@ -144,7 +144,7 @@ pub fn normalise(body: &str) -> (String, bool) {
     }
 }
 
-/// A text with `\{{` made `{{`, as after the last pass (sheet 03, section 4.2).
+/// A text with `\{{` made `{{`, as after the last pass (docs/spec/conditions.md §4.2).
 pub fn unescape_variables(text: &str) -> Cow<'_, str> {
     replaced(text, "\\{{", "{{")
 }
@@ -191,7 +191,7 @@ impl VariableSpan {
 }
 
 /// The references in a text, left to right. Two of them without a blank between
-/// are one (sheet 02, section 10.1).
+/// are one (docs/spec/patterns.md §10.1).
 pub fn scan_references(text: &str) -> Vec<ReferenceSpan> {
     let mut spans = Vec::new();
     let mut run = Run::default();
@@ -214,8 +214,8 @@ pub fn scan_references(text: &str) -> Vec<ReferenceSpan> {
     spans
 }
 
-/// A text with the backslash of each escaped reference dropped (sheet 03, section
-/// 5). `\${…}` is left alone.
+/// A text with the backslash of each escaped reference dropped
+/// (docs/spec/conditions.md §5). `\${…}` is left alone.
 pub fn unescape_references(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     let mut unescaped = String::new();
@@ -252,7 +252,7 @@ impl ReferenceSpan {
 
 impl<'t> Reference<'t> {
     /// Reads a reference's text: `$`, `(` and `)` go at both ends, then an
-    /// operator at the front (sheet 03, section 5, step 1).
+    /// operator at the front (docs/spec/conditions.md §5, step 1).
     ///
     /// # Errors
     /// If nothing is left for a path.
@@ -266,8 +266,8 @@ impl<'t> Reference<'t> {
         Ok(Self { operator, path })
     }
 
-    /// The path of the target, for a reference in the leaf at `leaf` (sheet 03,
-    /// section 5, step 2).
+    /// The path of the target, for a reference in the leaf at `leaf`
+    /// (docs/spec/conditions.md §5, step 2).
     pub fn target(&self, leaf: &str) -> String {
         if self.path.starts_with('/') {
             self.path.to_owned()
@@ -277,7 +277,7 @@ impl<'t> Reference<'t> {
     }
 }
 
-/// The operator that a text begins with, first hit wins (sheet 02, section 6.1).
+/// The operator that a text begins with, first hit wins (docs/spec/patterns.md §6.1).
 pub fn detect_operator(text: &str) -> ReferenceOperator {
     if text.len() < 2 {
         return ReferenceOperator::Equal;
@@ -468,7 +468,7 @@ mod tests {
 
     #[test]
     fn variables_are_found_as_kyverno_finds_them() {
-        // Sheet 03, section 4.2 and worked cases 39 to 42; golden substitution.json.
+        // docs/spec/conditions.md §4.2 and worked cases 39 to 42; golden substitution.json.
         for (text, found) in [
             ("{{ x }}", vec!["{{ x }}"]),
             (" {{ x }} {{y}}", vec!["{{ x }}", "{{y}}"]),
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn only_the_exact_text_is_a_whole_variable() {
-        // Sheet 03, section 4.3, second consequence.
+        // docs/spec/conditions.md §4.3, second consequence.
         for (text, whole) in [
             ("{{ x }}", true),
             ("{{- x }}", true),
@@ -511,7 +511,7 @@ mod tests {
 
     #[test]
     fn names_are_trimmed_and_marked() {
-        // Sheet 03, section 4.2; golden substitution.json (`{{ -x }}`, `{{{x}}}`, an
+        // docs/spec/conditions.md §4.2; golden substitution.json (`{{ -x }}`, `{{{x}}}`, an
         // accented letter before a variable).
         for (text, expression, shallow, offset) in [
             ("v{{ x }}", "x", false, 4),
@@ -562,7 +562,7 @@ mod tests {
 
     #[test]
     fn escapes_go_and_come() {
-        // Sheet 03, sections 4.2 and 5; worked cases 39 and 45.
+        // docs/spec/conditions.md §4.2 and 5; worked cases 39 and 45.
         assert_eq!(unescape_variables("\\{{ x }}"), "{{ x }}");
         assert_eq!(unescape_variables("\\\\{{x}}"), "\\{{x}}");
         assert_eq!(escape_variables("{{ z }}"), "\\{{ z }}");
@@ -580,7 +580,7 @@ mod tests {
 
     #[test]
     fn references_are_found_as_kyverno_finds_them() {
-        // Sheet 02, section 10.1; sheet 03, section 5; golden substitution.json.
+        // docs/spec/patterns.md §10.1; docs/spec/conditions.md §5; golden substitution.json.
         for (text, found) in [
             ("$(a)", vec!["$(a)"]),
             ("a $(b)", vec!["$(b)"]),
@@ -603,7 +603,7 @@ mod tests {
 
     #[test]
     fn references_are_read() {
-        // Sheet 03, section 5, steps 1 and 2 and worked case 45; sheet 02, section 10.1.
+        // docs/spec/conditions.md §5, steps 1 and 2 and worked case 45; docs/spec/patterns.md §10.1.
         use ReferenceOperator::*;
         for (text, leaf, operator, target) in [
             ("$(/a)", "/b", Equal, "/a"),
@@ -636,7 +636,7 @@ mod tests {
 
     #[test]
     fn ranges_are_operators_too() {
-        // Sheet 02, section 6.1.
+        // docs/spec/patterns.md §6.1.
         use ReferenceOperator::*;
         for (text, operator) in [
             ("1-5", InRange),
@@ -658,7 +658,7 @@ mod tests {
 
     #[test]
     fn paths_are_cleaned_as_go_does() {
-        // Go's path.Join (sheet 03, section 5, step 2).
+        // Go's path.Join (docs/spec/conditions.md §5, step 2).
         for (base, relative, joined) in [
             ("", "", ""),
             ("", "./", "."),

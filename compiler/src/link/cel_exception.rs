@@ -1,6 +1,6 @@
 //! Exceptions of policies.kyverno.io into a bundle: which policies each of them names,
-//! and for each variant of these the block that says whether it holds (sheet 07, section
-//! 6.5).
+//! and for each variant of these the block that says whether it holds
+//! (docs/spec/cel.md §6.5).
 
 use kpvm::limits::Limits;
 use kpvm_format::Tables;

@@ -1,5 +1,5 @@
-//! A ValidatingAdmissionPolicy in, a rule for each of its bindings out (sheet 07,
-//! section 5).
+//! A ValidatingAdmissionPolicy in, a rule for each of its bindings out
+//! (docs/spec/cel.md §5).
 //!
 //! Of several bindings that match the last one answers, so each is matched only where
 //! no later one is. Without a cluster the constraints of the policy itself count only
@@ -21,7 +21,7 @@ use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::match_resources::MatchResources;
 use crate::source::{Location, SourceId, Sources};
 
-/// The property that names the binding (sheet 08, section 10.2).
+/// The property that names the binding (docs/spec/cli.md §10.2).
 const BINDING: &str = "binding";
 
 /// A policy with more is refused: each is matched with all that come behind it.

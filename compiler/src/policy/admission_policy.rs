@@ -1,5 +1,5 @@
 //! `ValidatingAdmissionPolicy` and `ValidatingAdmissionPolicyBinding` of Kubernetes: a
-//! tree in, the typed document out (sheet 07, section 5).
+//! tree in, the typed document out (docs/spec/cel.md §5).
 
 use kpvm::tree::{Tree, TreeValue};
 

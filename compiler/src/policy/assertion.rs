@@ -1,4 +1,4 @@
-//! Assertion trees (sheet 06, section 4): what their keys and texts say.
+//! Assertion trees (docs/spec/assert.md §4): what their keys and texts say.
 //!
 //! A text comes in, a [`Statement`] leaves; the tree itself stays as read. Expressions
 //! are read here too, so that a tree whose expressions cannot be is refused with the
@@ -94,7 +94,7 @@ pub fn read_leaf(leaf: &Tree) -> Result<Option<Expression>, AssertionError> {
 }
 
 /// The names in a tree that nothing binds where they are used, each with the place of its
-/// key or leaf: using one is an error at evaluation (sheet 06, section 5.4). `names` are
+/// key or leaf: using one is an error at evaluation (docs/spec/assert.md §5.4). `names` are
 /// those of the rule's context entries. What cannot be read is passed over.
 pub fn unbound_names(tree: &Tree, names: &[&str]) -> Vec<(String, Span)> {
     let mut search = Search {
@@ -257,7 +257,7 @@ mod tests {
         (iteration, statement.binding, is_expression, text)
     }
 
-    /// The table of sheet 06, section 4.1, and what its regular expressions do besides.
+    /// The table of docs/spec/assert.md §4.1, and what its regular expressions do besides.
     #[test]
     fn keys() {
         type Case<'t> = (
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Sheet 06, section 5.1, as Kyverno's own package has it.
+    /// docs/spec/assert.md §5.1, as Kyverno's own package has it.
     #[test]
     fn leaves() {
         let leaf = |text: &str| {

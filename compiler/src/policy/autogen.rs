@@ -1,5 +1,5 @@
 //! Autogen: from rules about Pods, the rules about the controllers that create Pods
-//! (sheet 01, section 12).
+//! (docs/spec/policies.md §12).
 //!
 //! A read policy comes in, the list of rules that Kyverno would evaluate leaves.
 //! Generated rules keep the places of the text they were made from. Nothing here
@@ -380,7 +380,7 @@ impl Shape {
         }
         if let Some(pod_security) = field(validate, "podSecurity") {
             // The copy has a list of exclusions always, and so is never the empty block that
-            // Kyverno passes over (sheet 05, section 1).
+            // Kyverno passes over (docs/spec/pod-security.md §1).
             let copy = with_member(pod_security, "exclude", |exclude| {
                 let items = exclude.as_list().unwrap_or_default().to_vec();
                 Tree::new(TreeValue::List(items), exclude.span)
@@ -439,7 +439,7 @@ impl Shape {
         Tree::new(TreeValue::Map(members), validate.span)
     }
 
-    /// Sheet 06, section 2: only maps under these very keys are moved.
+    /// docs/spec/assert.md §2: only maps under these very keys are moved.
     fn wrap_assertion(&self, tree: &Tree) -> Tree {
         let Some(members) = tree.as_map() else {
             return tree.clone();
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn names_follow_sheet_01_section_15_cases_54_to_65() {
+    fn names() {
         let pod = json!({"kinds": ["Pod"]});
         let selected = json!({"kinds": ["Pod"], "selector": {"matchLabels": {"a": "b"}}});
         let long = "too-long-this-rule-name-will-be-truncated-to-63-characters";
@@ -762,7 +762,7 @@ mod tests {
 
     #[test]
     fn an_empty_any_disappears_in_the_generated_rule() {
-        // Sheet 01, section 12.5.
+        // docs/spec/policies.md §12.5.
         let mut written = rule("r", json!({"kinds": ["Pod"]}));
         written["preconditions"] = json!({"any": []});
         written["validate"] = json!({"deny": {"conditions": {"any": []}}});

@@ -1,5 +1,5 @@
-//! Condition blocks: `preconditions` and `deny.conditions` (sheet 01, section 1.4;
-//! sheet 03, section 2.1).
+//! Condition blocks: `preconditions` and `deny.conditions` (docs/spec/policies.md §1.4;
+//! docs/spec/conditions.md §2.1).
 //!
 //! A tree comes in, the typed block leaves. Operators and values are not judged
 //! here; the load checks do that.
@@ -161,7 +161,7 @@ mod tests {
     use crate::policy::test_tree::tree;
 
     #[test]
-    fn shapes_of_sheet_03_section_2_1() {
+    fn shapes() {
         let accepted = [
             json!([]),
             json!({}),

@@ -2,7 +2,7 @@
 //! CustomResourceDefinitions.
 //!
 //! A kind selector of a policy goes in, the resources that it means leave, as from the
-//! discovery of a cluster (sheet 01, sections 4 and 13).
+//! discovery of a cluster (docs/spec/policies.md §4 and 13).
 
 use kpvm::resource_kind::{self, Scope};
 use kpvm::scalar::wildcard::matches;

@@ -1,4 +1,4 @@
-//! The grammar of `resources.kinds` (sheet 01, section 4): one text in, the four
+//! The grammar of `resources.kinds` (docs/spec/policies.md §4): one text in, the four
 //! patterns group, version, kind and subresource out.
 //!
 //! Parsing never fails: a text of too many parts becomes a selector that matches
@@ -20,7 +20,7 @@ pub struct KindSelector {
 }
 
 impl KindSelector {
-    /// Reads one entry of `kinds` (sheet 01, section 4, table of part counts).
+    /// Reads one entry of `kinds` (docs/spec/policies.md §4, table of part counts).
     pub fn parse(text: &str) -> Self {
         let (front, last) = match text.rsplit_once('/') {
             Some((front, last)) => (Some(front), last),
@@ -58,7 +58,7 @@ impl KindSelector {
         }
     }
 
-    /// Whether a request for this kind and subresource is selected (sheet 01, section 4.1).
+    /// Whether a request for this kind and subresource is selected (docs/spec/policies.md §4.1).
     pub fn matches(&self, group: &str, version: &str, kind: &str, subresource: &str) -> bool {
         // A plain Pod selector also covers `pods/ephemeralcontainers`.
         let ephemeral =
@@ -71,7 +71,7 @@ impl KindSelector {
 }
 
 /// Whether any entry names this kind, whatever its group, version and subresource;
-/// compared as text, wildcards count as themselves (sheet 01, section 12.1).
+/// compared as text, wildcards count as themselves (docs/spec/policies.md §12.1).
 pub fn contains_kind<'a>(kinds: impl IntoIterator<Item = &'a str>, kind: &str) -> bool {
     kinds
         .into_iter()
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsing_follows_sheet_01_section_15_cases_3_to_8() {
+    fn parsing() {
         let cases = [
             ("*.*", ["*", "*", "*", "*"]),
             ("*/*", ["*", "*", "*", "*"]),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn matching_follows_sheet_01_section_15_cases_1_to_9() {
+    fn matching() {
         let cases = [
             ("*", ("apps", "v1", "Deployment", ""), true),
             ("*", ("", "v1", "Pod", "status"), false),

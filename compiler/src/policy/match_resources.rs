@@ -1,6 +1,6 @@
 //! `MatchResources` of admission policies: `matchConstraints` of Kyverno's CEL policies
-//! and of ValidatingAdmissionPolicies, `matchResources` of their bindings (sheet 07,
-//! section 6.1).
+//! and of ValidatingAdmissionPolicies, `matchResources` of their bindings
+//! (docs/spec/cel.md §6.1).
 
 use kpvm::tree::Tree;
 
@@ -57,7 +57,7 @@ impl MatchResources {
     }
 
     /// Whether a response without results is left out: what is matched is plain enough to
-    /// tell (sheet 08, section 3.1).
+    /// tell (docs/spec/cli.md §3.1).
     pub fn is_plain(&self) -> bool {
         let [rule] = self.resource_rules.as_slice() else {
             return false;

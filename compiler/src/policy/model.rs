@@ -55,8 +55,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Makes `validate.assert` a part that is read over, as since Kyverno 1.19 (sheet
-    /// 06, section 1); the trees stay as read.
+    /// Makes `validate.assert` a part that is read over, as since Kyverno 1.19
+    /// (docs/spec/assert.md §1); the trees stay as read.
     pub fn ignore_assert(&mut self) {
         let bodies = self
             .rules
@@ -75,7 +75,7 @@ pub enum PolicyKind {
     Policy,
 }
 
-/// How many rules of a policy give a result (sheet 01, section 7.1).
+/// How many rules of a policy give a result (docs/spec/policies.md §7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApplyRules {
     /// All of them.
@@ -116,7 +116,7 @@ pub struct Rule {
     pub tree: Tree,
 }
 
-/// `match` or `exclude` (sheet 01, section 5.1).
+/// `match` or `exclude` (docs/spec/policies.md §5.1).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MatchBlock {
     /// `any`; `None` when absent, which an explicit empty list is not.
@@ -229,7 +229,7 @@ pub struct Validate {
     pub span: Span,
 }
 
-/// One entry of `failureActionOverrides` (sheet 01, section 11.2).
+/// One entry of `failureActionOverrides` (docs/spec/policies.md §11.2).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FailureActionOverride {
     /// `action`, unchecked.
@@ -240,7 +240,7 @@ pub struct FailureActionOverride {
     pub namespace_selector: Option<LabelSelector>,
 }
 
-/// One `PolicyException` (sheet 01, section 9).
+/// One `PolicyException` (docs/spec/policies.md §9).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyException {
     /// `metadata.name`.

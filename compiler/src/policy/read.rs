@@ -17,7 +17,7 @@ use super::schema;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{Location, SourceId};
 
-/// What a document says it is (sheet 01, section 1.1).
+/// What a document says it is (docs/spec/policies.md §1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentKind {
     /// A policy that [`read_policy`] reads.
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn v2beta1_has_the_narrower_schema_of_sheet_01_section_1_1() {
+    fn v2beta1_has_the_narrower_schema() {
         let mut value = policy_with(json!({
             "name": "r",
             "match": {"resources": {"kinds": ["Pod"]}},

@@ -46,7 +46,7 @@ pub(super) enum Shape {
 pub(super) struct Field {
     name: &'static str,
     shape: Shape,
-    /// Whether `kyverno.io/v2beta1` lacks it (sheet 01, section 1.1).
+    /// Whether `kyverno.io/v2beta1` lacks it (docs/spec/policies.md §1.1).
     v1_only: bool,
 }
 
@@ -318,7 +318,7 @@ static CEL_VALIDATION: Shape = Shape::Object(&[
     field("reason", TEXT),
 ]);
 
-/// A `PolicyException` of kyverno.io (sheet 01, section 9).
+/// A `PolicyException` of kyverno.io (docs/spec/policies.md §9).
 pub(super) static EXCEPTION: Shape = Shape::Object(&[
     field("apiVersion", TEXT),
     field("kind", TEXT),
@@ -348,7 +348,7 @@ pub(super) static EXCEPTION: Shape = Shape::Object(&[
     field("status", Shape::OpaqueMap),
 ]);
 
-/// `MatchResources` of admission policies (sheet 07, section 6.1).
+/// `MatchResources` of admission policies (docs/spec/cel.md §6.1).
 pub(super) static MATCH_RESOURCES: &[Field] = &[
     field("resourceRules", Shape::List(&RESOURCE_RULE)),
     field("excludeResourceRules", Shape::List(&RESOURCE_RULE)),
@@ -368,7 +368,7 @@ static RESOURCE_RULE: Shape = Shape::Object(&[
 
 static SWITCH: &[Field] = &[field("enabled", Shape::Bool)];
 
-/// A `ValidatingPolicy` or `NamespacedValidatingPolicy` (sheet 07, section 6.1).
+/// A `ValidatingPolicy` or `NamespacedValidatingPolicy` (docs/spec/cel.md §6.1).
 pub(super) static VALIDATING_POLICY: Shape = Shape::Object(&[
     field("apiVersion", TEXT),
     field("kind", TEXT),
@@ -417,7 +417,7 @@ static VALIDATION_ACTION: Shape = Shape::Text(&["Deny", "Audit", "Warn"]);
 static AUDIT_ANNOTATION: Shape =
     Shape::Object(&[field("key", TEXT), field("valueExpression", TEXT)]);
 
-/// A `ValidatingAdmissionPolicy` of Kubernetes (sheet 07, section 5).
+/// A `ValidatingAdmissionPolicy` of Kubernetes (docs/spec/cel.md §5).
 pub(super) static ADMISSION_POLICY: Shape = Shape::Object(&[
     field("apiVersion", TEXT),
     field("kind", TEXT),
@@ -453,7 +453,7 @@ pub(super) static ADMISSION_BINDING: Shape = Shape::Object(&[
     ),
 ]);
 
-/// A `PolicyException` of policies.kyverno.io (sheet 07, section 6.5).
+/// A `PolicyException` of policies.kyverno.io (docs/spec/cel.md §6.5).
 pub(super) static CEL_EXCEPTION: Shape = Shape::Object(&[
     field("apiVersion", TEXT),
     field("kind", TEXT),
@@ -691,11 +691,11 @@ fn expected(shape: &Shape) -> &'static str {
 }
 
 /// Empty lists that stay: Kyverno decodes a rule that it encoded into the rule itself,
-/// where they still are, and a filter that has one is not empty (sheet 01, section 5.2).
+/// where they still are, and a filter that has one is not empty (docs/spec/policies.md §5.2).
 const KEPT_EMPTY: [&str; 3] = ["roles", "clusterRoles", "subjects"];
 
 /// The tree without what Kyverno omits when it encodes a typed object again: nulls,
-/// and empty texts, lists and text maps (sheet 01, section 12.5). Raw JSON stays.
+/// and empty texts, lists and text maps (docs/spec/policies.md §12.5). Raw JSON stays.
 pub(super) fn without_omitted(tree: &Tree, shape: &Shape) -> Tree {
     let value = match (shape, &tree.value) {
         (Shape::Object(fields), TreeValue::Map(members)) => {

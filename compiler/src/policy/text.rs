@@ -1,5 +1,5 @@
 //! Finding `{{ variables }}` and `$(references)` in texts, exactly as Kyverno's
-//! regular expressions do (sheet 03, sections 4.2 and 5).
+//! regular expressions do (docs/spec/conditions.md §4.2 and 5).
 //!
 //! Texts come in, byte ranges leave; nothing is evaluated.
 
@@ -92,7 +92,7 @@ fn reference_end(text: &str) -> Option<usize> {
 }
 
 /// Whether there is a `{{...}}` without any brace inside, escaped or not: the test
-/// for places that allow no variables (sheet 01, section 2.3, item 3).
+/// for places that allow no variables (docs/spec/policies.md §2.3, item 3).
 pub(super) fn has_plain_variable(text: &str) -> bool {
     text.match_indices("{{").any(|(start, _)| {
         text.get(start + 2..)
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_follow_sheet_03_section_4_2() {
+    fn variables() {
         let cases: [(&str, &[&str]); 9] = [
             ("{{ a }}", &["{{ a }}"]),
             ("x {{ a.{{ b }} }}", &["{{ b }}"]),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn references_follow_sheet_03_section_5() {
+    fn references() {
         let cases: [(&str, &[&str]); 6] = [
             ("$(HOME)", &["$(HOME)"]),
             ("$()", &[]),

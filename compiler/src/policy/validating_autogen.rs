@@ -1,5 +1,5 @@
 //! Autogen of ValidatingPolicies: a policy about pods in, what it says of controllers of
-//! pods out (sheet 07, section 6.4).
+//! pods out (docs/spec/cel.md §6.4).
 //!
 //! Unlike that of ClusterPolicies this is all text: wherever `object.spec` or
 //! `object.metadata` stands, in messages too, the path of the template takes its place.
@@ -20,7 +20,7 @@ pub struct Variant {
 
 impl Variant {
     /// Whether it gives no response at all, not even an empty one, for what it does not
-    /// match (sheet 08, section 3.1).
+    /// match (docs/spec/cli.md §3.1).
     pub fn is_plain(&self) -> bool {
         let constraints = self.spec.constraints.as_ref();
         constraints.is_some_and(MatchResources::is_plain)
@@ -192,7 +192,7 @@ fn is_namespace(behind: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Sheet 07, section 6.4, and case 50.
+    /// docs/spec/cel.md §6.4, and case 50.
     #[test]
     fn texts_are_rewritten() {
         for (text, expected) in [

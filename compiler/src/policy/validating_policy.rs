@@ -1,6 +1,6 @@
 //! `ValidatingPolicy` and `NamespacedValidatingPolicy` of policies.kyverno.io, and the
-//! `PolicyException` of that group: a tree in, the typed document out (sheet 07, sections
-//! 6.1 and 6.5).
+//! `PolicyException` of that group: a tree in, the typed document out
+//! (docs/spec/cel.md §6.1 and 6.5).
 
 use kpvm::tree::{Tree, TreeValue};
 

@@ -1,4 +1,4 @@
-//! Fields, indices, presence and ranges (sheet 07, sections 3.4 and 3.6).
+//! Fields, indices, presence and ranges (docs/spec/cel.md §3.4 and 3.6).
 
 use kpvm_format::symbol::SymbolId;
 

@@ -1,4 +1,4 @@
-//! `+ - * / %` and the minus sign: types never mix, nothing wraps (sheet 07, 3.5).
+//! `+ - * / %` and the minus sign: types never mix, nothing wraps (docs/spec/cel.md, 3.5).
 
 use kpvm_format::cel::Function;
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! `authorizer` of Kubernetes (sheet 07, section 3.9): who may do what, asked of the host.
+//! `authorizer` of Kubernetes (docs/spec/cel.md §3.9): who may do what, asked of the host.
 //!
 //! An authorizer and its checks carry the specification of a SubjectAccessReview as JSON
 //! text, to which each call adds; a decision carries the review's status.

@@ -1,4 +1,4 @@
-//! Equality and order (sheet 07, section 3.5).
+//! Equality and order (docs/spec/cel.md §3.5).
 
 use std::cmp::Ordering;
 

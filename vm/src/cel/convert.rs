@@ -1,4 +1,4 @@
-//! Conversions between types (sheet 07, section 3.8).
+//! Conversions between types (docs/spec/cel.md §3.8).
 
 use kpvm_format::cel::Function;
 

@@ -1,4 +1,4 @@
-//! `quantity`, `semver` and `format` of Kubernetes (sheet 07, section 3.9).
+//! `quantity`, `semver` and `format` of Kubernetes (docs/spec/cel.md §3.9).
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! The libraries of Kyverno that need no outside data (sheet 07, section 6.7).
+//! The libraries of Kyverno that need no outside data (docs/spec/cel.md §6.7).
 
 use kpvm_format::cel::Function;
 use kpvm_format::function::Function as Jmespath;

@@ -1,4 +1,4 @@
-//! Functions of lists and sets (sheet 07, section 3.9).
+//! Functions of lists and sets (docs/spec/cel.md §3.9).
 
 use std::cmp::Ordering;
 

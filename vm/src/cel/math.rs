@@ -1,4 +1,4 @@
-//! `math.*` (sheet 07, section 3.9).
+//! `math.*` (docs/spec/cel.md §3.9).
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! The runtime of CEL: what its operators and functions do (sheet 07, section 3).
+//! The runtime of CEL: what its operators and functions do (docs/spec/cel.md §3).
 //!
 //! Values of the evaluation's buffer come in; a value of the buffer leaves, or an error
 //! in cel-go's words. [`crate::machine`] calls functions through [`call`] and, where no
@@ -36,7 +36,7 @@ pub use self::value_of::{CelValue, read_value};
 use crate::document::{NodeId, Opaque, View};
 use crate::function::{FunctionError, Values};
 
-/// Whether a function would take a literal argument at all (sheet 07, section 3.2).
+/// Whether a function would take a literal argument at all (docs/spec/cel.md §3.2).
 ///
 /// # Errors
 /// What cel-go says at compile time.

@@ -1,4 +1,4 @@
-//! `ip`, `cidr` and `url` of Kubernetes (sheet 07, section 3.9).
+//! `ip`, `cidr` and `url` of Kubernetes (docs/spec/cel.md §3.9).
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
 //! The libraries of Kyverno that ask for outside data: objects of the API server, global
-//! context entries, images, services (sheet 07, section 6.7). The host answers.
+//! context entries, images, services (docs/spec/cel.md §6.7). The host answers.
 
 use kpvm_format::cel::Function;
 use kpvm_format::function::Function as Jmespath;

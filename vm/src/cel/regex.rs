@@ -1,4 +1,4 @@
-//! Regular expressions (sheet 07, sections 3.8 and 3.9), in Go's syntax.
+//! Regular expressions (docs/spec/cel.md §3.8 and 3.9), in Go's syntax.
 
 use kpvm_format::cel::Function;
 use regex_automata::Input;

@@ -1,4 +1,4 @@
-//! Functions of text (sheet 07, sections 3.8 and 3.9); positions are code points.
+//! Functions of text (docs/spec/cel.md §3.8 and 3.9); positions are code points.
 
 use kpvm_format::cel::Function;
 

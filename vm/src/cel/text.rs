@@ -1,4 +1,4 @@
-//! `format` and base64 (sheet 07, section 3.9).
+//! `format` and base64 (docs/spec/cel.md §3.9).
 
 use std::fmt::Write;
 

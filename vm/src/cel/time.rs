@@ -1,4 +1,4 @@
-//! Timestamps and durations (sheet 07, section 3.8).
+//! Timestamps and durations (docs/spec/cel.md §3.8).
 
 use kpvm_format::cel::Function;
 

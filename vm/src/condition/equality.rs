@@ -1,4 +1,4 @@
-//! `Equals`, and the deep equality of lists and maps (sheet 03, section 3.5).
+//! `Equals`, and the deep equality of lists and maps (docs/spec/conditions.md §3.5).
 
 use smallvec::SmallVec;
 

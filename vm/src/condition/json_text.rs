@@ -1,4 +1,4 @@
-//! A string that is the JSON text of a list of strings (sheet 03, section 3.3).
+//! A string that is the JSON text of a list of strings (docs/spec/conditions.md §3.3).
 //!
 //! A text comes in; whether it is JSON as Go's `encoding/json` sees it, and the
 //! strings in it, come out. The text is read twice: once to check it, then string

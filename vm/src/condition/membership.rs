@@ -1,4 +1,4 @@
-//! The operators of the `In` family (sheet 03, sections 3.9 and 3.10). All of them
+//! The operators of the `In` family (docs/spec/conditions.md §3.9 and 3.10). All of them
 //! compare text forms.
 
 use super::json_text::{JsonText, Strings};

@@ -1,5 +1,5 @@
-//! Greater and less: numbers, durations, quantities and versions (sheet 03,
-//! sections 3.7 and 3.8).
+//! Greater and less: numbers, durations, quantities and versions
+//! (docs/spec/conditions.md §3.7 and 3.8).
 
 use std::cmp::Ordering;
 

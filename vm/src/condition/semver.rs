@@ -1,5 +1,5 @@
-//! Semantic versions, as strictly as Kyverno's comparison reads them (sheet 03,
-//! section 3.7): three numbers, no leading zeros, no `v`.
+//! Semantic versions, as strictly as Kyverno's comparison reads them
+//! (docs/spec/conditions.md §3.7): three numbers, no leading zeros, no `v`.
 
 use std::cmp::Ordering;
 

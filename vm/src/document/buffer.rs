@@ -231,7 +231,7 @@ impl DocumentBuffer {
     }
 
     /// Ends the container begun last, as the list that `items()` returns: nearly a list,
-    /// but not to every function (sheet 04, section 6.3).
+    /// but not to every function (docs/spec/jmespath.md §6.3).
     pub fn finish_entries(&mut self) {
         let start = self.innermost as usize;
         self.close(Kind::List);
@@ -241,7 +241,7 @@ impl DocumentBuffer {
     }
 
     /// Adds an expression reference that is used as a value: opaque, and an empty map
-    /// to whoever looks inside (sheet 04, section 1.1).
+    /// to whoever looks inside (docs/spec/jmespath.md §1.1).
     pub fn push_reference(&mut self, label: Label) {
         self.push(Node {
             source: MARKED,

@@ -1,7 +1,7 @@
 //! The JSON reader: bytes in, nodes out, in one pass and without recursion.
 //!
 //! What is accepted is what Kubernetes' decoder accepts (Go's `encoding/json` with
-//! int64 and float64 kept apart, sheet 02, section 1), with these differences:
+//! int64 and float64 kept apart, docs/spec/patterns.md §1), with these differences:
 //! bytes that are not UTF-8 are refused instead of replaced, and nesting, size and
 //! number of values are bounded by the host's limits.
 //!
@@ -24,7 +24,7 @@ pub enum Numbers {
     #[default]
     Exact,
     /// Every number becomes a Float, as `kyverno apply` does with resources
-    /// (sheet 08, section 3, step 3).
+    /// (docs/spec/cli.md §3, step 3).
     Float,
 }
 

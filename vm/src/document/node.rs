@@ -17,7 +17,7 @@ impl NodeId {
     }
 }
 
-/// What a value is. Int and Float are kept apart as in sheet 02, section 1.
+/// What a value is. Int and Float are kept apart as in docs/spec/patterns.md §1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {

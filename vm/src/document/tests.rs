@@ -125,7 +125,7 @@ fn values_come_out_as_they_went_in() {
     }
 }
 
-/// Sheet 02, section 1, and rows 52 and 53.
+/// docs/spec/patterns.md §1, and rows 52 and 53.
 #[test]
 fn numbers_are_int_where_they_are_integers_that_fit() {
     enum Is {

@@ -146,7 +146,7 @@ pub struct Request<'r> {
     /// Whether the object is any JSON: only policies that look at such are evaluated.
     pub is_payload: bool,
     /// Whether a NamespacedValidatingPolicy looks at the objects of every namespace, as in
-    /// Kyverno's command line; else at those of its own (sheet 07, section 6.6).
+    /// Kyverno's command line; else at those of its own (docs/spec/cel.md §6.6).
     pub every_namespace: bool,
     /// What becomes of the object's numbers: kept as they are, or all float64 as in
     /// `kyverno apply` and `kyverno test`.

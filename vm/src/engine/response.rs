@@ -91,7 +91,7 @@ pub(crate) enum Message {
     Rendered(TextRange),
 }
 
-/// What stands for the rule in a response (sheet 07, section 6.2).
+/// What stands for the rule in a response (docs/spec/cel.md §6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Title {
     /// The rule itself.
@@ -175,7 +175,7 @@ pub struct FailureDetail<'s> {
 }
 
 /// The controls of the Pod Security Standards that a rule fails by, as reports show
-/// them (sheet 05, section 11).
+/// them (docs/spec/pod-security.md §11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodSecurityDetail<'s> {
     /// The rule's level.
@@ -291,7 +291,7 @@ impl<'s> RuleResponse<'s> {
     }
 
     /// Whether a failure refuses the request: the action that holds for the rule and
-    /// the object's namespace is Enforce (sheet 01, section 11.1).
+    /// the object's namespace is Enforce (docs/spec/policies.md §11.1).
     pub fn is_enforced(&self) -> bool {
         self.outcome.enforced
     }

@@ -663,7 +663,7 @@ struct Objects {
 
 impl Objects {
     /// The object that is matched: the new one, or the old one where there is no new
-    /// one (sheet 01, section 5.6).
+    /// one (docs/spec/policies.md §5.6).
     fn main(&self) -> Option<NodeId> {
         self.new.or(self.old)
     }
@@ -920,7 +920,7 @@ struct Evaluator<'e, 'm> {
 }
 
 impl<'e> Evaluator<'e, '_> {
-    /// Sheet 01, section 7.1, over the rules that the index gives for the object.
+    /// docs/spec/policies.md §7.1, over the rules that the index gives for the object.
     fn evaluate_rules(&mut self, main: &Subject<'e>, candidates: &mut Vec<u32>) {
         let mut subject = *main;
         let namespace = self.policy_namespace();
@@ -1079,7 +1079,7 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// The namespace whose policies look at the request: that of all its objects
-    /// (sheet 01, section 5.7).
+    /// (docs/spec/policies.md §5.7).
     fn policy_namespace(&self) -> Option<&'e str> {
         let mut objects = [self.new_names, self.old_names]
             .into_iter()
@@ -1143,7 +1143,7 @@ impl<'e> Evaluator<'e, '_> {
         ending
     }
 
-    /// Sheet 01, section 7.2.
+    /// docs/spec/policies.md §7.2.
     fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Result<Judgement, Silence> {
         let setting = self.setting(rule, subject, self.facts);
         match self.run_block(rule.match_block.get(), Stage::Match, setting) {
@@ -1254,7 +1254,7 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// `reportProperties` with variables: all of them, or none if one is no text
-    /// (sheet 01, section 7.2, step 5).
+    /// (docs/spec/policies.md §7.2, step 5).
     fn computed_properties(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<u32> {
         if rule.properties_block.get() == NONE {
             return None;
@@ -1283,7 +1283,7 @@ impl<'e> Evaluator<'e, '_> {
         Some(first)
     }
 
-    /// Sheet 01, section 10: an enforced rule that the old object violates too is skipped.
+    /// docs/spec/policies.md §10: an enforced rule that the old object violates too is skipped.
     fn allow_existing(&mut self, rule: &Rule, judgement: Judgement) -> Judgement {
         let applies = RuleFlags::ENFORCE | RuleFlags::ALLOW_EXISTING;
         let both = self.objects.new.is_some() && self.objects.old.is_some();
@@ -1305,7 +1305,7 @@ impl<'e> Evaluator<'e, '_> {
             return self.fixed(Status::Skip, "failed to validate old object");
         }
         // With preconditions the old object never counts as failing (seen in the answers
-        // of the real engine; sheet 01, section 10, step 3 says less).
+        // of the real engine; docs/spec/policies.md §10, step 3 says less).
         let has_preconditions = rule.precondition_block.get() != NONE;
         let fails = judgement.status == Status::Fail;
         if fails && !has_preconditions && self.old_object_status(rule) == Some(Status::Fail) {
@@ -1373,7 +1373,7 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
-    /// Exceptions are looked at again, for the old object (sheet 01, section 10).
+    /// Exceptions are looked at again, for the old object (docs/spec/policies.md §10).
     fn old_pod_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
         let Ok(exceptions) = self.exceptions_that_hold(rule, setting) else {
             return false;
@@ -1443,7 +1443,7 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// A CEL expression that does not hold, failed, or took too many steps: in Kyverno
-    /// each of them is a failure of the rule (sheet 07, section 2.2).
+    /// each of them is a failure of the rule (docs/spec/cel.md §2.2).
     fn judge_cel(&mut self, ending: Ending) -> Judgement {
         let text = match ending {
             Ending::FailText(text) => self.text_entry(text).to_owned(),
@@ -1505,7 +1505,7 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
-    /// Sheet 01, section 8.1.
+    /// docs/spec/policies.md §8.1.
     fn judge_deny(&mut self, rule: &Rule, depth: u8, setting: Setting<'_>) -> Judgement {
         let noted = self.noted_messages();
         let text = match (message_kind(rule), noted.is_empty()) {
@@ -1568,7 +1568,7 @@ impl<'e> Evaluator<'e, '_> {
         Some(text)
     }
 
-    /// Sheet 02, sections 2.1, 11 and 12.
+    /// docs/spec/patterns.md §2.1, 11 and 12.
     fn judge_failure(&mut self, rule: &Rule, setting: Setting<'_>) -> Judgement {
         let body = rule.body_block.get();
         // What happened has been told already.
@@ -1623,7 +1623,7 @@ impl<'e> Evaluator<'e, '_> {
         judgement
     }
 
-    /// Sheet 05, section 8.
+    /// docs/spec/pod-security.md §8.
     fn judge_findings(&mut self, rule: &Rule, instruction: u32, setting: Setting<'_>) -> Judgement {
         let findings = std::mem::take(&mut self.machine.findings);
         let shown = Shown {
@@ -1645,7 +1645,7 @@ impl<'e> Evaluator<'e, '_> {
         self.with_detail(judgement, &path, value, instruction, setting)
     }
 
-    /// What reports show of failing controls (sheet 05, section 11).
+    /// What reports show of failing controls (docs/spec/pod-security.md §11).
     fn control_texts(&mut self, findings: &Findings) -> ControlTexts {
         let tables = self.tables;
         let shown = Shown {
@@ -1750,7 +1750,7 @@ impl<'e> Evaluator<'e, '_> {
         judgement
     }
 
-    /// Sheet 01, section 11.1.
+    /// docs/spec/policies.md §11.1.
     fn is_enforced(&self, rule: &Rule, policy: &Policy, subject: &Subject<'_>) -> bool {
         self.override_action(rule.overrides, subject)
             .unwrap_or_else(|| {
@@ -1783,12 +1783,12 @@ impl<'e> Evaluator<'e, '_> {
     }
 }
 
-/// What a rule comes to whose CEL expressions took all the steps of the rule (sheet 07,
-/// section 2.7).
+/// What a rule comes to whose CEL expressions took all the steps of the rule
+/// (docs/spec/cel.md §2.7).
 const COST_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The user that Kyverno makes up to match the old object again (sheet 01, section 10).
+/// The user that Kyverno makes up to match the old object again (docs/spec/policies.md §10).
 const NOBODY: UserInfo<'static> = UserInfo {
     username: "kyverno:kyverno-invalid-controller",
     uid: "",

@@ -1,4 +1,4 @@
-//! Arithmetic of numbers, quantities and durations (sheet 04, section 8).
+//! Arithmetic of numbers, quantities and durations (docs/spec/jmespath.md §8).
 
 use super::error::FunctionError;
 use super::quantity::Quantity;

@@ -1,4 +1,4 @@
-//! Kyverno's functions of lists and maps (sheet 04, section 7).
+//! Kyverno's functions of lists and maps (docs/spec/jmespath.md §7).
 
 use super::Outcome;
 use super::error::FunctionError;

@@ -1,5 +1,5 @@
 //! The functions that only assertion trees have: of the community's JMESPath, and `at`
-//! and `concat` of Kyverno-JSON (sheet 06, section 8).
+//! and `concat` of Kyverno-JSON (docs/spec/assert.md §8).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Go durations as functions read and print them (sheet 04, section 11.1).
+//! Go durations as functions read and print them (docs/spec/jmespath.md §11.1).
 
 use super::error::FunctionError;
 use super::layout::quote;

@@ -1,4 +1,4 @@
-//! Texts in other forms: base64, digests, JSON, YAML (sheet 04, section 7).
+//! Texts in other forms: base64, digests, JSON, YAML (docs/spec/jmespath.md §7).
 
 use md5::{Digest, Md5};
 use sha1::Sha1;
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn base64_as_go_reads_it() {
-        // Sheet 04, section 7, "base64_decode".
+        // docs/spec/jmespath.md §7, "base64_decode".
         for (text, expected) in [
             ("", Ok("")),
             ("YQ==", Ok("a")),

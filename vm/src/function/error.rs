@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FunctionError {
     /// The function refuses its arguments, in Kyverno's words. Some operators of the
-    /// language turn this into null (sheet 04, section 4).
+    /// language turn this into null (docs/spec/jmespath.md §4).
     #[error("{0}")]
     Failed(String),
     /// A limit is crossed or the host has not what is needed; no operator may turn

@@ -1,5 +1,5 @@
 //! Regular expressions of Go (RE2 with Perl flags), rewritten for the `regex` crates
-//! (sheet 04, section 9.1).
+//! (docs/spec/jmespath.md §9.1).
 //!
 //! A pattern comes in; the same pattern in the other syntax and the names of its
 //! groups leave, or Go's error text. Nothing is matched here. The walk keeps a stack of
@@ -551,7 +551,7 @@ mod tests {
 
     #[test]
     fn what_go_refuses_is_refused_in_its_words() {
-        // Sheet 04, section 9.1.
+        // docs/spec/jmespath.md §9.1.
         for (pattern, text) in [
             ("(", "missing closing ): `(`"),
             ("a)", "unexpected ): `a)`"),

@@ -50,19 +50,19 @@ const GO_SYNTAX: Spelling = Spelling {
     scalar: go_syntax_scalar,
 };
 
-/// A value in Go's syntax, as `%#v` prints it (sheet 06, section 7). It stops once it is
+/// A value in Go's syntax, as `%#v` prints it (docs/spec/assert.md §7). It stops once it is
 /// longer than a message may be.
 pub(crate) fn go_syntax(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
     let limit = values.limits.message_bytes;
     write(values, id, &GO_SYNTAX, limit)
 }
 
-/// A value as `%v` prints it (sheet 04, section 5, step 4).
+/// A value as `%v` prints it (docs/spec/jmespath.md §5, step 4).
 pub(super) fn go_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
     write(values, id, &GO, usize::MAX)
 }
 
-/// A value as JSON (sheet 04, section 6, "`to_string` text").
+/// A value as JSON (docs/spec/jmespath.md §6, "`to_string` text").
 pub(crate) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
     write(values, id, &JSON, usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! `image_normalize`: the name of an image in full (sheet 04, section 12).
+//! `image_normalize`: the name of an image in full (docs/spec/jmespath.md §12).
 
 use super::Outcome;
 use super::error::FunctionError;

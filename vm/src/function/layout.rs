@@ -1,4 +1,4 @@
-//! Times read by a Go layout (sheet 04, section 11.2).
+//! Times read by a Go layout (docs/spec/jmespath.md §11.2).
 //!
 //! A layout and a text come in, a time or Go's error text leaves. Layouts are read
 //! piece by piece while the text is consumed, in Go's order, because the first problem
@@ -657,7 +657,7 @@ mod tests {
 
     #[test]
     fn layouts_are_read_as_go_does() {
-        // Sheet 04, sections 11 and 11.2.
+        // docs/spec/jmespath.md §11 and 11.2.
         let rows: &[(&str, &str, Result<&str, &str>)] = &[
             (
                 RFC3339,

@@ -1,4 +1,4 @@
-//! The built-in functions of expressions (sheet 04, sections 5 to 13).
+//! The built-in functions of expressions (docs/spec/jmespath.md §5 to 13).
 //!
 //! A function's number and its arguments, values of the buffer, come in; a new value
 //! of the buffer leaves, or Kyverno's own error text. Both the bytecode and the
@@ -79,7 +79,7 @@ pub(crate) fn call(
     compute(function, arguments, values)
 }
 
-/// Sheet 04, section 5, steps 2 to 4.
+/// docs/spec/jmespath.md §5, steps 2 to 4.
 pub(crate) fn check_arguments(
     function: Function,
     arguments: &[NodeId],
@@ -131,7 +131,7 @@ fn check_type(
     )))
 }
 
-/// Sheet 04, section 5, step 5.
+/// docs/spec/jmespath.md §5, step 5.
 fn has_type(
     values: &mut Values<'_>,
     argument: NodeId,

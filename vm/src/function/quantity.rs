@@ -1,5 +1,5 @@
 //! Quantities to compute with: exact decimals that remember how they were written
-//! (sheet 04, sections 8.2 and 8.3).
+//! (docs/spec/jmespath.md §8.2 and 8.3).
 //!
 //! [`crate::scalar::Quantity`] compares; this one adds, multiplies and prints. Digits
 //! and exponents are bounded, so that no text makes a number of a million digits.
@@ -156,7 +156,7 @@ impl Quantity {
         }
     }
 
-    /// The canonical text (sheet 04, section 8.3).
+    /// The canonical text (docs/spec/jmespath.md §8.3).
     pub(super) fn canonical(&self) -> String {
         if self.is_zero() {
             return "0".into();
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn canonical_texts() {
-        // Sheet 04, sections 8.2 and 8.3.
+        // docs/spec/jmespath.md §8.2 and 8.3.
         for (text, expected) in [
             ("1000", "1k"),
             ("0.5Ki", "512"),

@@ -1,4 +1,4 @@
-//! `random`: a text that matches a regular expression (sheet 04, section 7). Chance is
+//! `random`: a text that matches a regular expression (docs/spec/jmespath.md §7). Chance is
 //! the host's.
 
 use regex_syntax::hir::{Class, Hir, HirKind};

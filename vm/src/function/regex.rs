@@ -1,4 +1,4 @@
-//! Functions of regular expressions (sheet 04, sections 7 and 9).
+//! Functions of regular expressions (docs/spec/jmespath.md §7 and 9).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -175,7 +175,7 @@ fn replace(
     values.new_text(&out)
 }
 
-/// Appends a template, references replaced (sheet 04, section 9.2).
+/// Appends a template, references replaced (docs/spec/jmespath.md §9.2).
 fn expand(template: &str, text: &str, compiled: &Compiled, captures: &Captures, out: &mut String) {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('$') {

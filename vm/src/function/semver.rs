@@ -1,5 +1,5 @@
 //! `semver_compare`: versions and ranges of `blang/semver`, whose range grammar is its
-//! own (sheet 04, section 10).
+//! own (docs/spec/jmespath.md §10).
 
 use std::cmp::Ordering;
 
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn ranges_are_read_as_blang_does() {
-        // Sheet 04, section 10.
+        // docs/spec/jmespath.md §10.
         let rows: &[(&str, &str, Result<bool, &str>)] = &[
             ("v1.2.3", "<1.0.0", Ok(true)),
             ("2.0.0", "!1.x", Ok(false)),

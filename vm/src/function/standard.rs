@@ -1,4 +1,4 @@
-//! The functions of the original JMESPath specification (sheet 04, section 6).
+//! The functions of the original JMESPath specification (docs/spec/jmespath.md §6).
 
 use std::cmp::Ordering;
 

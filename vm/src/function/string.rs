@@ -1,4 +1,4 @@
-//! Functions of texts (sheet 04, section 7). Everything counts in code points.
+//! Functions of texts (docs/spec/jmespath.md §7). Everything counts in code points.
 
 use super::Outcome;
 use super::error::FunctionError;
@@ -7,7 +7,7 @@ use crate::document::{Kind, NodeId};
 use crate::scalar::number::float_to_i64_amd64;
 use crate::scalar::wildcard;
 
-/// A number or text argument as text; numbers are printed as sheet 04, section 7.1
+/// A number or text argument as text; numbers are printed as docs/spec/jmespath.md §7.1
 /// says: without exponent, with the shortest digits that give the same float32.
 pub(super) fn text_or_number(values: &Values<'_>, id: NodeId) -> String {
     let view = values.view();

@@ -1,4 +1,4 @@
-//! Functions of time (sheet 04, section 11). All arguments are texts; the clock is the
+//! Functions of time (docs/spec/jmespath.md §11). All arguments are texts; the clock is the
 //! host's.
 
 use super::error::FunctionError;

@@ -1,5 +1,5 @@
-//! `is_external_url`: whether a URL leads out of the cluster's network (sheet 04,
-//! section 12). URLs are read as Go's `net/url` does; names are looked up by the host.
+//! `is_external_url`: whether a URL leads out of the cluster's network
+//! (docs/spec/jmespath.md §12). URLs are read as Go's `net/url` does; names are looked up by the host.
 
 use std::net::{IpAddr, Ipv6Addr};
 

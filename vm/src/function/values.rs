@@ -154,7 +154,7 @@ impl Values<'_> {
     }
 
     /// The members of a map sorted by key: the one order in which maps are walked,
-    /// which Kyverno leaves to chance (sheet 04, section 4, "ValueProjection").
+    /// which Kyverno leaves to chance (docs/spec/jmespath.md §4, "ValueProjection").
     pub(crate) fn sorted_members(&mut self, map: NodeId) -> Result<Vec<NodeId>, FunctionError> {
         self.charge(sorting_steps(self.view().len(map)))?;
         let view = self.view();
@@ -166,7 +166,7 @@ impl Values<'_> {
         Ok(members)
     }
 
-    /// Whether two values are equal (sheet 04, section 4, "Deep equality").
+    /// Whether two values are equal (docs/spec/jmespath.md §4, "Deep equality").
     pub(crate) fn equal(&mut self, left: NodeId, right: NodeId) -> Result<bool, FunctionError> {
         let view = self.buffer.view(self.texts, self.symbols);
         let mut pairs = Vec::new();

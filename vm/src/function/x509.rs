@@ -1,5 +1,5 @@
 //! `x509_decode`: the fields of a PEM certificate or certificate request, named as in
-//! Go's `crypto/x509` (sheet 04, section 12).
+//! Go's `crypto/x509` (docs/spec/jmespath.md §12).
 //!
 //! DER is read by a small reader of its own that borrows from the bytes and never goes
 //! deeper than the structures named here. Nothing is verified: no signature, no name.
@@ -801,7 +801,7 @@ IQDhieAfxbXddBgmrxZpCR+wNT6skSNE5Rp3Q+D702U3yQ==
 
     #[test]
     fn a_certificate_has_the_fields_of_go() {
-        // Sheet 04, section 12, names and kinds of the fields.
+        // docs/spec/jmespath.md §12, names and kinds of the fields.
         let decoded = decode(CERTIFICATE).unwrap();
         for (field, expected) in [
             ("PublicKey", json!({"N": MODULUS, "E": 65537})),
@@ -855,7 +855,7 @@ IQDhieAfxbXddBgmrxZpCR+wNT6skSNE5Rp3Q+D702U3yQ==
 
     #[test]
     fn other_keys_and_other_bytes_are_refused() {
-        // Sheet 04, section 12.
+        // docs/spec/jmespath.md §12.
         assert_eq!(
             decode(EC_CERTIFICATE),
             Err("certificate should use rsa algorithm".into())

@@ -2,7 +2,7 @@
 //!
 //! A [`Node`] says what is computed, the [`Expression`] around it where it stood
 //! in the text. Parentheses leave no node. Nothing here knows how a node is
-//! evaluated; the comments name the rule of sheet 04 that does.
+//! evaluated; the comments name the rule of docs/spec/jmespath.md that does.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Expression {
     height: u16,
 }
 
-/// What an [`Expression`] computes (sheet 04, sections 3 and 4).
+/// What an [`Expression`] computes (docs/spec/jmespath.md §3 and 4).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     /// The current value, written without a character: the left side of a prefix
@@ -98,7 +98,7 @@ pub enum Node {
     Assertion(Box<AssertionNode>),
 }
 
-/// The forms of assertion trees that Kyverno's dialect lacks (sheet 06, section 8).
+/// The forms of assertion trees that Kyverno's dialect lacks (docs/spec/assert.md §8).
 #[derive(Debug, Clone, PartialEq)]
 pub enum AssertionNode {
     /// `$`: the value that the whole expression is about.
@@ -161,7 +161,7 @@ impl Arithmetic {
     }
 }
 
-/// A list of results, one per element of the left side (sheet 04, section 4).
+/// A list of results, one per element of the left side (docs/spec/jmespath.md §4).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     /// The source; [`Node::Identity`] for a prefix form.
@@ -210,7 +210,7 @@ pub struct HashEntry {
     pub value: Expression,
 }
 
-/// A call (sheet 04, section 5).
+/// A call (docs/spec/jmespath.md §5).
 #[derive(Debug, Clone)]
 pub struct FunctionCall {
     /// The function. `None` where the text before `(` is no name, as in `@(x)`:

@@ -1,7 +1,7 @@
 //! Calls and steps of an expression that can only fail when they are evaluated.
 //!
-//! Kyverno compiles such an expression and fails at run time (sheet 04, section
-//! 5), so each problem also carries the run-time text. Whether the failure
+//! Kyverno compiles such an expression and fails at run time
+//! (docs/spec/jmespath.md §5), so each problem also carries the run-time text. Whether the failure
 //! reaches the result is not decided here: some projections swallow it.
 
 use crate::tree::{Span, TreeValue};
@@ -234,7 +234,7 @@ fn may_be(node: &Node, accepted: ArgumentType) -> bool {
     }
 }
 
-/// Sheet 04, section 5, step 5.
+/// docs/spec/jmespath.md §5, step 5.
 fn is(value: &TreeValue, accepted: ArgumentType) -> bool {
     match accepted {
         ArgumentType::Any => true,
@@ -255,7 +255,7 @@ fn items_are(value: &TreeValue, accepted: ArgumentType) -> bool {
     }
 }
 
-/// Kyverno's text about an argument of a wrong type (sheet 04, section 5, step 4).
+/// Kyverno's text about an argument of a wrong type (docs/spec/jmespath.md §5, step 4).
 fn type_error(value: &TreeValue, accepted: Accepted) -> String {
     let names: Vec<_> = accepted
         .iter()
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn unknown_functions_are_found_with_a_hint() {
-        // Sheet 04, worked case 60.
+        // docs/spec/jmespath.md, worked case 60.
         let found = check(&parse("a[?lenght(@) > `1`]").unwrap());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].offset, 3);
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_runtime_text() {
-        // Sheet 04, section 5 steps 1 to 4, section 3 last table, section 4 "Slice".
+        // docs/spec/jmespath.md §5 steps 1 to 4, section 3 last table, section 4 "Slice".
         for (text, kind, offset, error) in [
             (
                 "nofunc(a)",

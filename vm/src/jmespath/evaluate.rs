@@ -22,7 +22,7 @@ use crate::tree::Tree;
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluateError {
-    /// A key is not there. Most operators turn this into null (sheet 04, section 4).
+    /// A key is not there. Most operators turn this into null (docs/spec/jmespath.md §4).
     #[error("Unknown key \"{0}\" in path")]
     NotFound(Box<str>),
     /// Anything else that Kyverno refuses, in its words.
@@ -51,7 +51,7 @@ impl From<crate::document::BufferFull> for EvaluateError {
 
 type Outcome = Result<NodeId, EvaluateError>;
 
-/// The value of an expression over `root` (sheet 04, section 4).
+/// The value of an expression over `root` (docs/spec/jmespath.md §4).
 ///
 /// # Errors
 /// Kyverno's error, or the limit that was crossed.
@@ -341,7 +341,7 @@ impl Evaluator<'_, '_> {
         Ok(self.values.new_bool(verdict)?)
     }
 
-    /// Sheet 04, section 5. All arguments are evaluated before anything is checked.
+    /// docs/spec/jmespath.md §5. All arguments are evaluated before anything is checked.
     fn function_call(&mut self, function: &FunctionCall, current: NodeId) -> Outcome {
         let mut arguments = Vec::with_capacity(function.arguments.len());
         for argument in &function.arguments {

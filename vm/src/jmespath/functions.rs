@@ -1,14 +1,14 @@
-//! Every function of the dialect in one table (sheet 04, sections 5 to 13).
+//! Every function of the dialect in one table (docs/spec/jmespath.md §5 to 13).
 //!
 //! In: a name. Out: what the function takes and what a compiler may assume about
 //! it. No function is run here, and nothing here knows how one works. What assertion
-//! trees have besides stands in a table of its own (sheet 06, section 8).
+//! trees have besides stands in a table of its own (docs/spec/assert.md §8).
 
 use kpvm_format::function::Function as Id;
 
 use super::Dialect;
 
-/// A type that an argument may be required to have (sheet 04, section 5).
+/// A type that an argument may be required to have (docs/spec/jmespath.md §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArgumentType {
     /// A float; Kyverno's integer kinds do not count.
@@ -48,7 +48,7 @@ impl ArgumentType {
 /// The types that one argument may have, in the order of Kyverno's error text.
 pub type Accepted = &'static [ArgumentType];
 
-/// The arguments of a function (sheet 04, section 5, steps 2 to 4).
+/// The arguments of a function (docs/spec/jmespath.md §5, steps 2 to 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arguments {
     /// Exactly these, each checked before the call.
@@ -66,7 +66,7 @@ pub enum Arguments {
     Ignored,
 }
 
-/// Whether equal arguments give equal results (sheet 04, section 5, last
+/// Whether equal arguments give equal results (docs/spec/jmespath.md §5, last
 /// paragraph).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purity {
@@ -411,7 +411,7 @@ static ASSERTION_FUNCTIONS: &[Function] = &[
 mod tests {
     use super::*;
 
-    /// Sheet 04, section 13.
+    /// docs/spec/jmespath.md §13.
     const STANDARD: &str = "abs avg ceil contains ends_with floor join keys length map max max_by \
         merge min min_by not_null reverse sort sort_by starts_with to_array to_number to_string \
         type values";
@@ -454,7 +454,7 @@ mod tests {
         }
     }
 
-    /// Sheet 06, section 8.
+    /// docs/spec/assert.md §8.
     #[test]
     fn assertions_have_more_functions() {
         for name in ["at", "zip", "wildcard", "json_parse", "upper", "pad_left"] {
@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn impure_functions_are_marked() {
-        // Sheet 04, section 5, last paragraph.
+        // docs/spec/jmespath.md §5, last paragraph.
         let impure: Vec<_> = iter()
             .filter(|function| function.purity != Pure)
             .map(|function| function.name)

@@ -1,4 +1,4 @@
-//! Text of an expression into tokens (sheet 04, section 2).
+//! Text of an expression into tokens (docs/spec/jmespath.md §2).
 //!
 //! The whole text is cut before anything is parsed, so an unknown character at
 //! the end is reported before a misplaced token at the front.
@@ -119,7 +119,7 @@ pub(super) fn begins_identifier(c: char) -> bool {
 }
 
 /// Whether a character can continue an identifier without quotes. U+0080 is what
-/// Kyverno's fix for a crash left behind (sheet 04, quirk Q3).
+/// Kyverno's fix for a crash left behind (docs/spec/jmespath.md, quirk Q3).
 pub(super) fn continues_identifier(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '\u{80}'
 }
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn tokens_of_two_characters_must_be_adjacent() {
-        // Sheet 04, section 2, table row "[ family" and the next one.
+        // docs/spec/jmespath.md §2, table row "[ family" and the next one.
         assert_eq!(kinds("[?"), ["tFilter", "tEOF"]);
         assert_eq!(kinds("[]"), ["tFlatten", "tEOF"]);
         assert_eq!(kinds("[ ]"), ["tLbracket", "tRbracket", "tEOF"]);
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn numbers_may_lack_digits() {
-        // Sheet 04, section 2, row "number" and quirk Q4.
+        // docs/spec/jmespath.md §2, row "number" and quirk Q4.
         assert_eq!(
             kinds("a-b"),
             [
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn raw_strings_keep_backslashes() {
-        // Sheet 04, quirk Q2 and worked case 20.
+        // docs/spec/jmespath.md, quirk Q2 and worked case 20.
         let text = |source: &str| tokenize(source).map(|tokens| tokens[0].text.to_string());
         assert_eq!(text(r"'it\'s'").unwrap(), "it's");
         assert_eq!(text(r"'a\\b'").unwrap(), r"a\\b");
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn unknown_characters_are_quoted_as_go_does() {
-        // Sheet 04, section 2, last row of the table.
+        // docs/spec/jmespath.md §2, last row of the table.
         for (text, message, offset) in [
             ("a $", "SyntaxError: Unknown char: '$'", 2),
             ("é", r"SyntaxError: Unknown char: '\u00e9'", 0),

@@ -1,7 +1,7 @@
 //! JSON inside an expression: between backticks, and quoted identifiers.
 //!
-//! Strict JSON with the error texts of Go's `encoding/json` (sheet 04, section
-//! 2). All numbers become floats. Nothing lenient, no places inside the literal.
+//! Strict JSON with the error texts of Go's `encoding/json`
+//! (docs/spec/jmespath.md §2). All numbers become floats. Nothing lenient, no places inside the literal.
 
 use crate::tree::{Member, Span, Tree, TreeValue};
 
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn values_decode() {
-        // Sheet 04, section 2, paragraph on backtick literals.
+        // docs/spec/jmespath.md §2, paragraph on backtick literals.
         assert_eq!(read(" 1 "), Ok(TreeValue::Float(1.0)));
         assert_eq!(
             read(r#""\ud800""#),
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn errors_are_those_of_go() {
-        // Sheet 04, section 2; golden language.json, group "syntax"; the rest are the
+        // docs/spec/jmespath.md §2; golden language.json, group "syntax"; the rest are the
         // texts of Go's encoding/json scanner.
         for (text, message) in [
             ("", "unexpected end of JSON input"),

@@ -1,6 +1,6 @@
 //! Which names a query mentions: what decides whether a context entry is loaded.
 
-/// Whether a query mentions a name: `(?:\A|\z|\s|[^.0-9A-Za-z])NAME\b` (sheet 03, 8.2).
+/// Whether a query mentions a name: `(?:\A|\z|\s|[^.0-9A-Za-z])NAME\b` (docs/spec/conditions.md, 8.2).
 pub fn mentions(query: &str, name: &str) -> bool {
     let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let mut from = 0;
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn mentions_of_sheet_03_section_8_2() {
+    fn mentions() {
         for query in ["x.y", "(x)", "a||x", "\"x\"", "_x", "x", " x ", "'x'"] {
             assert!(mentions(query, "x"), "{query}");
         }

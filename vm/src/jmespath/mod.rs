@@ -5,7 +5,7 @@
 //! Kyverno's own words. An expression is never evaluated here, and no policy or
 //! resource is looked at.
 //!
-//! The dialect is the fork `kyverno/go-jmespath` (sheet 04): the original
+//! The dialect is the fork `kyverno/go-jmespath` (docs/spec/jmespath.md): the original
 //! specification, with quirks. There is no `let`, no `$`, no arithmetic syntax. Assertion
 //! trees (`validate.assert`) have these: their expressions are of another
 //! [`Dialect`], which is only ever compiled.
@@ -63,10 +63,10 @@ pub(crate) fn parse_json_text(text: &str) -> Result<Tree, String> {
 /// Which JMESPath an expression is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// Kyverno's own, in `{{ }}` (sheet 04).
+    /// Kyverno's own, in `{{ }}` (docs/spec/jmespath.md).
     #[default]
     Kyverno,
-    /// The community's, in assertion trees (sheet 06, section 8).
+    /// The community's, in assertion trees (docs/spec/assert.md §8).
     Assertion,
 }
 
@@ -75,7 +75,7 @@ pub enum Dialect {
 #[error("{message}")]
 pub struct SyntaxError {
     /// The text that Kyverno prints after `incorrect query <expression>: `
-    /// (sheet 04, sections 1 to 3). Most begin with `SyntaxError: `; errors of
+    /// (docs/spec/jmespath.md §1 to 3). Most begin with `SyntaxError: `; errors of
     /// numbers and of JSON do not. Only the two limits of this module have words
     /// of their own.
     pub message: String,

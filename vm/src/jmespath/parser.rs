@@ -1,4 +1,4 @@
-//! Tokens into a tree (sheet 04, section 3): operator precedence parsing with
+//! Tokens into a tree (docs/spec/jmespath.md §3): operator precedence parsing with
 //! Kyverno's table of powers.
 //!
 //! The order in which things are looked at decides which error is reported, so
@@ -16,7 +16,7 @@ use super::{Dialect, MAX_CODE_POINTS, MAX_DEPTH, SyntaxError, literal};
 /// Reads one expression. White space around it is allowed.
 ///
 /// # Errors
-/// The error that Kyverno's parser reports for that text (sheet 04, sections 2
+/// The error that Kyverno's parser reports for that text (docs/spec/jmespath.md §2
 /// and 3), or one about [`MAX_DEPTH`] or [`MAX_CODE_POINTS`].
 pub fn parse(text: &str) -> Result<Expression, SyntaxError> {
     parse_in(text, Dialect::Kyverno)
@@ -348,7 +348,7 @@ impl Parser {
             TokenKind::Number | TokenKind::Colon => match self.subscript() {
                 Ok(subscript) => self.subscripted(left, subscript, start),
                 Err(error) if self.dialect == Dialect::Assertion => Err(error),
-                // The original drops the error here and goes on (sheet 04, section 3,
+                // The original drops the error here and goes on (docs/spec/jmespath.md §3,
                 // last table).
                 Err(_) => self.finish(Node::Empty, start),
             },
@@ -737,7 +737,7 @@ fn too_deep(offset: u32) -> Failure {
     Box::new(SyntaxError::plain(message, offset as usize))
 }
 
-/// The text in the value slot of the node before `(` (sheet 04, section 3): a
+/// The text in the value slot of the node before `(` (docs/spec/jmespath.md §3): a
 /// field's name, a string literal, or the name of a call.
 fn callable_name(node: Node) -> Option<Box<str>> {
     match node {

@@ -46,7 +46,7 @@ fn golden_function_cases() {
 }
 
 /// Expressions which the public suite calls errors and this dialect compiles, and
-/// the reverse (sheet 04, section 14).
+/// the reverse (docs/spec/jmespath.md §14).
 const ACCEPTED_HERE: &[&str] = &["@(foo)", "[:::]"];
 const REJECTED_HERE: &[&str] = &[r"'\\'"];
 
@@ -130,7 +130,7 @@ fn tree(source: &str) -> String {
 
 #[test]
 fn precedence() {
-    // Sheet 04, section 3, paragraph "Precedence consequences".
+    // docs/spec/jmespath.md §3, paragraph "Precedence consequences".
     for (text, grouped) in [
         ("!a.b", "(!a).b"),
         ("!a[0]", "!(a[0])"),
@@ -192,7 +192,7 @@ fn spans_are_those_of_the_text() {
 
 #[test]
 fn error_offsets() {
-    // Sheet 04, section 2 (last paragraph but one): unclosed at the input's length;
+    // docs/spec/jmespath.md §2 (last paragraph but one): unclosed at the input's length;
     // section 3: the token that was looked at.
     for (text, offset) in [
         ("a..b", 2),
@@ -214,7 +214,7 @@ fn error_offsets() {
 
 #[test]
 fn dropped_index_errors() {
-    // Sheet 04, section 3, row about a prefix `[` whose index part fails.
+    // docs/spec/jmespath.md §3, row about a prefix `[` whose index part fails.
     assert_eq!(parse("[0").unwrap().node, Node::Empty);
     assert_eq!(parse("[1:").unwrap().node, Node::Empty);
     assert_eq!(
@@ -396,7 +396,7 @@ fn golden_expressions_print_and_read_the_same() {
     }
 }
 
-/// Sheet 06, section 8: what binds how, shown with all parentheses.
+/// docs/spec/assert.md §8: what binds how, shown with all parentheses.
 #[test]
 fn the_dialect_of_assertions() {
     for (text, meaning) in [

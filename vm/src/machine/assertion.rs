@@ -1,4 +1,4 @@
-//! Assertion trees (sheet 06): what they are about, how values are compared, and what
+//! Assertion trees (docs/spec/assert.md): what they are about, how values are compared, and what
 //! failed.
 //!
 //! A failure is noted and the tree goes on; what cannot be compared ends it. Both are
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// Sheet 06, section 7.
+    /// docs/spec/assert.md §7.
     fn note_failure(
         &mut self,
         expected: Option<NodeId>,
@@ -214,7 +214,7 @@ impl Machine {
         path
     }
 
-    /// What the tree is about (sheet 06, section 3), by the numbers of `LoadPayload`.
+    /// What the tree is about (docs/spec/assert.md §3), by the numbers of `LoadPayload`.
     pub(super) fn payload(
         &mut self,
         part: u8,
@@ -310,7 +310,7 @@ pub(super) fn is_public(path: &str) -> bool {
     path.starts_with("object.metadata") || path.starts_with("oldObject.metadata")
 }
 
-/// Sheet 06, section 7, `<actual>`.
+/// docs/spec/assert.md §7, `<actual>`.
 fn shown_actual(
     values: &mut Values<'_>,
     value: NodeId,
@@ -323,7 +323,7 @@ fn shown_actual(
     }
 }
 
-/// Sheet 06, section 7, `<expected>`.
+/// docs/spec/assert.md §7, `<expected>`.
 fn shown_expected(
     values: &mut Values<'_>,
     value: NodeId,
@@ -337,7 +337,7 @@ fn shown_expected(
     }
 }
 
-/// Sheet 06, section 6.
+/// docs/spec/assert.md §6.
 fn compare(
     expected: NodeId,
     actual: NodeId,

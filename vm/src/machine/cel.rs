@@ -1,4 +1,4 @@
-//! The operations of CEL (sheet 07, sections 2 and 3).
+//! The operations of CEL (docs/spec/cel.md §2 and 3).
 //!
 //! What only looks at values is done in [`Machine::cel_look`]; what makes a value, in
 //! [`Machine::cel_compute`]. An error jumps like any other failure; `CelCatch` makes a
@@ -577,7 +577,7 @@ impl Machine {
         self.cel_set(register, outcome)
     }
 
-    /// A variable of the rule: computed once, the error too (sheet 07, section 2.5).
+    /// A variable of the rule: computed once, the error too (docs/spec/cel.md §2.5).
     fn cel_variable(
         &mut self,
         register: u8,
@@ -736,7 +736,7 @@ fn is_optional(view: &View<'_>, id: NodeId) -> bool {
     matches!(view.extended(id), Some(Extended::Optional(_)))
 }
 
-/// What is a message at all (sheet 07, section 2.3).
+/// What is a message at all (docs/spec/cel.md §2.3).
 fn is_usable_message(view: &View<'_>, value: NodeId) -> bool {
     let text = view.str(value).trim();
     view.kind(value) == Some(Kind::String)

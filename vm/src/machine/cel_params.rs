@@ -1,4 +1,4 @@
-//! The parameters of a rule (sheet 07, section 2.6).
+//! The parameters of a rule (docs/spec/cel.md §2.6).
 //!
 //! `paramKind` and `paramRef` come in, the objects that they mean leave, asked of the
 //! host. For the binding of a ValidatingAdmissionPolicy the host may choose them as it

@@ -1,4 +1,4 @@
-//! `request`, `namespaceObject` and `exceptions` of CEL (sheet 07, sections 2.4 and 6.2):
+//! `request`, `namespaceObject` and `exceptions` of CEL (docs/spec/cel.md §2.4 and 6.2):
 //! maps without what is empty.
 
 use kpvm_format::Tables;
@@ -84,7 +84,7 @@ pub(super) fn full_request(
 }
 
 /// The object of a request: it was written as JSON once more, so that whole numbers are
-/// integers again (sheet 07, section 3.3).
+/// integers again (docs/spec/cel.md §3.3).
 fn whole_numbers(
     facts: &RequestFacts<'_>,
     object: NodeId,

@@ -1,4 +1,4 @@
-//! The request's context (sheet 03, section 6) and data from outside (section 9).
+//! The request's context (docs/spec/conditions.md §6) and data from outside (section 9).
 
 use serde_json::{Map, Value};
 use smallvec::SmallVec;

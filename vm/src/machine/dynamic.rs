@@ -1,7 +1,7 @@
 //! Patterns that are known only at run time: what a variable in a pattern gave.
 //!
 //! A scalar is the usual case and is compared as a leaf is. A map or list is walked
-//! here by the rules of sheet 02, sections 3 to 5; this is the one pattern matcher
+//! here by the rules of docs/spec/patterns.md §3 to 5; this is the one pattern matcher
 //! that does not run bytecode. Label keys are not expanded (section 9).
 
 use super::ErrorKind;

@@ -1,5 +1,5 @@
 //! What an explaining run keeps: the error's text and path exactly as Kyverno words
-//! them (sheet 02, sections 3, 4 and 12), the value found, and the place in the policy.
+//! them (docs/spec/patterns.md §3, 4 and 12), the value found, and the place in the policy.
 
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ pub(crate) struct Explanation {
     pub(crate) value: NodeIdOrMissing,
     /// The instruction that failed, counted in the code section.
     pub(crate) instruction: u32,
-    /// Texts of failed alternatives, joined as in sheet 02, section 11.
+    /// Texts of failed alternatives, joined as in docs/spec/patterns.md §11.
     pub(crate) failed_alternatives: String,
     /// Texts of skipped alternatives.
     pub(crate) skipped_alternatives: String,
@@ -89,8 +89,8 @@ impl Explanation {
         }
     }
 
-    /// Notes whether a map had an anchored key; never turns back to false (sheet 02,
-    /// section 4.7).
+    /// Notes whether a map had an anchored key; never turns back to false
+    /// (docs/spec/patterns.md §4.7).
     pub(super) fn record_anchor(&mut self, key: &str, present: bool) {
         match self.anchors.iter_mut().find(|(known, _)| known == key) {
             Some((_, seen)) => *seen |= present,
@@ -371,7 +371,7 @@ enum Step<'v> {
     Key(&'v str),
 }
 
-/// Writes a value as Go's `%v` does (sheet 02, section 12.5): maps by key, nothing
+/// Writes a value as Go's `%v` does (docs/spec/patterns.md §12.5): maps by key, nothing
 /// quoted. Stops when the text is very long.
 pub(crate) fn render_go_value(view: &View<'_>, value: NodeId, out: &mut String) {
     let mut steps = vec![Step::Value(value)];

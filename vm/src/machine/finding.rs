@@ -1,6 +1,6 @@
-//! Findings: what a block of checks notes about a value (sheet 05). A block runs once over
+//! Findings: what a block of checks notes about a value (docs/spec/pod-security.md). A block runs once over
 //! the value in question; for an exclusion it runs again over a part of it, and what it
-//! notes there takes away the findings it stands for (sheet 05, section 7).
+//! notes there takes away the findings it stands for (docs/spec/pod-security.md §7).
 //!
 //! Findings are facts. Their text is made when a message is.
 
@@ -146,7 +146,7 @@ impl Findings {
 
     /// Takes away the findings that what was noted stands for: of each, the first that
     /// is left with the same general path, and of a container of the same name where the
-    /// exclusion is about containers (sheet 05, sections 7.1, 7.4 and 7.5).
+    /// exclusion is about containers (docs/spec/pod-security.md §7.1, 7.4 and 7.5).
     pub(super) fn exempt(&mut self, exclusion: &table::Exclusion, shown: Shown<'_>) {
         self.arrange(shown);
         let before = self.left.len();
@@ -228,7 +228,7 @@ impl Findings {
         format!("/{}/{rest}/", place.replace('.', "/"))
     }
 
-    /// The findings that are left as Kyverno prints them (sheet 05, section 8).
+    /// The findings that are left as Kyverno prints them (docs/spec/pod-security.md §8).
     pub(crate) fn message(&self, shown: Shown<'_>, bytes: usize, out: &mut String) {
         let spec = shown.place(self.places, 0);
         let left: Vec<&Finding> = self.remaining().collect();
@@ -290,7 +290,7 @@ impl Findings {
 
     /// The names of the containers that a control's detail speaks of, exempted ones
     /// included, in the form that Kyverno cuts them out of it; `None` where it speaks of
-    /// none (sheet 05, section 11).
+    /// none (docs/spec/pod-security.md §11).
     pub(crate) fn container_names(&self, control: u32, shown: Shown<'_>) -> Option<Vec<String>> {
         let record = shown.tables.controls.get(control as usize)?;
         let own = |finding: &&Finding| finding.control == control;

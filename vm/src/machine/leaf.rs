@@ -1,4 +1,4 @@
-//! Leaf predicates over nodes (sheet 02, sections 3.1 and 5), from the records of a
+//! Leaf predicates over nodes (docs/spec/patterns.md §3.1 and 5), from the records of a
 //! bundle: nothing is parsed here but the value.
 
 use kpvm_format::Tables;
@@ -81,7 +81,7 @@ fn float_holds(pattern: f64, value: Scalar<'_>) -> bool {
     }
 }
 
-/// Sheet 02, section 6: identity, then alternatives of conjunctions.
+/// docs/spec/patterns.md §6: identity, then alternatives of conjunctions.
 fn string_holds(leaf: &table::Leaf, value: Scalar<'_>, tables: &Tables<'_>) -> bool {
     if matches!(value, Scalar::String(text) if text == tables.text(leaf.text)) {
         return true;

@@ -1,4 +1,4 @@
-//! The match operations (sheet 01, sections 4 and 5): facts of the request and of the
+//! The match operations (docs/spec/policies.md §4 and 5): facts of the request and of the
 //! object against the records of a bundle.
 
 use kpvm_format::Tables;

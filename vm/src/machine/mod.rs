@@ -52,7 +52,7 @@ pub(crate) const FALSE: NodeId = NodeId(1);
 pub(crate) const TRUE: NodeId = NodeId(2);
 
 /// Kind of the error that a check ended with; typed here, found by searching texts in
-/// Kyverno (sheet 02, section 3.5).
+/// Kyverno (docs/spec/patterns.md §3.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
     /// An ordinary mismatch.
@@ -148,7 +148,7 @@ impl LoopState {
     }
 }
 
-/// State of a fold (sheet 02, sections 3.2 and 3.4).
+/// State of a fold (docs/spec/patterns.md §3.2 and 3.4).
 #[derive(Debug, Clone, Copy, Default)]
 struct FoldState {
     applied: bool,

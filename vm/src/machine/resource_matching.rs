@@ -1,5 +1,5 @@
 //! The match constraints of admission policies: resource rules and label selectors
-//! against the request (sheet 07, section 6.3).
+//! against the request (docs/spec/cel.md §6.3).
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
@@ -93,7 +93,7 @@ fn namespace_labels_match(selector: u32, subject: &Subject<'_>, scene: &Scene<'_
 mod tests {
     use super::is_resource;
 
-    /// Sheet 07, section 6.3.
+    /// docs/spec/cel.md §6.3.
     #[test]
     fn forms_of_resources() {
         for (pattern, pods, log) in [

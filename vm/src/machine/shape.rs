@@ -1,4 +1,4 @@
-//! Decoding into Go's types (sheet 05, section 2): whether a value has the shape that a
+//! Decoding into Go's types (docs/spec/pod-security.md §2): whether a value has the shape that a
 //! struct of Kubernetes demands, the error in the words of Go's `encoding/json` where it
 //! does not, and keys in another case brought to the field's own.
 //!

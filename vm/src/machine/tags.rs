@@ -1,4 +1,4 @@
-//! Label and annotation patterns with wildcards in their keys (sheet 02, section 9).
+//! Label and annotation patterns with wildcards in their keys (docs/spec/patterns.md §9).
 //!
 //! A wildcard key becomes the first key of the resource that matches it (in byte
 //! order; Kyverno takes any). The choice stays for the rest of the rule: later items

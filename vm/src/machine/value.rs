@@ -1,5 +1,5 @@
 //! The operations that compute values: expressions, the context with its entries,
-//! texts, conditions, foreach (sheets 03 and 04).
+//! texts, conditions, foreach (docs/spec/conditions.md, docs/spec/jmespath.md).
 //!
 //! Results are new nodes of the evaluation's buffer; nothing here looks at a pattern.
 
@@ -765,7 +765,7 @@ impl Machine {
     }
 
     /// Runs an entry again that saw the element before; where it fails now, its
-    /// variable is gone (sheet 03, section 8.3).
+    /// variable is gone (docs/spec/conditions.md §8.3).
     fn refresh_entry(&mut self, entry: u32, setting: Setting<'_>, world: &mut World<'_>) -> Flow {
         let Some(record) = setting.tables.entries.get(entry as usize) else {
             return Flow::Next;
@@ -1398,7 +1398,7 @@ pub(super) fn boolean(value: bool) -> NodeId {
     if value { TRUE } else { FALSE }
 }
 
-/// Sheet 04, section 4: numbers are always truthy.
+/// docs/spec/jmespath.md §4: numbers are always truthy.
 fn is_truthy(view: &View<'_>, value: NodeId) -> bool {
     match view.kind(value) {
         None | Some(Kind::Null | Kind::False) => false,
@@ -1457,7 +1457,7 @@ fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> 
     values.new_text(&part)
 }
 
-/// Sheet 06, section 8: on floats alone.
+/// docs/spec/assert.md §8: on floats alone.
 fn arithmetic(operator: u32, left: NodeId, right: NodeId, values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let (Some(left), Some(right)) = (view.float(left), view.float(right)) else {

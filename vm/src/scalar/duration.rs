@@ -1,5 +1,5 @@
 //! Go durations, the texts that `time.ParseDuration` reads: `1h30m`, `-1.5s`, `0`
-//! (sheet 02, section 7.1).
+//! (docs/spec/patterns.md §7.1).
 //!
 //! A text comes in, nanoseconds come out. There is no day unit and no blank; a
 //! text that is no duration is simply `None`, with no reason, because the caller
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn table_of_section_7_1() {
-        // (text, nanoseconds), sheet 02 section 7.1
+        // (text, nanoseconds), docs/spec/patterns.md §7.1
         let rows: &[(&str, Option<i64>)] = &[
             ("0", Some(0)),
             ("+0", Some(0)),

@@ -1,5 +1,5 @@
 //! Leaf patterns: how a scalar of a pattern of any type is compared with a scalar
-//! of a resource (sheet 02, section 5).
+//! of a resource (docs/spec/patterns.md §5).
 //!
 //! A leaf and a scalar come in, a verdict comes out. Maps never match a leaf and
 //! lists are spread by the caller, so neither gets here.
@@ -23,7 +23,7 @@ pub enum LeafPattern<'p> {
 }
 
 impl LeafPattern<'_> {
-    /// Whether a value matches, by the table of sheet 02, section 5.
+    /// Whether a value matches, by the table of docs/spec/patterns.md §5.
     #[must_use]
     pub fn matches(&self, value: &Scalar<'_>) -> bool {
         match self {

@@ -45,25 +45,25 @@ impl<const CAPACITY: usize> Write for TextBuffer<CAPACITY> {
 }
 
 /// Go's `%v` of a float64: shortest digits, with an exponent if the decimal
-/// exponent is below -4 or at least 6 (sheet 02, section 12.5).
+/// exponent is below -4 or at least 6 (docs/spec/patterns.md §12.5).
 pub fn format_v_float(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_v(value, out);
 }
 
 /// Go's `%f`: six decimals, half to even on the exact decimal expansion
-/// (sheet 02, section 6.2).
+/// (docs/spec/patterns.md §6.2).
 pub fn format_f6(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_f6(value, out);
 }
 
-/// Go's `FormatFloat(value, 'E', -1, 64)`: `1E+00`, `2.5E-01` (sheet 02,
-/// section 6.2).
+/// Go's `FormatFloat(value, 'E', -1, 64)`: `1E+00`, `2.5E-01`
+/// (docs/spec/patterns.md §6.2).
 pub fn format_e_shortest(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_e_shortest(value, out);
 }
 
 /// A float64 as `encoding/json` writes it: an exponent below 1e-6 and from 1e21
-/// on, `1e-7` rather than `1e-07` (sheet 03, section 4.4, `to_string`).
+/// on, `1e-7` rather than `1e-07` (docs/spec/conditions.md §4.4, `to_string`).
 ///
 /// JSON has no spelling for infinities and NaN; they are the caller's error and
 /// come out as `%v` writes them.
@@ -72,8 +72,8 @@ pub fn format_json_float(value: f64, out: &mut String) {
 }
 
 /// A float64 as a variable inside a longer string is written: like
-/// [`format_json_float`], but with two exponent digits, `1e-07` (sheet 03,
-/// section 4.4).
+/// [`format_json_float`], but with two exponent digits, `1e-07`
+/// (docs/spec/conditions.md §4.4).
 pub fn format_substituted_float(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_json(value, out, 2);
 }
@@ -200,7 +200,7 @@ impl Shortest {
 }
 
 /// Go's `ParseInt(text, 10, 64)`: an optional sign and digits, nothing else
-/// (sheet 02, section 5).
+/// (docs/spec/patterns.md §5).
 #[must_use]
 pub fn parse_go_int(text: &str) -> Option<i64> {
     // Rust reads the same grammar: one sign, leading zeros, no underscore.
@@ -208,7 +208,7 @@ pub fn parse_go_int(text: &str) -> Option<i64> {
 }
 
 /// Go's conversion of a float64 to int64 on amd64: NaN and what does not fit give
-/// -2^63 (sheet 02, section 5; sheet 03, section 3.3).
+/// -2^63 (docs/spec/patterns.md §5; docs/spec/conditions.md §3.3).
 #[must_use]
 pub fn float_to_i64_amd64(value: f64) -> i64 {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -221,7 +221,7 @@ pub fn float_to_i64_amd64(value: f64) -> i64 {
 
 /// Go's `ParseFloat(text, 64)`: decimal and hexadecimal floats, `inf`, `infinity`
 /// and `nan` in any case, underscores between digits; what exceeds the largest
-/// float is an error and so `None` (sheet 02, section 5).
+/// float is an error and so `None` (docs/spec/patterns.md §5).
 #[must_use]
 pub fn parse_go_float(text: &str) -> Option<f64> {
     let (negative, unsigned) = match text.as_bytes() {
@@ -428,13 +428,13 @@ mod tests {
     }
 
     #[test]
-    fn v_follows_sheet_02_section_12_5() {
+    fn v_verb() {
         let rows: &[(f64, &str)] = &[
             (100_000.0, "100000"),
             (1_000_000.0, "1e+06"),
             (1_234_567.5, "1.2345675e+06"),
-            (1_234_567.0, "1.234567e+06"), // sheet 03, section 3.2
-            (0.00001, "1e-05"),            // sheet 03, section 3.2
+            (1_234_567.0, "1.234567e+06"), // docs/spec/conditions.md §3.2
+            (0.00001, "1e-05"),            // docs/spec/conditions.md §3.2
             (0.0001, "0.0001"),
             (1.5, "1.5"),
             (0.0, "0"),
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn f6_follows_sheet_02_section_6_2() {
+    fn f6_verb() {
         let rows: &[(f64, &str)] = &[
             (0.0, "0.000000"),
             (1.0, "1.000000"),
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn e_shortest_follows_sheet_02_section_6_2() {
+    fn shortest_e_verb() {
         let rows: &[(f64, &str)] = &[
             (1.0, "1E+00"),
             (1.5, "1.5E+00"),
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn json_follows_sheet_03_section_4_4() {
+    fn json() {
         // (value, to_string, inside a string)
         let rows: &[(f64, &str, &str)] = &[
             (5.0, "5", "5"),
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_follow_sheet_02_section_5() {
+    fn integers() {
         let rows: &[(&str, Option<i64>)] = &[
             ("+5", Some(5)),
             ("007", Some(7)),
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_follow_sheet_02_section_5() {
+    fn floats() {
         let rows: &[(&str, Option<f64>)] = &[
             ("8", Some(8.0)),
             ("8.0", Some(8.0)),
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn conversion_follows_sheet_03_section_3_3() {
+    fn conversion() {
         let rows: &[(f64, i64)] = &[
             (1.9, 1),
             (-1.9, -1),

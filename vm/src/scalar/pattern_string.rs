@@ -1,5 +1,5 @@
-//! String patterns: alternatives, conjuncts, operators and ranges (sheet 02,
-//! section 6).
+//! String patterns: alternatives, conjuncts, operators and ranges
+//! (docs/spec/patterns.md §6).
 //!
 //! The text of a pattern and a scalar come in, a verdict comes out. Everything
 //! about the pattern can be found out beforehand ([`StringPattern::parse`]) or
@@ -18,7 +18,7 @@ use super::quantity::Quantity;
 use super::wildcard;
 use kpvm_format::table::{Operator, WildcardClass};
 
-/// A scalar of a resource, or the absence of one (sheet 02, section 1).
+/// A scalar of a resource, or the absence of one (docs/spec/patterns.md §1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar<'v> {
     /// JSON `null`, or no such field.
@@ -53,7 +53,7 @@ pub fn split_operator(conjunct: &str) -> (Operator, &str) {
 }
 
 /// One operand with its operator, and everything about the operand that does not
-/// depend on the value (sheet 02, section 6.2).
+/// depend on the value (docs/spec/patterns.md §6.2).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'p> {
     operator: Operator,
@@ -129,7 +129,7 @@ impl<'p> Comparison<'p> {
     }
 
     /// Whether a value is accepted: as durations if both are, else as quantities
-    /// if both are, else as texts (sheet 02, section 6.2).
+    /// if both are, else as texts (docs/spec/patterns.md §6.2).
     #[must_use]
     pub fn matches(&self, value: &ScalarOperand<'_>) -> bool {
         if let Some(operand) = self.duration
@@ -160,7 +160,7 @@ impl<'p> Comparison<'p> {
     }
 }
 
-/// One part of an alternative (sheet 02, section 6.1).
+/// One part of an alternative (docs/spec/patterns.md §6.1).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Conjunct<'p> {
     /// One comparison.
@@ -259,7 +259,7 @@ fn split_endpoint(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether a text as a whole is an inside range `a-b`, which is what conditions ask
-/// before they hand a value to the pattern matcher (sheet 03, section 3.3).
+/// before they hand a value to the pattern matcher (docs/spec/conditions.md §3.3).
 ///
 /// The text is taken as it is, unsplit and untrimmed. A `|` counts as a sign here
 /// (`1-|5` is a range), although matching it as a pattern then splits it there.
@@ -272,7 +272,7 @@ pub fn is_range(text: &str) -> bool {
 /// The conjuncts of one alternative, all of which must match.
 pub type Alternative<'p> = SmallVec<[Conjunct<'p>; 1]>;
 
-/// A string pattern taken apart (sheet 02, section 6).
+/// A string pattern taken apart (docs/spec/patterns.md §6).
 #[derive(Debug, Clone, PartialEq)]
 pub struct StringPattern<'p> {
     text: &'p str,
@@ -333,7 +333,7 @@ pub fn matches_text(pattern: &str, value: &Scalar<'_>) -> bool {
 }
 
 /// A value together with its readings, each found out when first asked for
-/// (sheet 02, section 6.2).
+/// (docs/spec/patterns.md §6.2).
 pub struct ScalarOperand<'v> {
     value: Scalar<'v>,
     duration: OnceCell<Option<i64>>,
@@ -427,7 +427,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A pattern, a value, whether they match, and where sheet 02 says so.
+    /// A pattern, a value, whether they match, and where docs/spec/patterns.md says so.
     type Row = (&'static str, Scalar<'static>, bool, &'static str);
 
     fn check(rows: &[Row]) {
@@ -652,7 +652,7 @@ mod tests {
 
     #[test]
     fn ranges_of_conditions() {
-        // Sheet 03, section 3.3.
+        // docs/spec/conditions.md §3.3.
         for text in ["10-20", "2024-01", "|1-5", "1-|5", "-10--8", "1Mi-1Gi"] {
             assert!(is_range(text), "{text}");
         }

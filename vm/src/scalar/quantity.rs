@@ -1,5 +1,5 @@
-//! Kubernetes quantities (`500m`, `1.5Gi`, `2e3`), for comparison (sheet 02,
-//! section 7.2).
+//! Kubernetes quantities (`500m`, `1.5Gi`, `2e3`), for comparison
+//! (docs/spec/patterns.md §7.2).
 //!
 //! A text comes in, a number that can be ordered comes out. The number is exact to
 //! 1e-9 and counted in that unit; one too large for 128 bits is kept as its
@@ -18,7 +18,7 @@ const DECIMALS: i64 = 9;
 const BINARY_CAP: u128 = i64::MAX as u128;
 
 /// A parsed quantity; equality and order are those of the number, whatever the
-/// suffix was (sheet 02, section 7.2).
+/// suffix was (docs/spec/patterns.md §7.2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Quantity(Amount);
 

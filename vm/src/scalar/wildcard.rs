@@ -1,5 +1,5 @@
 //! Wildcard text matching: `*` is any run of characters, `?` is exactly one
-//! character, everything else stands for itself (sheet 02, section 8).
+//! character, everything else stands for itself (docs/spec/patterns.md §8).
 //!
 //! A pattern and a text come in, a yes or no comes out. There is no escape
 //! character, no allocation and no recursion: a pattern is read as the literal
@@ -12,7 +12,7 @@ use memchr::memmem;
 /// The character that Go puts in the place of a byte that is not UTF-8.
 const REPLACEMENT: u32 = 0xFFFD;
 
-/// Whether a text holds a wildcard character (sheet 02, section 8).
+/// Whether a text holds a wildcard character (docs/spec/patterns.md §8).
 #[must_use]
 pub fn contains_wildcard(text: &str) -> bool {
     memchr::memchr2(b'*', b'?', text.as_bytes()).is_some()
@@ -65,7 +65,7 @@ pub fn matches_class(class: WildcardClass, pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether `text` as a whole is described by `pattern` (sheet 02, section 8).
+/// Whether `text` as a whole is described by `pattern` (docs/spec/patterns.md §8).
 ///
 /// Bytes that are not UTF-8 count as one U+FFFD each, on both sides. Time is
 /// linear unless a segment between two `*` holds a `?`: see [`worst_steps`].
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn table_of_section_8() {
-        // (pattern, text, matches, source in sheet 02)
+        // (pattern, text, matches, source in docs/spec/patterns.md)
         let rows: &[(&str, &str, bool, &str)] = &[
             ("", "", true, "8: empty pattern, empty text"),
             ("", "a", false, "8: empty pattern matches only empty text"),
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn invalid_bytes_are_replacement_characters() {
-        // Sheet 02, section 8: each invalid byte is one U+FFFD on both sides.
+        // docs/spec/patterns.md §8: each invalid byte is one U+FFFD on both sides.
         let rows: &[(&[u8], &[u8], bool)] = &[
             (b"\xff", b"\xfe", true),
             (b"\xff", "\u{FFFD}".as_bytes(), true),

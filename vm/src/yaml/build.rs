@@ -477,7 +477,7 @@ impl OpenMap {
     }
 
     /// Adds an entry. A key that is there already is refused, or its entry is
-    /// replaced: the last one wins (sheet 08, section 8.4).
+    /// replaced: the last one wins (docs/spec/cli.md §8.4).
     fn insert(&mut self, member: Member, refuse: bool) -> Result<(), Unplaced> {
         if let Some(at) = self.position(&member.key) {
             let Some(present) = self.members.get_mut(at) else {
@@ -504,7 +504,7 @@ impl OpenMap {
     }
 
     /// Writes the entries of a map here, as if they stood in place of `<<`; of
-    /// a list of maps the first one wins (sheet 08, section 8.5). go-yaml takes
+    /// a list of maps the first one wins (docs/spec/cli.md §8.5). go-yaml takes
     /// an alias to a map, not an alias to a list of maps.
     fn merge(&mut self, tree: Tree, refuse: bool, from_alias: bool) -> Result<(), Unplaced> {
         let found = tree.describe();

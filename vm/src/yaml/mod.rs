@@ -1,5 +1,5 @@
 //! YAML as kubectl and Kyverno read it: go-yaml v2 with Kubernetes' trip
-//! through JSON behind it (sheet 08, section 8).
+//! through JSON behind it (docs/spec/cli.md §8).
 //!
 //! Text enters, [`Tree`]s with their places leave, or an error that says what
 //! to mend. Documents are built from parser events under limits, never by a
@@ -23,7 +23,7 @@ use self::build::{Builder, Failure};
 use crate::limits::Limits;
 use crate::tree::{Span, Tree, TreeValue};
 
-/// What happens when a map has a key twice (sheet 08, section 8.4). Keys are
+/// What happens when a map has a key twice (docs/spec/cli.md §8.4). Keys are
 /// compared as text: `1` and `"1"` are the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateKeys {
@@ -52,7 +52,7 @@ pub fn read_all(text: &str, options: Options<'_>) -> Vec<Result<Tree, YamlError>
 }
 
 /// Reads one document. `None` means that it holds nothing but blank lines and
-/// comments; a document of `---` alone is null (sheet 08, section 8.2).
+/// comments; a document of `---` alone is null (docs/spec/cli.md §8.2).
 pub fn read(document: DocumentText<'_>, options: Options<'_>) -> Result<Option<Tree>, YamlError> {
     let document = without_mark(document);
     if document.is_blank() && document.text.len() <= options.limits.document_bytes {

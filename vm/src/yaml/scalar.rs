@@ -1,5 +1,5 @@
 //! What a YAML scalar means: the YAML 1.1 reading of go-yaml v2 and the trip
-//! through JSON text behind it (sheet 08, section 8.3).
+//! through JSON text behind it (docs/spec/cli.md §8.3).
 //!
 //! Text, style and tag enter; a value or a map key's text leaves. Nothing here
 //! knows about places.
@@ -236,7 +236,7 @@ fn signed_binary(text: &str) -> Option<Scalar<'static>> {
 
 impl Scalar<'_> {
     /// The value after the trip through JSON text: an integral number within
-    /// int64 is an integer, any other a float (sheet 08, section 8.3).
+    /// int64 is an integer, any other a float (docs/spec/cli.md §8.3).
     pub(super) fn into_value(self) -> Result<TreeValue, YamlErrorKind> {
         Ok(match self {
             Scalar::Null => TreeValue::Null,
@@ -252,7 +252,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// The text of a map key (sheet 08, section 8.3).
+    /// The text of a map key (docs/spec/cli.md §8.3).
     pub(super) fn into_key(self) -> Result<Box<str>, YamlErrorKind> {
         Ok(match self {
             Scalar::Null => return Err(YamlErrorKind::NullKey),
@@ -354,7 +354,7 @@ mod tests {
         TreeValue::String(text.into())
     }
 
-    /// Sheet 08, section 8.3, row by row.
+    /// docs/spec/cli.md §8.3, row by row.
     #[test]
     fn plain_scalars_mean_what_go_yaml_says() {
         for word in "y Y yes Yes YES true True TRUE on On ON".split(' ') {
@@ -407,7 +407,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 8.3; hostile rows 37 and 38.
+    /// docs/spec/cli.md §8.3; hostile rows 37 and 38.
     #[test]
     fn numbers_mean_what_go_yaml_and_the_json_trip_say() {
         let int = TreeValue::Int;
@@ -466,7 +466,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 8.3; hostile row 40.
+    /// docs/spec/cli.md §8.3; hostile row 40.
     #[test]
     fn numbers_that_json_cannot_hold_are_errors() {
         for written in [
@@ -485,7 +485,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 8.3: quoted text and explicit tags.
+    /// docs/spec/cli.md §8.3: quoted text and explicit tags.
     #[test]
     fn quotes_and_tags_are_honoured() {
         let read = |written: &'static str, plain, tag| {
@@ -555,7 +555,7 @@ mod tests {
         }
     }
 
-    /// Sheet 08, section 8.3, on map keys; hostile row 42.
+    /// docs/spec/cli.md §8.3, on map keys; hostile row 42.
     #[test]
     fn keys_become_text() {
         let key =

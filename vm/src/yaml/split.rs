@@ -1,4 +1,4 @@
-//! Cuts a file into documents, line by line (sheet 08, section 8.2).
+//! Cuts a file into documents, line by line (docs/spec/cli.md §8.2).
 
 /// The text of one document and its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl<'t> DocumentText<'t> {
     }
 
     /// Whether every line is blank or a comment; only such a document counts as
-    /// empty (sheet 08, section 8.2). A line ends wherever YAML 1.1 ends one, so
+    /// empty (docs/spec/cli.md §8.2). A line ends wherever YAML 1.1 ends one, so
     /// that nothing hides behind a comment.
     pub(super) fn is_blank(&self) -> bool {
         self.text
@@ -33,7 +33,7 @@ impl<'t> DocumentText<'t> {
 }
 
 /// Cuts a file into its documents, leaving out those of blank lines and
-/// comments (sheet 08, section 8.2).
+/// comments (docs/spec/cli.md §8.2).
 ///
 /// A separator is a line that begins with `---` and holds nothing else but a
 /// comment. It ends the document before it; where there is none, it becomes the
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn documents_are_cut_as_the_splitter_of_kyverno_does() {
-        // Sheet 08, section 8.2; the sheet writes `a` for the line `a`.
+        // docs/spec/cli.md §8.2; the sheet writes `a` for the line `a`.
         let rows: [(&str, &[&str]); 17] = [
             ("a\n---\n---\nb", &["a\n", "---\nb"]),
             ("---\n---\n", &["---\n"]),

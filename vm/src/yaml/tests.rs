@@ -1,4 +1,4 @@
-//! Whole documents: the rows of sheet 08, section 8, and the hostile rows 31
+//! Whole documents: the rows of docs/spec/cli.md §8, and the hostile rows 31
 //! to 48, in the order of their sources.
 
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ fn on_a_small_stack<T: Send>(within: Duration, work: impl FnOnce() -> T + Send) 
     result
 }
 
-// ---- Sheet 08, section 8.2: documents -------------------------------------
+// ---- docs/spec/cli.md §8.2: documents -------------------------------------
 
 #[test]
 fn empty_and_null_documents_differ() {
@@ -118,7 +118,7 @@ fn text_behind_the_end_of_a_document_is_refused() {
     assert_reads("a: 1\n...\n# x\n", REFUSE, r#"{"a":1}"#);
 }
 
-// ---- Sheet 08, section 8.3: scalars in their places ------------------------
+// ---- docs/spec/cli.md §8.3: scalars in their places ------------------------
 
 #[test]
 fn scalars_are_resolved_by_style_and_tag() {
@@ -200,7 +200,7 @@ fn values_and_keys_without_a_meaning_are_refused() {
     }
 }
 
-// ---- Sheet 08, section 8.4: duplicate keys; hostile row 41 ------------------
+// ---- docs/spec/cli.md §8.4: duplicate keys; hostile row 41 ------------------
 
 #[test]
 fn duplicate_keys_are_refused_or_the_last_one_wins() {
@@ -241,7 +241,7 @@ fn duplicates_in_large_maps_are_found() {
     );
 }
 
-// ---- Sheet 08, section 8.5: anchors, aliases, merge -------------------------
+// ---- docs/spec/cli.md §8.5: anchors, aliases, merge -------------------------
 
 #[test]
 fn aliases_are_expanded_within_one_document() {

@@ -1,4 +1,4 @@
-//! Tables as `kyverno test` prints them (sheet 08, section 6): one for each suite, or one
+//! Tables as `kyverno test` prints them (docs/spec/cli.md §6): one for each suite, or one
 //! of everything that failed.
 
 use std::io::{self, Write};

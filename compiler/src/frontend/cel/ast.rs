@@ -1,7 +1,7 @@
 //! The syntax tree of CEL, macros expanded to what they mean.
 //!
 //! cel-go expands macros to one general fold; here each keeps its name, because each
-//! is lowered in its own way (sheet 07, section 3.6).
+//! is lowered in its own way (docs/spec/cel.md §3.6).
 
 use kpvm::tree::Span;
 

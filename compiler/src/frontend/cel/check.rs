@@ -1,5 +1,5 @@
 //! The type checker: what every expression's type is, what every name means, and what
-//! cannot be right whatever the resource holds (sheet 07, section 3.2).
+//! cannot be right whatever the resource holds (docs/spec/cel.md §3.2).
 //!
 //! The algorithm and the words of its errors are cel-go's.
 

@@ -1,5 +1,5 @@
-//! What an expression may use: libraries, variables, declared objects (sheet 07,
-//! sections 2.4 and 3).
+//! What an expression may use: libraries, variables, declared objects
+//! (docs/spec/cel.md §2.4 and 3).
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub struct Environment {
     pub homogeneous: bool,
 }
 
-/// The libraries of every environment of Kubernetes (sheet 07, section 3).
+/// The libraries of every environment of Kubernetes (docs/spec/cel.md §3).
 const KUBERNETES: [Library; 7] = [
     Library::Standard,
     Library::Optional,
@@ -51,7 +51,7 @@ impl Environment {
         environment
     }
 
-    /// That of Kyverno's own policies, without its variables (sheet 07, section 3): the
+    /// That of Kyverno's own policies, without its variables (docs/spec/cel.md §3): the
     /// further libraries of cel-go and Kyverno's. In a policy of one namespace objects are
     /// those of this namespace.
     pub fn kyverno(is_namespaced: bool) -> Self {
@@ -205,7 +205,7 @@ impl Environment {
             .next()
     }
 
-    /// The objects behind `request` and `namespaceObject` (sheet 07, section 2.4).
+    /// The objects behind `request` and `namespaceObject` (docs/spec/cel.md §2.4).
     fn declare_request(&mut self) {
         let object = |name: &str| Type::Object(format!("kubernetes.{name}"));
         let text = Type::String;

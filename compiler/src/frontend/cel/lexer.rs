@@ -1,4 +1,4 @@
-//! The words of CEL (sheet 07, section 3.7).
+//! The words of CEL (docs/spec/cel.md §3.7).
 
 use kpvm::tree::Span;
 

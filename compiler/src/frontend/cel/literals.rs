@@ -1,5 +1,5 @@
 //! Literals that a function can never take, found at compile time: durations,
-//! timestamps and regular expressions (sheet 07, section 3.2).
+//! timestamps and regular expressions (docs/spec/cel.md §3.2).
 
 use kpvm_format::cel::Function;
 

@@ -1,4 +1,4 @@
-//! Checked expressions to IR (sheet 07, sections 3.4 to 3.6).
+//! Checked expressions to IR (docs/spec/cel.md §3.4 to 3.6).
 //!
 //! Errors jump. Where an error may be absorbed (`&&`, `||`, `all`, `exists`) it is
 //! caught in a register, and raised again behind the last operand unless one decided.
@@ -1303,7 +1303,7 @@ impl Lowering<'_, '_, '_> {
         result
     }
 
-    /// Kyverno's `orValue`: of anything, and both sides are evaluated (sheet 07, 3.1).
+    /// Kyverno's `orValue`: of anything, and both sides are evaluated (docs/spec/cel.md, 3.1).
     fn or_value(&mut self, optional: &Expr, otherwise: &Expr, on_error: Label) -> Register {
         let result = self.register();
         let (none, end) = (self.label(), self.label());

@@ -1,4 +1,4 @@
-//! The macros: calls that mean something else (sheet 07, sections 3.1, 3.6 and 3.8).
+//! The macros: calls that mean something else (docs/spec/cel.md §3.1, 3.6 and 3.8).
 
 use kpvm::tree::Span;
 use kpvm_format::cel::Library;

@@ -1,4 +1,4 @@
-//! The front end of CEL (sheet 07).
+//! The front end of CEL (docs/spec/cel.md).
 //!
 //! The text of an expression and the [`Environment`] that it may use enter; a syntax
 //! tree with the type of every part, or errors with their places in the text, leave.

@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 100;
 /// Code points of one expression, as in cel-go.
 const MAX_CODE_POINTS: usize = 100_000;
 
-/// Words that are no names (sheet 07, section 3.2).
+/// Words that are no names (docs/spec/cel.md §3.2).
 const RESERVED: [&str; 18] = [
     "as",
     "break",

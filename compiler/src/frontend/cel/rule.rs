@@ -1,4 +1,4 @@
-//! `validate.cel` of a rule (sheet 07, section 2): its preconditions, variables,
+//! `validate.cel` of a rule (docs/spec/cel.md §2): its preconditions, variables,
 //! expressions and messages as one body and one loader for each variable.
 //!
 //! What does not compile is no error of the policy: as in Kyverno it fails where it is
@@ -102,7 +102,7 @@ impl Scene {
 
     /// Makes a variable known to what comes behind it.
     fn add_variable(&mut self, name: &str, program: Option<&Program>) {
-        // Sheet 07, section 2.5: other types are not kept.
+        // docs/spec/cel.md §2.5: other types are not kept.
         let ty = match program.map(Program::result) {
             Some(Type::Optional(_) | Type::Object(_) | Type::Opaque(..) | Type::Type(_)) | None => {
                 Type::Dyn
@@ -112,7 +112,7 @@ impl Scene {
         self.environment.declare_field(VARIABLES, name, ty);
     }
 
-    /// An expression of a message: `authorizer` is not there (sheet 07, section 2.3).
+    /// An expression of a message: `authorizer` is not there (docs/spec/cel.md §2.3).
     fn compile_message(&self, text: &str) -> Result<Program, Vec<TypeError>> {
         let mut scene = Scene {
             environment: self.environment.clone(),
@@ -146,7 +146,7 @@ impl Scene {
     }
 }
 
-/// What Kyverno says of an expression that does not compile (sheet 07, section 2.3).
+/// What Kyverno says of an expression that does not compile (docs/spec/cel.md §2.3).
 fn compilation_error(text: &str, errors: &[TypeError]) -> String {
     match errors {
         [only] if only.message.starts_with("must evaluate to ") => {
@@ -184,7 +184,7 @@ pub fn check_admission_policy(
 /// Whose expressions they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// `validate.cel` of a rule: whatever goes wrong is a failure (sheet 07, section 2.2).
+    /// `validate.cel` of a rule: whatever goes wrong is a failure (docs/spec/cel.md §2.2).
     Rule,
     /// A ValidatingAdmissionPolicy: errors are errors, unless they are those of a match
     /// condition and ignored (section 5).
@@ -481,7 +481,7 @@ impl Dialect {
 }
 
 /// The loop over the parameters of a rule: each is evaluated by itself, and the first
-/// that does not hold decides (sheet 07, section 2.2, steps 7 to 10).
+/// that does not hold decides (docs/spec/cel.md §2.2, steps 7 to 10).
 struct Params {
     slot: u32,
     start: Label,
@@ -603,7 +603,7 @@ fn return_error(text: &str, site: &Site, emitter: &mut Emitter<'_, '_>) {
         .push(Instruction::new(Op::ReturnErrorText).site(site.clone()));
 }
 
-/// A variable and its loader (sheet 07, section 2.5).
+/// A variable and its loader (docs/spec/cel.md §2.5).
 fn lower_variable(
     variable: &Tree,
     source: SourceId,
@@ -664,8 +664,8 @@ pub(super) fn add_entry(place: table::Place, pools: &mut Pools<'_>) -> u32 {
     entry
 }
 
-/// All are evaluated: one that is false decides, whatever errors others had (sheet 07,
-/// section 2.7). No namespace is known to them.
+/// All are evaluated: one that is false decides, whatever errors others had
+/// (docs/spec/cel.md §2.7). No namespace is known to them.
 fn lower_preconditions(
     dialect: Dialect,
     conditions: &[Tree],

@@ -1,5 +1,5 @@
 //! Types, how they are written, and when a value of one may stand for another
-//! (cel-go's checker, whose rules decide what is a compile error; sheet 07, section 3.2).
+//! (cel-go's checker, whose rules decide what is a compile error; docs/spec/cel.md §3.2).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! ValidatingPolicies (sheet 07, section 6.2): match conditions and validations as one
+//! ValidatingPolicies (docs/spec/cel.md §6.2): match conditions and validations as one
 //! body, variables as loaders, audit annotations and the conditions of exceptions as
 //! blocks of their own.
 //!

@@ -1,4 +1,4 @@
-//! From the table of controls to one block of checks over a pod (sheet 05, section 6):
+//! From the table of controls to one block of checks over a pod (docs/spec/pod-security.md §6):
 //! what is about the pod first, then one loop over the containers of each kind. What
 //! breaks a control is noted and the checks go on; a pod that breaks none costs its tests.
 //!

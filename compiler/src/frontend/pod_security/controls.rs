@@ -1,5 +1,5 @@
-//! The table of the Pod Security Standards as Kyverno applies them (sheet 05, sections
-//! 4 to 6): every control with its level, its revisions by Kubernetes version, the fields
+//! The table of the Pod Security Standards as Kyverno applies them
+//! (docs/spec/pod-security.md §4 to 6): every control with its level, its revisions by Kubernetes version, the fields
 //! that it looks at and the values that it allows. Everything else that knows a control
 //! by name asks here.
 

@@ -1,4 +1,4 @@
-//! `podSecurity.exclude`, of a rule and of an exception (sheet 05, section 7): an entry
+//! `podSecurity.exclude`, of a rule and of an exception (docs/spec/pod-security.md §7): an entry
 //! runs the checks again over a part of the pod, and what they find there exempts the
 //! pod from what it stands for.
 

@@ -1,4 +1,4 @@
-//! `validate.podSecurity` (sheet 05): the resource is decoded into the types of
+//! `validate.podSecurity` (docs/spec/pod-security.md): the resource is decoded into the types of
 //! Kubernetes, the checks of the level and version run over its pod, and the exclusions
 //! take away what they exempt from.
 //!
@@ -260,7 +260,7 @@ impl Emitter<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Sheet 05, section 1.
+    /// docs/spec/pod-security.md §1.
     #[test]
     fn versions() {
         for latest in ["", "latest"] {
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Sheet 05, section 4; revisions ascend, so that the last one that is not newer is
+    /// docs/spec/pod-security.md §4; revisions ascend, so that the last one that is not newer is
     /// found by stopping at the first newer one.
     #[test]
     fn controls_are_in_kyvernos_order() {

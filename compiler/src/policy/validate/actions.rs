@@ -1,5 +1,5 @@
 //! The body of a validate rule: exactly one form, anchors that patterns may use, and
-//! the required fields of foreach and CEL (sheet 01, section 2.8).
+//! the required fields of foreach and CEL (docs/spec/policies.md §2.8).
 
 use kpvm::tree::Tree;
 
@@ -54,7 +54,7 @@ pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     }
 }
 
-/// Of the forms there has to be one (sheet 06, sections 1 and 2, for assertions).
+/// Of the forms there has to be one (docs/spec/assert.md §1 and 2, for assertions).
 fn check_form_count(rule: &Rule, validate: &Validate, report: &mut Report<'_>) {
     let attestors = validate
         .manifests

@@ -1,5 +1,5 @@
 //! Whether `exclude` takes away everything that `match` selects, as far as Kyverno
-//! looks (sheet 01, section 2.2.1).
+//! looks (docs/spec/policies.md §2.2.1).
 
 use kpvm::tree::{Member, Tree, TreeValue};
 

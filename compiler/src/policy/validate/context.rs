@@ -1,4 +1,4 @@
-//! Context entries of a rule (sheet 01, section 2.7). Those of foreach blocks are not
+//! Context entries of a rule (docs/spec/policies.md §2.7). Those of foreach blocks are not
 //! checked, as in Kyverno.
 
 use kpvm::tree::Tree;

@@ -1,4 +1,4 @@
-//! The load check of a `PolicyException` (sheet 01, section 9).
+//! The load check of a `PolicyException` (docs/spec/policies.md §9).
 
 use kpvm::tree::{Tree, TreeValue};
 

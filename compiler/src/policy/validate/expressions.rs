@@ -1,7 +1,7 @@
 //! Problems of expressions, and where in the file they stand.
 //!
 //! The text of one expression comes in; a [`Problem`] for a syntax error and for every
-//! call that can only fail (sheet 04, section 5) leaves. Kyverno accepts such calls
+//! call that can only fail (docs/spec/jmespath.md §5) leaves. Kyverno accepts such calls
 //! and fails when it evaluates them. Nothing is evaluated here.
 
 use std::ops::Range;

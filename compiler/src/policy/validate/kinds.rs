@@ -1,4 +1,4 @@
-//! The kind `*` and what it forbids (sheet 01, section 2.5), and that every filter of
+//! The kind `*` and what it forbids (docs/spec/policies.md §2.5), and that every filter of
 //! `match` names kinds at all (section 2.6, last paragraph).
 
 use kpvm::tree::{Span, Tree};

@@ -1,4 +1,4 @@
-//! Labels and annotations in patterns are texts (sheet 01, section 2.9).
+//! Labels and annotations in patterns are texts (docs/spec/policies.md §2.9).
 
 use kpvm::tree::Tree;
 

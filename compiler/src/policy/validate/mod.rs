@@ -1,5 +1,5 @@
 //! The load check: everything that Kyverno's offline check refuses or warns about
-//! (sheet 01, section 2), with places and advice.
+//! (docs/spec/policies.md §2), with places and advice.
 //!
 //! A read policy and the text that it was read from come in; diagnostics leave. A
 //! policy is refused when one of them is an error. All problems are reported, where
@@ -82,7 +82,7 @@ impl CheckedRule {
     }
 }
 
-/// Which bodies a rule has; an empty one is none (sheet 01, section 2.2).
+/// Which bodies a rule has; an empty one is none (docs/spec/policies.md §2.2).
 #[derive(Debug, Clone, Copy)]
 struct Bodies {
     mutate: bool,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_rule_follow_sheet_01_section_2() {
+    fn parts_of_a_rule() {
         let filter = |resources: Value| json!({"any": [{"resources": resources}]});
         let condition = |key: Value, operator: &str, value: Value| json!({"any": [{"key": key, "operator": operator, "value": value}]});
         let context = |entry: Value| json!([entry]);
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_as_a_whole_follows_sheet_01_section_2() {
+    fn the_policy_as_a_whole() {
         let spec = |key: &str, value: Value| {
             let key = key.to_owned();
             move |document: &mut Value| document["spec"][key] = value

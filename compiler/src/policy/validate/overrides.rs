@@ -1,5 +1,5 @@
 //! Failure action overrides: no namespace may be both enforced and audited
-//! (sheet 01, section 2.4).
+//! (docs/spec/policies.md §2.4).
 
 use kpvm::tree::{Span, Tree};
 

@@ -1,5 +1,5 @@
-//! `podSecurity` blocks and their `exclude` entries, those of exceptions too (sheet 01,
-//! section 2.2; sheet 05, section 1).
+//! `podSecurity` blocks and their `exclude` entries, those of exceptions too
+//! (docs/spec/policies.md §2.2; docs/spec/pod-security.md §1).
 //!
 //! What Kyverno's own check refuses is an error. Names that mean nothing it leaves to the
 //! schema of the cluster, or to nobody: they are [`Report::unworkable`].

@@ -1,4 +1,4 @@
-//! Match blocks and conditions of computed rules (sheet 01, section 2.6).
+//! Match blocks and conditions of computed rules (docs/spec/policies.md §2.6).
 
 use kpvm::tree::{Tree, TreeValue};
 

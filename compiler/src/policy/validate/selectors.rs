@@ -1,4 +1,4 @@
-//! Label selectors: whether Kubernetes accepts one (sheet 01, sections 2.2 and 5.4).
+//! Label selectors: whether Kubernetes accepts one (docs/spec/policies.md §2.2 and 5.4).
 //!
 //! A typed selector comes in; nothing or the sentence about what is wrong leaves.
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_values_follow_sheet_01_section_5_4() {
+    fn keys_and_values() {
         let keys = [
             ("app", true),
             ("a.b/app_1", true),

@@ -1,4 +1,4 @@
-//! Structural checks of the written policy (sheet 01, section 2.1 rows 1, 8 and 9,
+//! Structural checks of the written policy (docs/spec/policies.md §2.1 rows 1, 8 and 9,
 //! and section 2.2).
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Which variables a policy may use, and where (sheet 01, section 2.3).
+//! Which variables a policy may use, and where (docs/spec/policies.md §2.3).
 
 use kpvm::tree::{Span, Tree, TreeValue};
 
@@ -288,7 +288,7 @@ const REFERENCE_HINT: &str = "write the path of a text in the rule, or escape it
 const NESTING: usize = 64;
 
 /// Replaces every variable of the text by null, pass after pass, innermost first
-/// (sheet 03, section 4.3), and says what is wrong with them. Kyverno stops at the
+/// (docs/spec/conditions.md §4.3), and says what is wrong with them. Kyverno stops at the
 /// first variable that cannot be resolved, and so does this.
 fn substitute(text: &str, known: &Known) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -364,7 +364,7 @@ fn check_variable(
     true
 }
 
-/// The text with every `$(...)` replaced by what it refers to (sheet 03, section 5).
+/// The text with every `$(...)` replaced by what it refers to (docs/spec/conditions.md §5).
 fn resolve_references(rule: &Tree, visit: &Visit<'_>, text: &str) -> Result<String, String> {
     let mut value = text.to_owned();
     for found in text::references(text) {
@@ -483,7 +483,7 @@ mod tests {
     use crate::policy::test_tree::tree;
 
     #[test]
-    fn user_variables_follow_sheet_01_section_2_3_item_2() {
+    fn user_variables() {
         let cases = [
             ("{{request.userInfo}}", true),
             ("{{ request.userInfo.username }}", true),
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn known_names_follow_sheet_01_section_2_3_item_4() {
+    fn known_names() {
         let rule = tree(&json!({"context": [
             {"name": "v", "variable": {"value": 1}},
             {"name": "c", "configMap": {"name": "n"}},
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn references_follow_sheet_03_section_5() {
+    fn references() {
         let rule = tree(&json!({"a": {"(b)": {"c": "x", "n": 5}}}));
         let resolved = |reference: &str| resolve(&rule, reference, "/a/b/d").ok();
         let cases = [

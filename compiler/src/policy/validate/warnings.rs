@@ -1,4 +1,4 @@
-//! What loads but deserves a look (sheet 01, section 2.10, and lower-case actions of
+//! What loads but deserves a look (docs/spec/policies.md §2.10, and lower-case actions of
 //! section 1.2).
 
 use kpvm::tree::{Span, Tree};

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies (sheet 07, section 5): errors are errors, and what passes
+//! ValidatingAdmissionPolicies (docs/spec/cel.md §5): errors are errors, and what passes
 //! says nothing.
 
 use kpvm_format::table::Rule;

@@ -1,4 +1,4 @@
-//! Assertions (sheet 06, section 2): each failure of a tree is an outcome of its own.
+//! Assertions (docs/spec/assert.md §2): each failure of a tree is an outcome of its own.
 
 use kpvm_format::table::Rule;
 

@@ -1,4 +1,4 @@
-//! Exceptions (sheet 01, section 9; sheet 05, section 10): which of them hold for the
+//! Exceptions (docs/spec/policies.md §9; docs/spec/pod-security.md §10): which of them hold for the
 //! object at hand, and what that makes of the rule.
 
 use crate::engine::observer::Stage;

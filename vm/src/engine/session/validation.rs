@@ -1,4 +1,4 @@
-//! ValidatingPolicies (sheet 07, sections 6.2 and 6.5): exceptions first, then match
+//! ValidatingPolicies (docs/spec/cel.md §6.2 and 6.5): exceptions first, then match
 //! conditions and validations, then audit annotations.
 
 use kpvm_format::Tables;

@@ -1,4 +1,4 @@
-//! The worked cases of sheet 07 (CEL) for `validate.cel`, and the limits.
+//! The worked cases of docs/spec/cel.md (CEL) for `validate.cel`, and the limits.
 //!
 //! Left out are the cases, and the halves of cases, that are about ValidatingPolicies (see
 //! `validating_policies.rs`) or about ValidatingAdmissionPolicies.

@@ -1,4 +1,4 @@
-//! The worked cases of sheet 05 (`validate.podSecurity`) and the facts of its sections,
+//! The worked cases of docs/spec/pod-security.md (`validate.podSecurity`) and the facts of its sections,
 //! each with the whole message.
 //!
 //! Left out: 43 to 45 (exceptions).

@@ -1,4 +1,4 @@
-//! The worked cases of sheet 06 (assertion trees), each as a whole policy, and rows for
+//! The worked cases of docs/spec/assert.md (assertion trees), each as a whole policy, and rows for
 //! the sections that they leave out.
 //!
 //! Left out: 37's "order between sibling keys unspecified" (here it is that of the

@@ -1,8 +1,8 @@
-//! The worked cases of sheet 04 (JMESPath), as bytecode: what an expression gives over a
+//! The worked cases of docs/spec/jmespath.md (JMESPath), as bytecode: what an expression gives over a
 //! value. `error …` is the beginning of an error, `crash` any error where Kyverno
 //! crashes.
 //!
-//! Left out: 58 (`elementIndex`, which sheet 03 has).
+//! Left out: 58 (`elementIndex`, which docs/spec/conditions.md has).
 
 #![allow(clippy::unwrap_used)]
 

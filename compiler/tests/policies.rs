@@ -1,4 +1,4 @@
-//! The worked cases of sheet 01 (matching and the flow of rules), each at the level of a
+//! The worked cases of docs/spec/policies.md (matching and the flow of rules), each at the level of a
 //! whole policy.
 //!
 //! Left out, since they need what is not compiled yet: 27 (matchConditions), 29 to 31

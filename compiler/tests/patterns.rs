@@ -1,4 +1,4 @@
-//! The worked cases of sheet 02 (patterns), each at the level of a whole policy: the
+//! The worked cases of docs/spec/patterns.md (patterns), each at the level of a whole policy: the
 //! status and the message or path of a rule `r` for the given pattern and object.
 //!
 //! Left out, since they need what is not compiled yet: 67 and 73 and the second half of

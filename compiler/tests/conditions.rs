@@ -1,4 +1,4 @@
-//! The worked cases of sheet 03 (conditions, variables, context, foreach), each as a
+//! The worked cases of docs/spec/conditions.md (conditions, variables, context, foreach), each as a
 //! whole policy with one rule `r`: its status and message.
 //!
 //! Left out: the background-scan half of 17 and 34 beside rows that have it, 41 (what a
