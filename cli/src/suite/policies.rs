@@ -16,7 +16,8 @@ use kpvm_compiler::policy::admission_policy::{read_admission_binding, read_admis
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_policy};
 use kpvm_compiler::policy::validating_autogen;
-use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy, read_validating_policy};
+use kpvm_compiler::policy::read_validating::read_validating_policy;
+use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use kpvm_format::meta::OmittedRule;
