@@ -545,7 +545,7 @@ impl Policies {
     /// Shows everything that people should know about the policies.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn show(&self, streams: &mut Streams<'_>) -> io::Result<()> {
         for unreadable in &self.unreadable {
             show_unreadable(unreadable, streams)?;
