@@ -6,13 +6,17 @@ use kpvm::limits::Limits;
 use kpvm::tree::{Span, Tree};
 use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
+use kpvm_format::table::BodyKind;
 use kpvm_format::{Bundle, BundleBuilder};
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::emit::{self, TooBig};
 use crate::frontend::cel;
-use crate::link::Exceptions;
+use crate::ir::{Module, Owner};
+use crate::link::{Exceptions, Targets};
 use crate::lower::validating_policy;
-use crate::lower::{LowerError, Lowerer};
+use crate::lower::{self, LowerError};
+use crate::passes;
 use crate::policy::admission_policy::{
     AdmissionBinding, AdmissionPolicy, read_admission_binding, read_admission_policy,
 };
@@ -130,22 +134,22 @@ pub fn compile_with_exceptions(
         exceptions: exceptions.len(),
         ..Compilation::default()
     };
-    let mut lowerer = Lowerer::new();
+    let mut module = Module::new(options.limits);
     for policy in &policies {
         let policy = match policy {
             AnyPolicy::Classic(policy) => policy,
             AnyPolicy::Validating(policy) => {
-                let found = lowerer.lower_validating_policy(policy, sources, &options.limits);
+                let found = lower::lower_validating_policy(policy, &mut module);
                 diagnostics.extend(found);
                 continue;
             }
             AnyPolicy::Admission(policy) => {
-                let found = lowerer.lower_admission_policy(policy, sources, &options.limits);
+                let found = lower::lower_admission_policy(policy, &mut module);
                 diagnostics.extend(found);
                 continue;
             }
         };
-        lowerer.lower_policy(policy, sources, &options.limits, &mut |rule, error| {
+        lower::lower_policy(policy, &mut module, &mut |rule, error| {
             refuse(
                 policy,
                 rule,
@@ -159,27 +163,92 @@ pub fn compile_with_exceptions(
     }
     // With errors in policies it is not known what names exceptions could mean.
     if !diagnostics.iter().any(is_error) {
+        let targets = Targets::of_module(&module);
         link::add_exceptions(
-            &mut lowerer,
+            &mut module,
+            &targets,
             &exceptions,
             &compilation.omitted,
             sources,
-            &options.limits,
             &mut diagnostics,
         );
     }
-    let mut bundle = lowerer.finish();
-    compilation.rules = bundle.rules.len();
+    compilation.rules = module.rules.entries().len();
     compilation.diagnostics = diagnostics;
     if !compilation.has_errors() {
+        let mut bundle = BundleBuilder::new();
         bundle.meta = meta(&policies, sources, &compilation.omitted);
-        compilation.bundle = Some(bundle.finish());
+        compilation.write(module, sources, bundle);
     }
     compilation
 }
 
+impl Compilation {
+    /// Optimises a module and writes it into a bundle, unless a block is too big.
+    fn write(&mut self, mut module: Module, sources: &Sources, mut bundle: BundleBuilder) {
+        passes::optimise(&mut module);
+        match emit::emit(&module, sources, &mut bundle) {
+            Ok(()) => self.bundle = Some(bundle.finish()),
+            Err(error) => self.diagnostics.push(too_big(&module, &error)),
+        }
+    }
+}
+
+/// What is said of a block that is too big.
+fn too_big(module: &Module, too_big: &TooBig) -> Diagnostic {
+    let TooBig { block, error } = too_big;
+    let (code, message, location, hint, subject) = match module.owner(*block) {
+        Some(Owner::Exception(exception)) => (
+            "exception-too-big",
+            format!("the conditions of the exception are too big: {error}"),
+            exception.location,
+            "split the exception into several",
+            match exception.namespace.as_str() {
+                "" => exception.name.clone(),
+                namespace => format!("{namespace}/{}", exception.name),
+            },
+        ),
+        Some(Owner::Rule(rule)) => {
+            let policy = module.policies.get(rule.policy);
+            let policy = policy.map_or("", |policy| &policy.name);
+            let is_classic =
+                !matches!(rule.body, BodyKind::Validations | BodyKind::AdmissionPolicy);
+            let (hint, subject) = match is_classic {
+                true => (
+                    "split the rule into several",
+                    format!("{policy}/{}", rule.name),
+                ),
+                false => ("split the policy into several", policy.to_owned()),
+            };
+            (
+                "rule-too-big",
+                error.to_string(),
+                rule.location,
+                hint,
+                subject,
+            )
+        }
+        None => {
+            let nowhere = Location {
+                source: SourceId(0),
+                span: Span::default(),
+            };
+            (
+                "rule-too-big",
+                error.to_string(),
+                nowhere,
+                "split the rule into several",
+                String::new(),
+            )
+        }
+    };
+    Diagnostic::error(code, message, location)
+        .hint(hint)
+        .subject(subject)
+}
+
 /// Adds `PolicyException`s to policies that were compiled before: the bundle of the
-/// result is the old one with the exceptions behind those it has. Positions in the
+/// result is the old one with the exceptions after those it has. Positions in the
 /// result's diagnostics are those of `sources`, which hold the exceptions alone.
 pub fn add_exceptions(
     bundle: &Bundle<'_>,
@@ -190,27 +259,27 @@ pub fn add_exceptions(
 ) -> Compilation {
     let exceptions = read_exceptions(exceptions, options, &mut diagnostics);
     let builder = BundleBuilder::from_bundle(bundle);
+    let tables = bundle.tables();
     let omitted = builder.meta.omitted.clone();
-    let (policies, rules) = (builder.policies.len(), builder.rules.len());
-    let mut lowerer = Lowerer::continuing(builder);
+    let mut module = Module::extending(&tables, options.limits);
     link::add_exceptions(
-        &mut lowerer,
+        &mut module,
+        &Targets::of_bundle(&tables),
         &exceptions,
         &omitted,
         sources,
-        &options.limits,
         &mut diagnostics,
     );
     let mut compilation = Compilation {
         bundle: None,
         diagnostics,
         omitted,
-        policies,
-        rules,
+        policies: tables.policies.len(),
+        rules: tables.rules.len(),
         exceptions: exceptions.len(),
     };
     if !compilation.has_errors() {
-        compilation.bundle = Some(lowerer.finish().finish());
+        compilation.write(module, sources, builder);
     }
     compilation
 }

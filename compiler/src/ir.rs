@@ -10,6 +10,17 @@ pub use kpvm_format::table::SiteKind;
 
 use crate::source::Location;
 
+mod id;
+mod intern;
+mod module;
+mod record;
+mod rule;
+
+pub use self::id::*;
+pub use self::module::*;
+pub use self::record::*;
+pub use self::rule::*;
+
 /// A virtual register; 0 is the root of the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Register(pub u32);
@@ -113,36 +124,36 @@ impl Instruction {
 
     /// With operand `a`.
     #[must_use]
-    pub fn a(mut self, a: u32) -> Self {
-        self.a = a;
+    pub fn a(mut self, a: impl Operand) -> Self {
+        self.a = a.number();
         self
     }
 
     /// With operand `b`.
     #[must_use]
-    pub fn b(mut self, b: u32) -> Self {
-        self.b = b;
+    pub fn b(mut self, b: impl Operand) -> Self {
+        self.b = b.number();
         self
     }
 
     /// With operand `e`.
     #[must_use]
-    pub fn e(mut self, e: u32) -> Self {
-        self.e = e;
+    pub fn e(mut self, e: impl Operand) -> Self {
+        self.e = e.number();
         self
     }
 
     /// With operand `c`.
     #[must_use]
-    pub fn c(mut self, c: u32) -> Self {
-        self.c = c;
+    pub fn c(mut self, c: impl Operand) -> Self {
+        self.c = c.number();
         self
     }
 
     /// With operand `d`.
     #[must_use]
-    pub fn d(mut self, d: u32) -> Self {
-        self.d = d;
+    pub fn d(mut self, d: impl Operand) -> Self {
+        self.d = d.number();
         self
     }
 

@@ -5,6 +5,7 @@
 pub mod codegen;
 pub mod compile;
 pub mod diagnostic;
+pub mod emit;
 pub mod expression;
 pub mod frontend;
 pub mod generated_admission_policy;
@@ -12,7 +13,8 @@ pub mod ir;
 mod link;
 pub mod lint;
 pub mod lower;
-pub mod optimise;
+mod optimise;
+pub mod passes;
 pub mod policy;
 pub mod source;
 pub mod webhooks;

@@ -17,7 +17,7 @@ use kpvm_format::instruction::{Op, OperandKind};
 use crate::ir::{Block, Instruction, Item, Label, Register};
 
 /// Runs every pass until none finds anything.
-pub fn optimise(block: &mut Block) {
+pub(crate) fn optimise(block: &mut Block) {
     thread_jumps(block);
     while remove_unreachable(block) || remove_idle_jumps(block) || remove_unused_labels(block) {}
     share_loads(block);
