@@ -13,7 +13,6 @@ pub mod ir;
 mod link;
 pub mod lint;
 pub mod lower;
-mod optimise;
 pub mod passes;
 pub mod policy;
 pub mod source;
