@@ -1,5 +1,5 @@
-//! What tests of expressions share: recorded outcomes, read from beside the repository,
-//! and a run of one expression or document as bytecode.
+//! What tests of expressions share: recorded outcomes, and a run of one expression or
+//! document as bytecode.
 
 #![allow(clippy::print_stdout)] // tests tell what they count
 #![allow(dead_code, clippy::unwrap_used)] // Each test uses a part.
@@ -37,27 +37,34 @@ impl Host for TestHost {
     }
 }
 
-/// A file of recorded outcomes; `None`, said aloud, where it is absent.
-pub(crate) fn read(path: &str) -> Option<Value> {
-    let shared = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
-    match std::fs::read_to_string(shared.join(path)) {
-        // Our own reader is exact where serde_json's may be off by the last bit, and
-        // tells integers from floats as these files do.
-        Ok(text) => {
-            let mut buffer = DocumentBuffer::new();
-            let (source, symbols) = (TextSource::Object, SymbolTable::EMPTY);
-            let options = ReadOptions::default();
-            let id = buffer
-                .read_json(text.as_bytes(), source, &symbols, &options)
-                .unwrap();
-            let texts = Texts::only(source, text.as_bytes());
-            Some(buffer.view(texts, symbols).to_value(id))
-        }
-        Err(_) => {
-            println!("skipped: {path} is not there");
+/// A file of Kyverno's recorded outcomes.
+pub(crate) fn read_recorded(name: &str) -> Value {
+    parse_exact(&kpvm_golden::read(name).unwrap())
+}
+
+/// A file of the public suite of JMESPath, or `None` with a note where it is absent.
+pub(crate) fn read_public_suite(name: &str) -> Option<Value> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
+    match std::fs::read_to_string(folder.join("jmespath").join(name)) {
+        Ok(text) => Some(parse_exact(&text)),
+        Err(error) => {
+            println!("skipped: {name}: {error}");
             None
         }
     }
+}
+
+/// Parses JSON with our own reader, which is exact where serde_json's may be off by the
+/// last bit, and tells integers from floats as these files do.
+fn parse_exact(text: &str) -> Value {
+    let mut buffer = DocumentBuffer::new();
+    let (source, symbols) = (TextSource::Object, SymbolTable::EMPTY);
+    let options = ReadOptions::default();
+    let id = buffer
+        .read_json(text.as_bytes(), source, &symbols, &options)
+        .unwrap();
+    let texts = Texts::only(source, text.as_bytes());
+    buffer.view(texts, symbols).to_value(id)
 }
 
 /// The recorded form of a value: numbers that JSON lacks, and references, are marked.
