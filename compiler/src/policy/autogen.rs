@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn generated_rules_have_names_of_their_own() {
         let pod = json!({"kinds": ["Pod"]});
         let selected = json!({"kinds": ["Pod"], "selector": {"matchLabels": {"a": "b"}}});
         let long = "too-long-this-rule-name-will-be-truncated-to-63-characters";
