@@ -6,7 +6,7 @@
 //! are known again by object and path, not by line, so that they survive edits.
 //!
 //! The types hold what we write and no more; the schema is checked in
-//! `cli/tests/outputs.rs`.
+//! `cli/tests/integration/outputs.rs`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
