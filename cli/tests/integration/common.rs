@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a program did.
 #[derive(Debug)]
@@ -17,7 +18,10 @@ pub(crate) struct Files(pub(crate) PathBuf);
 
 impl Files {
     pub(crate) fn new(test: &str, files: &[(&str, &str)]) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        // Tests of several modules run at once, and some have the same name.
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("{test}-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         for (name, text) in files {
