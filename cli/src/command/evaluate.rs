@@ -202,7 +202,7 @@ pub enum Given {
 /// Evaluates, reports, and gives the exit code.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn evaluate(
     inputs: Inputs<'_>,
     arguments: &CommonArguments,
@@ -392,7 +392,7 @@ impl CommonArguments {
     /// Whether the options can be used together; says what is wrong.
     ///
     /// # Errors
-    /// Those of the writers.
+    /// Fails if the writer fails.
     pub fn check(&self, streams: &mut Streams<'_>) -> io::Result<bool> {
         let formats = [
             self.table,

@@ -80,7 +80,7 @@ pub struct FunctionArguments {
 /// Runs a command of `kpc jp`.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     match &arguments.command {
         Command::Query(arguments) => query(arguments, streams),

@@ -10,9 +10,8 @@ use kpvm_compiler::generated_admission_policy::{
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
 use kpvm_compiler::policy::read::{read_exception, read_policy};
-use kpvm_compiler::policy::validating_policy::{
-    ValidatingPolicy, read_cel_exception, read_validating_policy,
-};
+use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating_policy};
+use kpvm_compiler::policy::validating_policy::ValidatingPolicy;
 use kpvm_compiler::source::SourceId;
 use kpvm_compiler::webhooks::{Service, derive};
 use serde_json::{Value, json};
