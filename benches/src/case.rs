@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::{SourceId, Sources};

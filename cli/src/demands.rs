@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use kpvm::jmespath::functions::{self, Purity};
+use kpvm_format::signature::{self, Purity};
 use kpvm_format::Tables;
 use kpvm_format::cel;
 use kpvm_format::function::Function;
@@ -260,7 +260,7 @@ impl<'t> Reader<'t> {
 
     fn note_call(&self, instruction: &Instruction, demands: &mut Demands) {
         let number = u8::try_from(instruction.c.get()).ok();
-        let function = number.and_then(Function::decode).and_then(functions::of);
+        let function = number.and_then(Function::decode).and_then(signature::of);
         match function.map(|function| function.purity) {
             Some(Purity::Clock) => demands.time = true,
             Some(Purity::ClockIfThirdEmpty) => demands.time |= !self.has_third_text(instruction),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anstyle::{AnsiColor, Style};
-use kpvm::tree::Span;
+use kpvm_syntax::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::Sources;
 

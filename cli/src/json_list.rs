@@ -5,8 +5,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
 use kpvm_compiler::source::Before;
 use serde_json::Value;
 

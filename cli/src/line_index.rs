@@ -74,7 +74,7 @@ fn count_characters(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kpvm::tree::Span;
+    use kpvm_syntax::tree::Span;
     use kpvm_compiler::source::{Location, Sources};
 
     #[test]

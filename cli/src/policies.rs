@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use kpvm::tree::{Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_syntax::tree::{Tree, TreeValue};
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{
     Compilation, Options, check_documents, check_exceptions, compile_with_exceptions,
 };
@@ -436,7 +436,7 @@ impl<'p> Reader<'p> {
         code: &'static str,
         message: String,
         source: SourceId,
-        span: kpvm::tree::Span,
+        span: kpvm_syntax::tree::Span,
     ) {
         self.diagnostics
             .push(Diagnostic::error(code, message, Location { source, span }));

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use kpvm::engine::UserInfo;
-use kpvm::tree::Span;
+use kpvm_syntax::tree::Span;
 use kpvm_compiler::source::Sources;
 
 use crate::input::{Unreadable, read_file};

@@ -17,16 +17,16 @@
 //! # }
 //! ```
 
-use kpvm::jmespath::SyntaxError;
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
+use kpvm_syntax::jmespath::SyntaxError;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
 use kpvm_format::instruction::Op;
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
 use crate::frontend::emitter::{Emitter, Scope};
 use crate::frontend::expression::Current;
-use crate::frontend::jmespath;
+use kpvm_syntax::jmespath;
 use crate::frontend::{cel, context};
 use crate::ir::{Block, Instruction, Label, Register};
 use crate::lower::{Lowerer, Pools};

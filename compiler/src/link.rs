@@ -8,8 +8,8 @@ mod cel_exception;
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::scalar::wildcard;
+use kpvm_semantics::limits::Limits;
+use kpvm_semantics::wildcard;
 use kpvm_format::BundleBuilder;
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::symbol::SymbolId;

@@ -5,8 +5,8 @@ pub(crate) mod validating_policy;
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use kpvm_compiler::generated_admission_policy::{
     Generated, Refusal, generate, generate_from_validating,
 };

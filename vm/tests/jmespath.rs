@@ -6,8 +6,8 @@
 use kpvm::document::{DocumentBuffer, Kind, Label, NodeId, Texts};
 use kpvm::function::{RegexCache, Values};
 use kpvm::host::{ExternalQuery, Host, Timestamp};
-use kpvm::jmespath::{evaluate, parse};
-use kpvm::limits::Limits;
+use kpvm_syntax::jmespath::{evaluate, parse};
+use kpvm_semantics::limits::Limits;
 use kpvm_format::symbol::SymbolTable;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cel::{Context, Program};
 use kpvm::document::DocumentBuffer;
 use kpvm::engine::{Bundle, Review, Session};
-use kpvm::limits::Limits;
+use kpvm_semantics::limits::Limits;
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{CEL_EXPRESSIONS, bundle, cel_rule, limited_pod};
 use regorus::Value as RegoValue;

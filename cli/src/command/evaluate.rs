@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use kpvm::engine::Bundle;
-use kpvm::scalar::duration;
-use kpvm::tree::Span;
+use kpvm_semantics::duration;
+use kpvm_syntax::tree::Span;
 use kpvm_compiler::source::SourceId;
 
 use crate::cel_context::CelContext;

@@ -24,7 +24,7 @@ pub mod webhooks;
 use std::io;
 use std::path::Path;
 
-use kpvm::limits::Limits;
+use kpvm_semantics::limits::Limits;
 use kpvm_format::Bundle;
 
 use crate::diagnostics::show_error;

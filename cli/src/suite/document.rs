@@ -1,7 +1,7 @@
 //! The Test document: what a suite loads and what it expects (docs/spec/cli.md §1.5 and 2).
 
 use kpvm::engine::Operation;
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 use kpvm_compiler::source::SourceId;
 
 use crate::strict::{Decoder, Fields, Text};

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kpvm::engine::Bundle;
-use kpvm::tree::Tree;
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::admission_policy::{read_admission_binding, read_admission_policy};

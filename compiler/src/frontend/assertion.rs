@@ -3,12 +3,12 @@
 //! The tree is walked here once; what is left to do at run time are loads, loops over
 //! what `~` goes through, and comparisons, each with the path that its failure shows.
 
-use kpvm::tree::{Member, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use super::jmespath::{Arithmetic, AssertionNode, Expression, Node};
+use kpvm_syntax::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use kpvm::jmespath::mentions;
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::jmespath::mentions;
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, Range};
@@ -342,7 +342,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
 
     /// The expression of a query, or its syntax error.
     fn search(&mut self, text: &str, shows_query: bool, on_error: Label) -> Register {
-        match super::jmespath::parse(text) {
+        match kpvm_syntax::jmespath::parse(text) {
             Err(error) => {
                 let prefix = format!("incorrect query {text}: ");
                 let failed = self.wrapping(&prefix, shows_query, on_error);

@@ -3,16 +3,17 @@
 //! An unknown key is an error that most places turn into null. Lowering knows the
 //! place: where null is wanted (`or_null`), the load itself goes on with null.
 
-use kpvm::tree::TreeValue;
+use kpvm_syntax::tree::TreeValue;
 use kpvm_format::function::Function;
 use kpvm_format::instruction::Op;
 use kpvm_format::table;
 use zerocopy::little_endian::I64;
 
 use super::emitter::Emitter;
-use super::jmespath::{
+use kpvm_syntax::jmespath::{
     Comparator, Dialect, Expression, FunctionCall, Node, Projection, ProjectionKind,
 };
+use crate::calls;
 use crate::ir::{Instruction, Label, Register};
 
 /// The current value of an expression.
@@ -407,7 +408,7 @@ impl Emitter<'_, '_> {
         result
     }
 
-    fn slice(&mut self, slice: super::jmespath::Slice) -> u32 {
+    fn slice(&mut self, slice: kpvm_syntax::jmespath::Slice) -> u32 {
         let part =
             |value: Option<i64>, bit: u8| (value.map_or(0, |_| bit), I64::new(value.unwrap_or(0)));
         let (start, stop, step) = (
@@ -536,7 +537,7 @@ impl Emitter<'_, '_> {
         let result = match name.map(|name| {
             (
                 name,
-                super::jmespath::functions::lookup_in(name, self.dialect()).map(|row| row.id),
+                calls::lookup(name, self.dialect()).map(|row| row.id),
             )
         }) {
             None => self.fail("invalid node value type", on_error),
@@ -599,7 +600,7 @@ impl Emitter<'_, '_> {
                 let key = self.with_floats(key, on_error);
                 self.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(key.0));
-                let slice = self.slice(super::jmespath::Slice {
+                let slice = self.slice(kpvm_syntax::jmespath::Slice {
                     start: Some(1),
                     stop: None,
                     step: None,

@@ -1,7 +1,7 @@
 //! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body of
 //! its own; what an element comes to is counted, skipped, or ends the rule.
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 
 use super::condition::Messages;

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 
-use kpvm::scalar::wildcard::contains_wildcard;
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_semantics::wildcard::contains_wildcard;
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, Anchor};
+use kpvm_format::table;
+use kpvm_semantics::anchor::Anchor;
 use zerocopy::little_endian::U32;
 
-use super::anchor::{self, AnchoredKey};
+use kpvm_semantics::anchor::{self, AnchoredKey};
 use super::emitter::Emitter;
 use super::template::has_variable;
 use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};

@@ -14,7 +14,7 @@ use crate::policy::match_resources::MatchResources;
 use crate::policy::validating_autogen::{Variant, variants};
 use crate::policy::validating_policy::{Mode, ValidatingPolicy};
 use crate::source::{Location, SourceId, Sources};
-use kpvm::limits::Limits;
+use kpvm_semantics::limits::Limits;
 use kpvm_format::instruction::Op;
 
 /// The property that says which validation decided.

@@ -5,7 +5,7 @@
 //! Generated rules keep the places of the text they were made from. Nothing here
 //! fails: a rule that cannot be generated is simply not there.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::kind_selector::contains_kind;
 use super::model::{Filter, MatchBlock, Policy, ResourceDescription, Rule};

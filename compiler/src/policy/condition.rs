@@ -4,7 +4,7 @@
 //! A tree comes in, the typed block leaves. Operators and values are not judged
 //! here; the load checks do that.
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use thiserror::Error;
 
 use super::model::Spanned;

@@ -5,7 +5,7 @@
 //! After reading, nobody checks again whether a rule has a name. Free-form parts
 //! (patterns, condition values, ...) stay [`Tree`]s with their places.
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::condition::AnyAll;
 use crate::source::SourceId;

@@ -5,7 +5,7 @@
 //! and then nothing leaves. What the fields mean together is not judged here;
 //! that is [`super::validate`].
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::condition::AnyAll;
 use super::model::{

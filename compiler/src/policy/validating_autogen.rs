@@ -4,7 +4,7 @@
 //! Unlike that of ClusterPolicies this is all text: wherever `object.spec` or
 //! `object.metadata` stands, in messages too, the path of the template takes its place.
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::{MatchResources, ResourceRule};
 use super::validating_policy::{Mode, ValidatingPolicy, ValidatingSpec};

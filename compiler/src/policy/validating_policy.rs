@@ -2,7 +2,7 @@
 //! `PolicyException` of that group: a tree in, the typed document out
 //! (docs/spec/cel.md §6.1 and 6.5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::MatchResources;
 use super::model::Spanned;

@@ -3,8 +3,8 @@
 #![allow(dead_code)] // each table uses its part
 
 use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{SourceId, Sources};

@@ -15,7 +15,7 @@ use crate::document::{
     DocumentBuffer, JsonError, NodeId, ReadOptions, TextSource, Texts, View, cut, plain_end,
     skip_value, space,
 };
-use crate::limits::Limits;
+use kpvm_semantics::limits::Limits;
 use kpvm_format::symbol::SymbolTable;
 
 /// Why bytes are no review that can be answered.

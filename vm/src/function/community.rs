@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 
 use super::Outcome;
-use super::error::FunctionError;
+use kpvm_semantics::FunctionError;
 use super::values::Values;
 use crate::document::{Kind, NodeId};
 

@@ -1,7 +1,7 @@
 //! `image_normalize`: the name of an image in full (docs/spec/jmespath.md §12).
 
 use super::Outcome;
-use super::error::FunctionError;
+use kpvm_semantics::FunctionError;
 use super::regex::compile;
 use super::values::Values;
 use crate::document::NodeId;

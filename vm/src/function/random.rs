@@ -3,7 +3,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::error::FunctionError;
+use kpvm_semantics::FunctionError;
 use super::values::Values;
 use super::{Outcome, go_regex};
 use crate::document::NodeId;

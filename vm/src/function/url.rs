@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use serde_json::Value;
 
 use super::Outcome;
-use super::error::FunctionError;
-use super::go_text::go_quote;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::quote::go_quote;
 use super::values::Values;
 use crate::document::NodeId;
 use crate::host::ExternalQuery;

@@ -10,7 +10,7 @@ use num_bigint::BigInt;
 use serde_json::{Map, Value, json};
 
 use super::encoding::{decode_base64, encode_base64};
-use super::error::FunctionError;
+use kpvm_semantics::FunctionError;
 use super::values::Values;
 use super::{Outcome, layout};
 use crate::document::{NodeId, Numbers};

@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 
-use kpvm::tree::Span;
+use kpvm_syntax::tree::Span;
 use kpvm_format::cel::Function;
 
 use super::ast::{Comprehension, Expr, Fold, Literal, Node};
 use super::environment::Environment;
-use super::parser::qualified_name;
+use kpvm_syntax::cel::qualified_name;
 use super::types::{Substitution, Type, most_general};
 
 /// What a name turned out to be.

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, ConstantKind, Range};
@@ -1442,7 +1442,7 @@ fn constant_of(expression: &Expr) -> Option<Tree> {
             TreeValue::List(elements.iter().map(item).collect::<Option<_>>()?)
         }
         Node::Map(entries) => {
-            let mut members: Vec<kpvm::tree::Member> = Vec::new();
+            let mut members: Vec<kpvm_syntax::tree::Member> = Vec::new();
             for entry in entries {
                 let Node::Literal(Literal::String(key)) = &entry.key.node else {
                     return None;
@@ -1450,7 +1450,7 @@ fn constant_of(expression: &Expr) -> Option<Tree> {
                 if entry.optional || members.iter().any(|member| *member.key == **key) {
                     return None;
                 }
-                members.push(kpvm::tree::Member {
+                members.push(kpvm_syntax::tree::Member {
                     key: key.as_str().into(),
                     key_span: entry.key.span,
                     value: constant_of(&entry.value)?,

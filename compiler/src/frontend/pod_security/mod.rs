@@ -14,7 +14,7 @@ mod shape;
 
 use std::collections::HashMap;
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 use kpvm_format::instruction::Op;
 use kpvm_format::table;
 

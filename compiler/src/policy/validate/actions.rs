@@ -1,7 +1,7 @@
 //! The body of a validate rule: exactly one form, anchors that patterns may use, and
 //! the required fields of foreach and CEL (docs/spec/policies.md §2.8).
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::variables::anchored;
 use super::{Bodies, Report};

@@ -1,7 +1,7 @@
 //! Context entries of a rule (docs/spec/policies.md §2.7). Those of foreach blocks are not
 //! checked, as in Kyverno.
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::{Report, expressions};
 use crate::policy::model::Rule;

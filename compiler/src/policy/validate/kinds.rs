@@ -1,7 +1,7 @@
 //! The kind `*` and what it forbids (docs/spec/policies.md §2.5), and that every filter of
 //! `match` names kinds at all (section 2.6, last paragraph).
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::{Bodies, Report};
 use crate::policy::autogen::filters;

@@ -4,7 +4,7 @@
 //! What Kyverno's own check refuses is an error. Names that mean nothing it leaves to the
 //! schema of the cluster, or to nobody: they are [`Report::unworkable`].
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::Report;
 use super::structure::span_at;

@@ -3,7 +3,7 @@
 //! A typed selector comes in; nothing or the sentence about what is wrong leaves.
 
 use crate::policy::model::{LabelRequirement, LabelSelector};
-use kpvm::scalar::wildcard::contains_wildcard;
+use kpvm_semantics::wildcard::contains_wildcard;
 
 /// What is wrong with the selector of a filter, if anything. A selector with a
 /// wildcard among its labels is not looked at: it becomes another one per object.
