@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use kpvm_format::signature::{self, Purity};
 use kpvm_format::Tables;
 use kpvm_format::cel;
 use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
+use kpvm_format::signature::{self, Purity};
 use kpvm_format::table::{Block, Constant, ConstantKind, NONE, Rule};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -6,12 +6,12 @@
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, ExpressionSession};
 use kpvm_compiler::calls;
-use kpvm_syntax::jmespath::{self, Expression, Node, ProjectionKind, SyntaxError};
-use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::expression::{self, ExpressionError};
 use kpvm_compiler::source::{Location, SourceId};
 use kpvm_format::disassemble::disassemble_block;
+use kpvm_syntax::jmespath::{Expression, Node, ProjectionKind, SyntaxError};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use serde_json::Value;
 
 use crate::host::ProcessHost;

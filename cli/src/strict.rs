@@ -6,11 +6,11 @@
 //! A tree enters, plain values leave. Everything that is wrong is collected, not only
 //! the first thing.
 
+use kpvm_compiler::diagnostic::Diagnostic;
+use kpvm_compiler::source::{Location, SourceId};
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use kpvm_syntax::yaml::{self, DuplicateKeys};
-use kpvm_compiler::diagnostic::Diagnostic;
-use kpvm_compiler::source::{Location, SourceId};
 
 use crate::nearest::did_you_mean;
 use crate::problem::Problem;

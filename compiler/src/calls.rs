@@ -465,8 +465,9 @@ mod tests {
                         || ["incorrect number of args", "Invalid arity."].contains(&error)
                         || ["first-arg-type", "later-arg-type"].contains(&group)
                             && error.starts_with("Invalid type");
-                    let foreseen =
-                        |problem: &ExpressionProblem| problem.runtime_error.as_deref() == Some(error);
+                    let foreseen = |problem: &ExpressionProblem| {
+                        problem.runtime_error.as_deref() == Some(error)
+                    };
                     assert!(
                         !foreseeable || problems.iter().any(foreseen),
                         "{expression}: {error}: {problems:?}"

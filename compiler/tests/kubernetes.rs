@@ -3,20 +3,19 @@
 
 #![allow(clippy::unwrap_used)]
 
-use kpvm_semantics::limits::Limits;
-use kpvm_syntax::tree::Tree;
-use kpvm_syntax::yaml::{self, DuplicateKeys};
 use kpvm_compiler::generated_admission_policy::{
     Generated, Refusal, generate, generate_from_validating,
 };
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
 use kpvm_compiler::policy::read::{read_exception, read_policy};
-use kpvm_compiler::policy::validating_policy::{
-    ValidatingPolicy, read_cel_exception, read_validating_policy,
-};
+use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating_policy};
+use kpvm_compiler::policy::validating_policy::ValidatingPolicy;
 use kpvm_compiler::source::SourceId;
 use kpvm_compiler::webhooks::{Service, derive};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::{Value, json};
 
 fn tree(text: &str) -> Tree {

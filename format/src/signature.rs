@@ -134,7 +134,11 @@ pub fn lookup(name: &str) -> Option<&'static Function> {
 
 /// The function of that name in an assertion tree.
 pub fn lookup_in_assertion(name: &str) -> Option<&'static Function> {
-    let addition = || ASSERTION_FUNCTIONS.iter().find(|function| function.name == name);
+    let addition = || {
+        ASSERTION_FUNCTIONS
+            .iter()
+            .find(|function| function.name == name)
+    };
     // Where both have a function of that name, Kyverno's is the one that counts.
     lookup(name).or_else(addition)
 }

@@ -17,9 +17,9 @@ use std::fmt::Write;
 use kpvm_format::condition::ConditionOperator;
 
 use crate::document::{Kind, NodeId, View};
+use crate::text::append_go_value;
 use kpvm_semantics::number::{ShortText, write_v};
 use kpvm_semantics::{duration, wildcard};
-use crate::text::append_go_value;
 
 /// Why a condition has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -11,12 +11,12 @@ use std::collections::HashMap;
 
 use kpvm_format::function::Function;
 
+use crate::document::{Kind, Label, NodeId, Numbers};
+use crate::function::{FunctionError, Values, call, check_arguments};
 use kpvm_format::signature;
 use kpvm_syntax::jmespath::{
     Comparator, Expression, FunctionCall, HashEntry, Node, Projection, ProjectionKind, Slice,
 };
-use crate::document::{Kind, Label, NodeId, Numbers};
-use crate::function::{FunctionError, Values, call, check_arguments};
 use kpvm_syntax::tree::Tree;
 
 /// Why an expression has no value.

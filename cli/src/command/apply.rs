@@ -56,7 +56,7 @@ pub struct ApplyArguments {
 /// Compiles policies in memory and evaluates resources with them.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     if !arguments.check(streams)? || !arguments.common.check(streams)? {
         return Ok(EXIT_BAD_INPUT);

@@ -27,7 +27,7 @@ pub struct Arguments {
 /// Compiles policies and exceptions and throws the bundle away.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,

@@ -97,7 +97,7 @@ impl CircumstanceArguments {
     /// Reads everything; says what is wrong and gives `None` when it cannot be used.
     ///
     /// # Errors
-    /// Those of the writers.
+    /// Fails if the writer fails.
     pub fn read(&self, streams: &mut Streams<'_>) -> io::Result<Option<ReadCircumstances>> {
         let mut read = ReadCircumstances::default();
         let is_good = self.read_user(&mut read, streams)?
@@ -244,7 +244,7 @@ impl ReadCircumstances {
     /// Warns of values that are about no policy, rule or resource there is.
     ///
     /// # Errors
-    /// Those of the writers.
+    /// Fails if the writer fails.
     pub fn show_unused(
         &self,
         bundle: &Bundle<'_>,

@@ -45,7 +45,7 @@ pub enum Shell {
 /// Prints the script for a shell.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, command: Command, streams: &mut Streams<'_>) -> io::Result<u8> {
     let script = match arguments.shell {
         Shell::Bash => script(Known::Bash, command),

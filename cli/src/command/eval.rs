@@ -32,7 +32,7 @@ pub struct EvalArguments {
 /// Evaluates resources with a bundle.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     if !arguments.common.check(streams)? {
         return Ok(EXIT_BAD_INPUT);

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use kpvm::engine::Bundle;
+use kpvm_compiler::source::SourceId;
 use kpvm_semantics::duration;
 use kpvm_syntax::tree::Span;
-use kpvm_compiler::source::SourceId;
 
 use crate::cel_context::CelContext;
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
@@ -202,7 +202,7 @@ pub enum Given {
 /// Evaluates, reports, and gives the exit code.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn evaluate(
     inputs: Inputs<'_>,
     arguments: &CommonArguments,
@@ -392,7 +392,7 @@ impl CommonArguments {
     /// Whether the options can be used together; says what is wrong.
     ///
     /// # Errors
-    /// Those of the writers.
+    /// Fails if the writer fails.
     pub fn check(&self, streams: &mut Streams<'_>) -> io::Result<bool> {
         let formats = [
             self.table,

@@ -19,7 +19,7 @@ use crate::text::clean;
 /// Explains a rule for every resource that is wanted.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(
     arguments: &ExplainArguments,
     format: Format,

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kpvm_syntax::jmespath;
-use kpvm_format::signature::{self, Accepted, Arguments as Signature, Function};
-use kpvm_semantics::limits::Limits;
-use kpvm_syntax::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_format::signature::{self, Accepted, Arguments as Signature, Function};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::jmespath;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::Value;
 
 use crate::diagnostics::{self, show_error, show_note};
@@ -80,7 +80,7 @@ pub struct FunctionArguments {
 /// Runs a command of `kpc jp`.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     match &arguments.command {
         Command::Query(arguments) => query(arguments, streams),

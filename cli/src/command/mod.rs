@@ -24,8 +24,8 @@ pub mod webhooks;
 use std::io;
 use std::path::Path;
 
-use kpvm_semantics::limits::Limits;
 use kpvm_format::Bundle;
+use kpvm_semantics::limits::Limits;
 
 use crate::diagnostics::show_error;
 use crate::input::reason;
@@ -35,7 +35,7 @@ use crate::text::clean;
 /// Loads a bundle; says what is wrong and gives `None` when it is none.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn load_bundle(path: &Path, streams: &mut Streams<'_>) -> io::Result<Option<Bundle<'static>>> {
     let limit = Limits::DEFAULT.bundle_bytes;
     let name = path.display().to_string();

@@ -120,7 +120,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 /// Runs suites.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let (selector, wrong) = Selector::parse(&arguments.test_case_selector);
     for error in &wrong {

@@ -45,7 +45,7 @@ pub struct Arguments {
 /// Prints two documents for each policy that qualifies.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let models = match models::load(&arguments.models, &arguments.exceptions, streams)? {
         Ok(models) => models,

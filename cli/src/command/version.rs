@@ -52,7 +52,7 @@ const VERSION: Version = Version {
 /// Prints the version.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     match arguments.output {
         None => {

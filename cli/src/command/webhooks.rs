@@ -34,7 +34,7 @@ pub struct Arguments {
 /// Prints a ValidatingWebhookConfiguration.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let models = match models::load(&arguments.models, &[], streams)? {
         Ok(models) => models,

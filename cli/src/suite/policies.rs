@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kpvm::engine::Bundle;
-use kpvm_syntax::tree::Tree;
-use kpvm_syntax::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::admission_policy::{read_admission_binding, read_admission_policy};
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_policy};
+use kpvm_compiler::policy::read_validating::read_validating_policy;
 use kpvm_compiler::policy::validating_autogen;
-use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy, read_validating_policy};
+use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use kpvm_format::meta::OmittedRule;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use crate::evaluation::is_computed_from;
 use crate::input::read_inputs;

@@ -1,15 +1,16 @@
 //! Context entries (docs/spec/conditions.md §8 and 9): each becomes a variable and a loader,
 //! a block that runs when a query first mentions the variable's name.
 
-use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::table;
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use zerocopy::little_endian::U32;
 
-use super::emitter::{Emitter, Scope};
+use super::emitter::Emitter;
+use super::scope::Scope;
 use super::template::has_variable;
+use crate::frontend::pools::Pools;
 use crate::ir::{Block, Instruction, Label, Register};
-use crate::lower::Pools;
 use crate::source::{Location, SourceId};
 use kpvm_syntax::jmespath::mentions;
 

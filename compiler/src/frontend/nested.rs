@@ -10,9 +10,9 @@ use kpvm_format::instruction::Op;
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use kpvm_syntax::jmespath::{self, Expression};
 use super::template::{Piece, pieces};
 use crate::ir::{Instruction, Label, Register};
+use kpvm_syntax::jmespath::{self, Expression};
 
 /// How an inner variable stands in the outer expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -344,7 +344,9 @@ mod tests {
             duplicate_keys: kpvm_syntax::yaml::DuplicateKeys::Refuse,
             limits: &kpvm_semantics::limits::Limits::DEFAULT,
         };
-        let tree = kpvm_syntax::yaml::read_all(text, options).remove(0).unwrap();
+        let tree = kpvm_syntax::yaml::read_all(text, options)
+            .remove(0)
+            .unwrap();
         let names = unbound_names(&tree, &["entry"]);
         let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["y", "x", "z"]);

@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn names_of_generated_rules() {
         let pod = json!({"kinds": ["Pod"]});
         let selected = json!({"kinds": ["Pod"], "selector": {"matchLabels": {"a": "b"}}});
         let long = "too-long-this-rule-name-will-be-truncated-to-63-characters";

@@ -7,7 +7,7 @@
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use thiserror::Error;
 
-use super::model::Spanned;
+use super::spanned::Spanned;
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]

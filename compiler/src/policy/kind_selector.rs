@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsing() {
+    fn worked_cases_of_parsing() {
         let cases = [
             ("*.*", ["*", "*", "*", "*"]),
             ("*/*", ["*", "*", "*", "*"]),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn matching() {
+    fn worked_cases_of_matching() {
         let cases = [
             ("*", ("apps", "v1", "Deployment", ""), true),
             ("*", ("", "v1", "Pod", "status"), false),

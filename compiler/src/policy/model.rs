@@ -8,16 +8,8 @@
 use kpvm_syntax::tree::{Span, Tree};
 
 use super::condition::AnyAll;
+pub use super::spanned::Spanned;
 use crate::source::SourceId;
-
-/// A value and its place in the policy's file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Spanned<T> {
-    /// The value.
-    pub value: T,
-    /// Where it stands.
-    pub span: Span,
-}
 
 /// One policy document.
 #[derive(Debug, Clone, PartialEq)]

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn variables() {
+    fn variables_are_found() {
         let cases: [(&str, &[&str]); 9] = [
             ("{{ a }}", &["{{ a }}"]),
             ("x {{ a.{{ b }} }}", &["{{ b }}"]),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn references() {
+    fn references_are_found() {
         let cases: [(&str, &[&str]); 6] = [
             ("$(HOME)", &["$(HOME)"]),
             ("$()", &[]),

@@ -90,9 +90,7 @@ impl Parser {
                 let arguments = std::iter::once(target).chain(arguments).collect();
                 Ok(self.call(span, "__orValueCompat__", arguments))
             }
-            (_, "sortBy", 2) if self.macros.lists => {
-                self.sort_by(target, arguments, span)
-            }
+            (_, "sortBy", 2) if self.macros.lists => self.sort_by(target, arguments, span),
             (Some("cel"), "bind", 3) if self.macros.bindings => {
                 let mut arguments = arguments.into_iter();
                 let (Some(name), Some(value), Some(body)) =
@@ -107,9 +105,7 @@ impl Parser {
                 };
                 Ok(self.new_expr(span, node))
             }
-            (Some("cel"), "block", 2) if self.macros.block => {
-                self.block(arguments, span)
-            }
+            (Some("cel"), "block", 2) if self.macros.block => self.block(arguments, span),
             (Some("cel"), "index", 1) if self.macros.block => {
                 match arguments.first().map(|index| &index.node) {
                     Some(Node::Literal(Literal::Int(index))) => {

@@ -5,9 +5,9 @@
 
 use crate::tree::Span;
 
+use super::Macros;
 use super::SyntaxError;
 use super::ast::{Element, Entry, Expr, Literal, Node};
-use super::Macros;
 use super::lexer::{Lexeme, Token, lex};
 
 /// How deep an expression may nest. cel-go takes 250; no honest expression comes near

@@ -20,8 +20,8 @@ pub use error::{YamlError, YamlErrorKind, line_column};
 pub use split::{DocumentText, split_documents};
 
 use self::build::{Builder, Failure};
-use kpvm_semantics::limits::Limits;
 use crate::tree::{Span, Tree, TreeValue};
+use kpvm_semantics::limits::Limits;
 
 /// What happens when a map has a key twice (docs/spec/cli.md §8.4). Keys are
 /// compared as text: `1` and `"1"` are the same key.

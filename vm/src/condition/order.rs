@@ -3,12 +3,12 @@
 
 use std::cmp::Ordering;
 
-use kpvm_semantics::semver::Version;
 use super::{ConditionError, Judge, NANOS_PER_SECOND};
 use crate::document::{Kind, NodeId};
 use kpvm_semantics::Quantity;
 use kpvm_semantics::duration;
 use kpvm_semantics::number::{float_to_i64_amd64, parse_go_float};
+use kpvm_semantics::semver::Version;
 
 /// The order of key and value that an operator asks for.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 //! Arithmetic of numbers, quantities and durations (docs/spec/jmespath.md §8).
 
-use kpvm_semantics::FunctionError;
-use kpvm_semantics::exact_quantity::Quantity;
-use super::values::Values;
 use super::Outcome;
-use kpvm_semantics::duration;
+use super::values::Values;
 use crate::document::{Kind, NodeId};
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::duration;
+use kpvm_semantics::exact_quantity::Quantity;
 use kpvm_semantics::number::{float_to_i64_amd64, format_v_float};
 
 /// What an argument is taken for.

@@ -1,10 +1,10 @@
 //! Kyverno's functions of lists and maps (docs/spec/jmespath.md §7).
 
 use super::Outcome;
-use kpvm_semantics::FunctionError;
 use super::string::single_precision;
 use super::values::Values;
 use crate::document::{Kind, Label, NodeId};
+use kpvm_semantics::FunctionError;
 use kpvm_semantics::number::format_v_float;
 
 /// Whether every entry of `want` is in `have` with an equal value.

@@ -5,9 +5,9 @@ use sha1::Sha1;
 use sha2::Sha256;
 
 use super::Outcome;
-use kpvm_semantics::FunctionError;
 use super::values::Values;
 use crate::document::{NodeId, Numbers};
+use kpvm_semantics::FunctionError;
 use kpvm_syntax::jmespath::parse_json_text;
 use kpvm_syntax::tree::Tree;
 use kpvm_syntax::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};

@@ -4,11 +4,11 @@
 //! Both walk the value with a stack of their own and pay for every value they see:
 //! a value may share members and so be far larger than its nodes.
 
-use kpvm_semantics::FunctionError;
 use super::values::{Values, spend};
-use kpvm_semantics::quote::{append_json, go_quote};
 use crate::document::{Kind, NodeId, View};
+use kpvm_semantics::FunctionError;
 use kpvm_semantics::number::{format_json_float, format_v_float};
+use kpvm_semantics::quote::{append_json, go_quote};
 
 /// What remains to be written, last first.
 enum Rest {

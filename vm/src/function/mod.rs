@@ -28,16 +28,14 @@ use kpvm_format::function::Function;
 
 use crate::document::{Kind, NodeId};
 use kpvm_format::signature::{self, Accepted, ArgumentType, Arguments};
-use kpvm_semantics::layout;
 use kpvm_semantics::go_regex;
+use kpvm_semantics::layout;
 
 pub(crate) use encoding::{decode_base64, encode_base64};
-pub use kpvm_semantics::FunctionError;
 pub(crate) use go_text::{go_syntax, json_text};
+pub use kpvm_semantics::FunctionError;
 pub use regex::RegexCache;
-pub(crate) use regex::{
-    Compiled as CompiledRegex, compile_cached as compile_regex, scan_steps,
-};
+pub(crate) use regex::{Compiled as CompiledRegex, compile_cached as compile_regex, scan_steps};
 pub use values::Values;
 pub(crate) use values::{sorting_steps, spend};
 

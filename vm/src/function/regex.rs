@@ -9,11 +9,11 @@ use regex_automata::meta::Regex;
 use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 
-use kpvm_semantics::FunctionError;
 use super::string::text_or_number;
 use super::values::{Values, spend};
 use super::{Outcome, go_regex};
 use crate::document::NodeId;
+use kpvm_semantics::FunctionError;
 use kpvm_semantics::limits::Limits;
 
 /// Patterns that a cache keeps.

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use kpvm_semantics::FunctionError;
 use super::values::{Values, sorting_steps};
 use super::{Outcome, go_text};
 use crate::document::{Kind, NodeId, View};
+use kpvm_semantics::FunctionError;
 use kpvm_semantics::number::parse_go_float;
 
 const CRASH: &str = "Kyverno crashes on this call";

@@ -1,9 +1,9 @@
 //! Functions of texts (docs/spec/jmespath.md §7). Everything counts in code points.
 
 use super::Outcome;
-use kpvm_semantics::FunctionError;
 use super::values::Values;
 use crate::document::{Kind, NodeId};
+use kpvm_semantics::FunctionError;
 use kpvm_semantics::number::float_to_i64_amd64;
 use kpvm_semantics::wildcard;
 

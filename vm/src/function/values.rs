@@ -2,10 +2,10 @@
 
 use kpvm_format::symbol::SymbolTable;
 
-use kpvm_semantics::FunctionError;
 use super::regex::RegexCache;
 use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Numbers, Texts, View};
 use crate::host::Host;
+use kpvm_semantics::FunctionError;
 use kpvm_semantics::limits::Limits;
 
 /// The values of one evaluation and everything that a function may use.

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
-use kpvm_semantics::anchor::Anchor;
 use kpvm_format::table::{NONE, Site};
+use kpvm_semantics::anchor::Anchor;
 
 use super::{ErrorKind, Machine, Scene};
 use crate::document::{Kind, NodeId, View};

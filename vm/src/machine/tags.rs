@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use kpvm_format::Tables;
 use kpvm_format::symbol::SymbolId;
-use kpvm_semantics::anchor::Anchor;
 use kpvm_format::table::{NONE, TagEntry};
+use kpvm_semantics::anchor::Anchor;
 
 use super::explain::TagText;
 use super::trace::SeenTag;

@@ -19,9 +19,9 @@ use crate::engine::observer::Event;
 use crate::function::{self, FunctionError, Values};
 use crate::host::ExternalKind;
 use crate::jmespath as evaluator;
-use kpvm_syntax::jmespath;
-use kpvm_semantics::wildcard;
 use crate::text;
+use kpvm_semantics::wildcard;
+use kpvm_syntax::jmespath;
 use serde_json::Value;
 
 /// Where to go on.

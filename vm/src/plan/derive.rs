@@ -13,8 +13,8 @@
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::symbol::SymbolId;
+use kpvm_format::table::NONE;
 use kpvm_semantics::anchor::Anchor;
-use kpvm_format::table::{NONE};
 
 use super::{Alternative, Body, Demand, MAX_ALTERNATIVES, Plan, Spot};
 use crate::machine::{Ending, leaf_of_scalar_holds};

@@ -149,7 +149,7 @@ pub fn by_policy_kind(runs: &[SuiteRun]) -> BTreeMap<&str, Verdicts> {
 /// Writes the report.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(
     format: Format,
     runs: &[SuiteRun],

@@ -12,7 +12,7 @@ use crate::text::clean;
 /// Writes the tables and the last line.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Result<()> {
     let totals = Totals::of(runs);
     if !detail.fail_only {

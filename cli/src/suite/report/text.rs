@@ -22,7 +22,7 @@ const HINT: Style = AnsiColor::BrightCyan.on_default();
 /// Writes the report.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Result<()> {
     for row in runs.iter().flat_map(|run| &run.rows) {
         match row.verdict() {

@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn references() {
+    fn known_references() {
         let rule = tree(&json!({"a": {"(b)": {"c": "x", "n": 5}}}));
         let resolved = |reference: &str| resolve(&rule, reference, "/a/b/d").ok();
         let cases = [
