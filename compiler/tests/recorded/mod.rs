@@ -10,10 +10,11 @@ use kpvm::document::{DocumentBuffer, Kind, NodeId, Numbers, ReadOptions, TextSou
 use kpvm::engine::{Answer, Bundle, ExpressionSession};
 use kpvm::function::{RegexCache, Values};
 use kpvm::host::{ExternalQuery, Host, Timestamp};
+use kpvm::jmespath::evaluate;
 use kpvm_compiler::expression::{compile_documents, compile_expression};
 use kpvm_format::symbol::SymbolTable;
 use kpvm_semantics::limits::Limits;
-use kpvm_syntax::jmespath::{evaluate, parse};
+use kpvm_syntax::jmespath::parse;
 use serde_json::{Value, json};
 
 /// Time stands still, and chance always says the same.
