@@ -316,8 +316,6 @@ fn go_float(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use kpvm_syntax::jmespath::parse;
     use serde_json::Value;
 
@@ -429,16 +427,14 @@ mod tests {
         }
     }
 
-    /// A file of the shared test data, or `None` with a note where it is absent.
-    fn shared(path: &str) -> Option<Vec<Value>> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
-        match std::fs::read_to_string(root.join(path)) {
-            Ok(text) => Some(serde_json::from_str(&text).unwrap()),
-            Err(error) => {
-                println!("skipped: {path}: {error}");
-                None
-            }
-        }
+    /// Files of Kyverno's recorded outcomes.
+    const RECORDED: [&str; 2] = [
+        "jmespath-kyverno/cases.json",
+        "jmespath-kyverno/language.json",
+    ];
+
+    fn recorded(path: &str) -> Vec<Value> {
+        serde_json::from_str(&kpvm_golden::read(path).unwrap()).unwrap()
     }
 
     fn text<'v>(case: &'v Value, key: &str) -> Option<&'v str> {
@@ -449,11 +445,8 @@ mod tests {
     /// word, and no recorded success is called a failure.
     #[test]
     fn golden_problems() {
-        for path in [
-            "jmespath-kyverno/cases.json",
-            "jmespath-kyverno/language.json",
-        ] {
-            for case in shared(path).unwrap_or_default() {
+        for path in RECORDED {
+            for case in recorded(path) {
                 let expression = text(&case, "expression").unwrap();
                 let Ok(parsed) = parse(expression) else {
                     continue;
