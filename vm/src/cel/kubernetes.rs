@@ -6,8 +6,9 @@ use kpvm_format::cel::Function;
 
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, Opaque};
-use crate::function::{FunctionError, Semver, Values};
-use crate::scalar::quantity::Quantity;
+use crate::function::{FunctionError, Values};
+use kpvm_semantics::quantity::Quantity;
+use kpvm_semantics::semver::Version as Semver;
 
 type Outcome = Result<NodeId, FunctionError>;
 

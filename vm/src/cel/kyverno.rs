@@ -7,7 +7,7 @@ use super::time;
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, Opaque};
 use crate::function::{self, FunctionError, Values};
-use crate::image::{self, ImageDefaults, ImageReference};
+use kpvm_semantics::image::{self, ImageDefaults, ImageReference};
 
 type Outcome = Result<NodeId, FunctionError>;
 
@@ -54,7 +54,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             values.new_extended(truncated)
         }
         (Function::TimeToCron, [Value::Timestamp(seconds, _)]) => {
-            let date = time::civil(*seconds);
+            let date = kpvm_semantics::calendar::civil(*seconds);
             let text = format!(
                 "{} {} {} {} {}",
                 date.clock / 60 % 60,

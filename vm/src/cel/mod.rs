@@ -25,7 +25,6 @@ mod text;
 mod time;
 pub(crate) mod value;
 mod value_of;
-mod zone;
 
 use kpvm_format::cel::{Function, Library};
 
@@ -35,22 +34,6 @@ pub(crate) use self::value_of::push_value;
 pub use self::value_of::{CelValue, read_value};
 use crate::document::{NodeId, Opaque, View};
 use crate::function::{FunctionError, Values};
-
-/// Whether a function would take a literal argument at all (docs/spec/cel.md §3.2).
-///
-/// # Errors
-/// What cel-go says at compile time.
-pub fn check_literal(function: Function, text: &str) -> Result<(), String> {
-    let invalid = |what: &str| Err(format!("invalid {what} argument"));
-    match function {
-        Function::ToDuration if crate::scalar::duration::parse(text).is_none() => {
-            invalid("duration")
-        }
-        Function::ToTimestamp if !matches!(time::parse(text), Some(Ok(_))) => invalid("timestamp"),
-        Function::Matches if crate::function::check_regex(text).is_err() => invalid("matches"),
-        _ => Ok(()),
-    }
-}
 
 /// Whether the host may be asked for what a function gives. What has an authorizer has
 /// been given one, and need not be known.

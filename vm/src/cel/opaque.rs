@@ -1,7 +1,7 @@
 //! Values of libraries: how two of a type compare.
 
 use crate::document::Opaque;
-use crate::scalar::quantity::Quantity;
+use kpvm_semantics::quantity::Quantity;
 
 /// Whether two values of a type are equal, from their texts.
 pub(crate) fn equal(opaque: Opaque, left: &str, right: &str) -> bool {

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use kpvm_format::cel::Function;
 
 use super::convert::double_text;
-use super::time::{duration_text, timestamp_text};
+use super::time::duration_text;
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, View};
 use crate::function::{FunctionError, Values, decode_base64, encode_base64};
+use kpvm_semantics::timestamp::text as timestamp_text;
 
 type Outcome = Result<NodeId, FunctionError>;
 

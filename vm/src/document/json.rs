@@ -15,7 +15,7 @@ use super::node::{Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
 use super::projection::{Bystander, Entry, Part, Place, Projection};
 use super::scan::{Chunk, plain_end, space};
 use super::skip::skip;
-use crate::limits::Limits;
+use kpvm_semantics::limits::Limits;
 
 /// What becomes of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

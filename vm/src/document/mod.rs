@@ -1,6 +1,6 @@
 //! Documents: values read from JSON or YAML into one flat, reusable buffer of nodes.
 //!
-//! Enters: JSON bytes, a [`crate::tree::Tree`] (from YAML), a `serde_json::Value`,
+//! Enters: JSON bytes, a [`kpvm_syntax::tree::Tree`] (from YAML), a `serde_json::Value`,
 //! or values computed by a rule, piece by piece. Leaves: a [`NodeId`], looked at
 //! through a [`View`]. Map keys that the bundle's rules know are resolved to their
 //! symbol numbers while reading, once; after that a lookup compares numbers.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::buffer::{BufferFull, DocumentBuffer};
 use super::json::Numbers;
 use super::node::{Label, NodeId, Texts};
-use crate::tree::{Member, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 /// A tree's container whose remaining members are not copied yet.
 enum TreeRest<'t> {

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::limits::Limits;
-use crate::tree::{Member, Span, Tree, TreeValue};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 fn symbol_bytes() -> Vec<u8> {
     let mut builder = SymbolTableBuilder::new();

@@ -8,7 +8,7 @@ use kpvm_format::symbol::{SymbolId, SymbolTable, short_key_hash};
 use super::node::Kind;
 use super::scan::{Chunk, plain_end, space};
 use super::skip::{Skipped, byte_at, number, skip, string, word};
-use crate::scalar::pattern_string::Scalar;
+use kpvm_semantics::pattern_string::Scalar;
 
 /// The deepest nesting of maps and lists that a visitor looks into.
 const MAX_DEPTH: usize = 64;

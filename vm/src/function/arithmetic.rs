@@ -1,11 +1,12 @@
 //! Arithmetic of numbers, quantities and durations (docs/spec/jmespath.md §8).
 
-use super::error::FunctionError;
-use super::quantity::Quantity;
+use super::Outcome;
 use super::values::Values;
-use super::{Outcome, duration};
 use crate::document::{Kind, NodeId};
-use crate::scalar::number::{float_to_i64_amd64, format_v_float};
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::duration;
+use kpvm_semantics::exact_quantity::Quantity;
+use kpvm_semantics::number::{float_to_i64_amd64, format_v_float};
 
 /// What an argument is taken for.
 enum Operand {
@@ -28,7 +29,7 @@ fn operand(values: &mut Values<'_>, id: NodeId, function: &str) -> Computed {
             if let Some(quantity) = Quantity::parse(text)? {
                 return Ok(O::Quantity(quantity));
             }
-            if let Some(nanoseconds) = crate::scalar::duration::parse(text) {
+            if let Some(nanoseconds) = kpvm_semantics::duration::parse(text) {
                 return Ok(O::Duration(nanoseconds));
             }
         }

@@ -1,11 +1,11 @@
 //! Kyverno's functions of lists and maps (docs/spec/jmespath.md §7).
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::string::single_precision;
 use super::values::Values;
 use crate::document::{Kind, Label, NodeId};
-use crate::scalar::number::format_v_float;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::number::format_v_float;
 
 /// Whether every entry of `want` is in `have` with an equal value.
 pub(super) fn label_match(values: &mut Values<'_>, want: NodeId, have: NodeId) -> Outcome {

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::values::Values;
 use crate::document::{Kind, NodeId};
+use kpvm_semantics::FunctionError;
 
 /// Which end of a text is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use sha1::Sha1;
 use sha2::Sha256;
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::values::Values;
 use crate::document::{NodeId, Numbers};
-use crate::jmespath::parse_json_text;
-use crate::tree::Tree;
-use crate::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
+use kpvm_semantics::FunctionError;
+use kpvm_syntax::jmespath::parse_json_text;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -1,10 +1,10 @@
 //! `image_normalize`: the name of an image in full (docs/spec/jmespath.md §12).
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::regex::compile;
 use super::values::Values;
 use crate::document::NodeId;
+use kpvm_semantics::FunctionError;
 
 /// The registry of images that name none.
 const DEFAULT_REGISTRY: &str = "docker.io";

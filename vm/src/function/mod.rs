@@ -11,14 +11,9 @@
 mod arithmetic;
 mod collection;
 mod community;
-mod duration;
 mod encoding;
-mod error;
-mod go_regex;
 mod go_text;
 mod image;
-mod layout;
-mod quantity;
 mod random;
 mod regex;
 mod semver;
@@ -32,17 +27,15 @@ mod x509;
 use kpvm_format::function::Function;
 
 use crate::document::{Kind, NodeId};
-use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
+use kpvm_format::signature::{self, Accepted, ArgumentType, Arguments};
+use kpvm_semantics::go_regex;
+use kpvm_semantics::layout;
 
 pub(crate) use encoding::{decode_base64, encode_base64};
-pub use error::FunctionError;
-pub(crate) use go_text::{go_syntax, json_text, quote_json};
+pub(crate) use go_text::{go_syntax, json_text};
+pub use kpvm_semantics::FunctionError;
 pub use regex::RegexCache;
-pub(crate) use regex::{
-    Compiled as CompiledRegex, check as check_regex, compile_cached as compile_regex, scan_steps,
-};
-pub(crate) use semver::Version as Semver;
-pub(crate) use time::days_in_month;
+pub(crate) use regex::{Compiled as CompiledRegex, compile_cached as compile_regex, scan_steps};
 pub use values::Values;
 pub(crate) use values::{sorting_steps, spend};
 
@@ -51,7 +44,7 @@ pub(crate) use values::{sorting_steps, spend};
 /// # Errors
 /// Go's text for one that is none.
 pub(crate) fn check_rfc3339(text: &str) -> Result<(), String> {
-    if time::is_plain_rfc3339(text.as_bytes()) {
+    if kpvm_semantics::time::is_plain_rfc3339(text.as_bytes()) {
         return Ok(());
     }
     layout::parse(layout::RFC3339, text).map(drop)
@@ -85,7 +78,7 @@ pub(crate) fn check_arguments(
     arguments: &[NodeId],
     values: &mut Values<'_>,
 ) -> Result<(), FunctionError> {
-    let Some(row) = functions::of(function) else {
+    let Some(row) = signature::of(function) else {
         return Ok(());
     };
     match row.arguments {

@@ -3,10 +3,10 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::error::FunctionError;
 use super::values::Values;
 use super::{Outcome, go_regex};
 use crate::document::NodeId;
+use kpvm_semantics::FunctionError;
 
 /// How often `*` and `+` repeat at most.
 const MAX_REPEATS: u64 = 4096;

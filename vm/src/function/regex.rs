@@ -9,12 +9,12 @@ use regex_automata::meta::Regex;
 use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 
-use super::error::FunctionError;
 use super::string::text_or_number;
 use super::values::{Values, spend};
 use super::{Outcome, go_regex};
 use crate::document::NodeId;
-use crate::limits::Limits;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::limits::Limits;
 
 /// Patterns that a cache keeps.
 const CACHED: usize = 64;
@@ -77,11 +77,6 @@ pub(crate) fn compile_cached(
     }
     cache.insert(pattern.to_owned(), Arc::clone(&compiled));
     Ok(compiled)
-}
-
-/// Whether a text is a regular expression of Go at all.
-pub(crate) fn check(pattern: &str) -> Result<(), String> {
-    go_regex::translate(pattern).map(drop)
 }
 
 fn build(pattern: &str, limits: &Limits) -> Result<Regex, FunctionError> {

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use super::error::FunctionError;
 use super::values::{Values, sorting_steps};
 use super::{Outcome, go_text};
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::number::parse_go_float;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::number::parse_go_float;
 
 const CRASH: &str = "Kyverno crashes on this call";
 

@@ -1,11 +1,11 @@
 //! Functions of texts (docs/spec/jmespath.md §7). Everything counts in code points.
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::values::Values;
 use crate::document::{Kind, NodeId};
-use crate::scalar::number::float_to_i64_amd64;
-use crate::scalar::wildcard;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::number::float_to_i64_amd64;
+use kpvm_semantics::wildcard;
 
 /// A number or text argument as text; numbers are printed as docs/spec/jmespath.md §7.1
 /// says: without exponent, with the shortest digits that give the same float32.

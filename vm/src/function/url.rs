@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use serde_json::Value;
 
 use super::Outcome;
-use super::error::FunctionError;
-use super::go_text::go_quote;
 use super::values::Values;
 use crate::document::NodeId;
 use crate::host::ExternalQuery;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::quote::go_quote;
 
 pub(super) fn is_external_url(values: &mut Values<'_>, url: NodeId) -> Outcome {
     let url = values.str(url).to_owned();

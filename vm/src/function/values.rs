@@ -2,11 +2,11 @@
 
 use kpvm_format::symbol::SymbolTable;
 
-use super::error::FunctionError;
 use super::regex::RegexCache;
 use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Numbers, Texts, View};
 use crate::host::Host;
-use crate::limits::Limits;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::limits::Limits;
 
 /// The values of one evaluation and everything that a function may use.
 pub struct Values<'v> {

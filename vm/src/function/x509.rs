@@ -10,10 +10,10 @@ use num_bigint::BigInt;
 use serde_json::{Map, Value, json};
 
 use super::encoding::{decode_base64, encode_base64};
-use super::error::FunctionError;
 use super::values::Values;
 use super::{Outcome, layout};
 use crate::document::{NodeId, Numbers};
+use kpvm_semantics::FunctionError;
 
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
