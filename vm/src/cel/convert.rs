@@ -9,7 +9,7 @@ use crate::function::{FunctionError, Values};
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// The doubles that round to an int64 without leaving it, both ends excluded.
+/// Doubles strictly between minus and plus this value round to an int64.
 const INT_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 fn failed(from: &Value<'_>, to: &str) -> FunctionError {
@@ -21,7 +21,7 @@ fn failed(from: &Value<'_>, to: &str) -> FunctionError {
     FunctionError::Failed(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-/// A conversion function.
+/// Calls a conversion function.
 pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let value = look(&view, argument);
@@ -156,7 +156,7 @@ fn unsigned_overflow() -> FunctionError {
     FunctionError::failed("unsigned integer overflow")
 }
 
-/// A double as Go's `%g` prints it with as few digits as it takes.
+/// A double as printed by Go's `%g`, with the fewest digits.
 pub(crate) fn double_text(number: f64) -> String {
     let mut text = String::new();
     kpvm_semantics::number::format_v_float(number, &mut text);

@@ -20,7 +20,7 @@ fn overflow() -> FunctionError {
     FunctionError::failed("timestamp overflow")
 }
 
-/// The point in time so many nanoseconds later.
+/// The point in time shifted by nanoseconds.
 pub(crate) fn shift(seconds: i64, nanos: u32, by: i128) -> Result<Extended, FunctionError> {
     let moved = nanoseconds(seconds, nanos) + by;
     let seconds = i64::try_from(moved.div_euclid(NANOS)).map_err(|_| overflow())?;
@@ -39,7 +39,7 @@ fn extended(timestamp: Result<Timestamp, Overflow>) -> Result<Extended, Function
     }
 }
 
-/// Reads RFC 3339; `None` if it is none, an error if it is out of range.
+/// Parses RFC 3339; `None` if the text is not RFC 3339, an error if it is out of range.
 pub(crate) fn parse(text: &str) -> Option<Result<Extended, FunctionError>> {
     timestamp::parse(text).map(extended)
 }
@@ -50,7 +50,7 @@ pub(crate) fn duration_text(nanoseconds: i64) -> String {
     format!("{seconds}s")
 }
 
-/// The accessors, with a time zone or without.
+/// Evaluates an accessor, with or without a time zone.
 pub(crate) fn get(
     function: Function,
     arguments: &[NodeId],

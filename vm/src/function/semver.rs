@@ -7,7 +7,7 @@ use super::Outcome;
 use super::values::Values;
 use crate::document::NodeId;
 
-/// A text that is not a version counts as 0.0.0.
+/// An invalid version counts as 0.0.0.
 pub(super) fn semver_compare(values: &mut Values<'_>, version: NodeId, range: NodeId) -> Outcome {
     values.charge(values.str(range).len() as u64 / 4)?;
     let version = Version::parse(values.str(version)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Functions of time (docs/spec/jmespath.md §11). All arguments are texts; the clock is the
-//! host's.
+//! Functions on times (docs/spec/jmespath.md §11). All arguments are texts; the host
+//! provides the clock.
 
 use kpvm_semantics::layout::{RFC3339, parse};
 use kpvm_semantics::quote::go_quote;
@@ -12,7 +12,7 @@ use crate::document::NodeId;
 
 const NANOSECONDS: i128 = 1_000_000_000;
 
-/// Seconds from the first of January of the year 1 to 1970.
+/// Seconds from 1 January of the year 1 to 1970.
 const SECONDS_TO_1970: i128 = 62_135_596_800;
 
 fn read(values: &Values<'_>, id: NodeId) -> Result<Time, FunctionError> {
@@ -76,7 +76,7 @@ pub(super) fn time_utc(values: &mut Values<'_>, time: NodeId) -> Outcome {
     values.new_text(&time.shown_at(0).text())
 }
 
-/// A time in a layout; a layout that is a whole number means Unix seconds.
+/// Parses a time with a layout; a layout that is a whole number means Unix seconds.
 pub(super) fn time_parse(values: &mut Values<'_>, layout: NodeId, text: NodeId) -> Outcome {
     let (layout, text) = (values.str(layout), values.str(text));
     let time = if layout.parse::<i64>().is_ok() {
@@ -121,7 +121,7 @@ pub(super) fn time_after(values: &mut Values<'_>, a: NodeId, b: NodeId) -> Outco
     values.new_bool(a.nanoseconds > b.nanoseconds)
 }
 
-/// Strictly between.
+/// Whether it is strictly between.
 pub(super) fn time_between(
     values: &mut Values<'_>,
     time: NodeId,
@@ -137,7 +137,7 @@ pub(super) fn time_between(
     values.new_bool(inside)
 }
 
-/// Rounded down to a multiple of the duration, counted from the year 1 in UTC.
+/// Rounds down to a multiple of the duration, counted from the year 1 in UTC.
 pub(super) fn time_truncate(values: &mut Values<'_>, time: NodeId, unit: NodeId) -> Outcome {
     let time = read(values, time)?;
     let unit = i128::from(duration::parse_or_problem(values.str(unit))?);
