@@ -3,10 +3,10 @@
 //! An id of the module is the number of its record in the bundle's table: tables are written
 //! in order, behind those of the bundle that the module extends.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ComparisonFlags, ConstantKind, NONE, Range};
 use kpvm_format::{BundleBuilder, Tables};
+use kpvm_syntax::tree::{Tree, TreeValue};
 use zerocopy::little_endian::{I64, U32, U64, U128};
 
 use crate::codegen::{self, CodegenError};

@@ -17,17 +17,16 @@
 //! # }
 //! ```
 
-use kpvm::jmespath::SyntaxError;
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::jmespath::SyntaxError;
+use kpvm_syntax::tree::Tree;
 
 use crate::codegen::CodegenError;
 use crate::emit::{self, TooBig};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::expression::Current;
-use crate::frontend::jmespath;
 use crate::frontend::scope::Scope;
 use crate::frontend::{cel, context};
 use crate::ir::Module;
@@ -35,6 +34,7 @@ use crate::ir::{Block, Instruction, Label, Register};
 use crate::lower::add_loaders;
 use crate::passes;
 use crate::source::{SourceId, Sources};
+use kpvm_syntax::jmespath;
 
 /// Why there is no bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

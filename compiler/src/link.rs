@@ -9,9 +9,9 @@ mod targets;
 
 use std::collections::HashMap;
 
-use kpvm::scalar::wildcard;
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::table::BodyKind;
+use kpvm_semantics::wildcard;
 
 use self::targets::TargetRule;
 pub(crate) use self::targets::Targets;

@@ -5,8 +5,8 @@ mod computed_rules;
 mod rule;
 pub(crate) mod validating_policy;
 
-use kpvm::tree::Span;
 use kpvm_format::table::{KeyKind, PolicyFlags, RuleFlags};
+use kpvm_syntax::tree::Span;
 
 use self::computed_rules::{IndexedRule, computed_rules};
 use self::rule::lower_blocks;

@@ -1,7 +1,7 @@
 //! Scalar patterns: parsed once, here, by the same code that parses texts that turn up at run
 //! time.
 
-use kpvm::tree::TreeValue;
+use kpvm_syntax::tree::TreeValue;
 
 use super::variable;
 use crate::ir::{LeafId, Module};

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use kpvm::scalar::number::format_v_float;
-use kpvm::scalar::pattern_string::{self, Conjunct, StringPattern};
-use kpvm::tree::TreeValue;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Join, LeafKind};
+use kpvm_semantics::number::format_v_float;
+use kpvm_semantics::pattern_string::{self, Conjunct, StringPattern};
+use kpvm_syntax::tree::TreeValue;
 
 use super::id::*;
 use super::module::Module;

@@ -1,8 +1,8 @@
 //! A module: everything that front ends make of policies, before it becomes a bundle.
 
-use kpvm::limits::Limits;
 use kpvm_format::Tables;
 use kpvm_format::symbol::{SymbolId, SymbolTableBuilder};
+use kpvm_semantics::limits::Limits;
 
 use super::Block;
 use super::id::*;

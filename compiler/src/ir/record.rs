@@ -1,10 +1,11 @@
 //! What instructions and rules refer to.
 
-use kpvm::tree::TreeValue;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{
-    Anchor, Join, LeafKind, Operator, RequirementOperator, ShapeKind, SubjectKind, WildcardClass,
-};
+use kpvm_format::table::{Join, LeafKind, RequirementOperator, ShapeKind, SubjectKind};
+use kpvm_semantics::anchor::Anchor;
+use kpvm_semantics::pattern_string::Operator;
+use kpvm_semantics::wildcard::WildcardClass;
+use kpvm_syntax::tree::TreeValue;
 
 use super::id::{BlockId, LeafId, PathId, ShapeId, SlotId, TextListId};
 use crate::source::Location;

@@ -1,8 +1,8 @@
 //! Lowering of a rule: its blocks, and what its message is.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, MessageKind};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::{LowerError, add_loaders};
 use crate::diagnostic::Diagnostic;

@@ -1,15 +1,14 @@
 //! Labels and annotations, whose keys may be wildcards (docs/spec/patterns.md §9).
 
-use kpvm::scalar::wildcard::contains_wildcard;
-use kpvm::tree::{Member, Tree, TreeValue};
-use kpvm_format::instruction::Op;
-use kpvm_format::table::Anchor;
-
 use super::Lowering;
 use super::anchors::find_inner;
-use crate::frontend::anchor::{self, AnchoredKey};
 use crate::ir::{Instruction, Register, TagEntry, TagPattern, TagPatternId};
 use crate::source::Location;
+use kpvm_format::instruction::Op;
+use kpvm_semantics::anchor::Anchor;
+use kpvm_semantics::anchor::{self, AnchoredKey};
+use kpvm_semantics::wildcard::contains_wildcard;
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 /// A map under `metadata.labels` or `metadata.annotations`: entries that are not text
 /// are dropped there (section 9).

@@ -2,9 +2,9 @@
 //! runs the checks again over a part of the pod, and what they find there exempts the
 //! pod from what it stands for.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::checks::{CONTAINERS, spec_fields};
 use super::controls::CONTROLS;

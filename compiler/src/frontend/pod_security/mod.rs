@@ -12,8 +12,8 @@ pub mod controls;
 pub mod exclude;
 mod shape;
 
-use kpvm::tree::{Span, Tree};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Span, Tree};
 
 use self::checks::Chosen;
 use self::controls::{CONTROLS, Level};
