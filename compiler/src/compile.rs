@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
+use kpvm_format::meta::{Meta, OmittedRule};
 use kpvm_format::table::BodyKind;
 use kpvm_format::{Bundle, BundleBuilder};
 use kpvm_semantics::limits::Limits;
@@ -17,13 +17,14 @@ use crate::link::{Exceptions, Targets};
 use crate::lower::validating_policy;
 use crate::lower::{self, LowerError};
 use crate::passes;
+use crate::phase::{self, Phase};
+use crate::policy::AnyPolicy;
 use crate::policy::admission_policy::{
-    AdmissionBinding, AdmissionPolicy, read_admission_binding, read_admission_policy,
+    AdmissionBinding, read_admission_binding, read_admission_policy,
 };
-use crate::policy::model::{Policy, PolicyKind, Rule, Spanned};
+use crate::policy::model::{Policy, Rule};
 use crate::policy::read::{DocumentKind, document_kind};
 use crate::policy::read_validating::{read_cel_exception, read_validating_policy};
-use crate::policy::validating_policy::ValidatingPolicy;
 use crate::policy::{read, validate};
 use crate::source::{Location, SourceId, Sources};
 use crate::{link, lint};
@@ -41,6 +42,8 @@ pub struct Options {
     pub ignore_assert: bool,
     /// The limits of the compiler.
     pub limits: Limits,
+    /// Print the result of a phase instead of writing a bundle.
+    pub emit: Option<Phase>,
 }
 
 impl Default for Options {
@@ -50,6 +53,7 @@ impl Default for Options {
             check: true,
             ignore_assert: false,
             limits: Limits::DEFAULT,
+            emit: None,
         }
     }
 }
@@ -59,6 +63,8 @@ impl Default for Options {
 pub struct Compilation {
     /// The bundle; `None` when there was an error.
     pub bundle: Option<Vec<u8>>,
+    /// What [`Options::emit`] asked for; `None` when there was an error.
+    pub printed: Option<String>,
     /// Everything found, in the order of the sources.
     pub diagnostics: Vec<Diagnostic>,
     /// The rules left out.
@@ -134,35 +140,20 @@ pub fn compile_with_exceptions(
         exceptions: exceptions.len(),
         ..Compilation::default()
     };
-    let mut module = Module::new(options.limits);
-    for policy in &policies {
-        let policy = match policy {
-            AnyPolicy::Classic(policy) => policy,
-            AnyPolicy::Validating(policy) => {
-                let found = lower::lower_validating_policy(policy, &mut module);
-                diagnostics.extend(found);
-                continue;
-            }
-            AnyPolicy::Admission(policy) => {
-                let found = lower::lower_admission_policy(policy, &mut module);
-                diagnostics.extend(found);
-                continue;
-            }
-        };
-        lower::lower_policy(policy, &mut module, &mut |rule, error| {
-            refuse(
-                policy,
-                rule,
-                error,
-                sources,
-                options,
-                &mut diagnostics,
-                &mut compilation.omitted,
-            );
-        });
+    match options.emit {
+        Some(Phase::Policy) => compilation.printed = Some(phase::policies_text(&policies)),
+        Some(Phase::Rules) => compilation.printed = Some(phase::rules_text(&policies)),
+        Some(Phase::Ir | Phase::Optimised | Phase::Bytecode) | None => {}
     }
+    let mut module = lower_policies(
+        &policies,
+        sources,
+        options,
+        &mut diagnostics,
+        &mut compilation.omitted,
+    );
     // With errors in policies it is not known what names exceptions could mean.
-    if !diagnostics.iter().any(is_error) {
+    if exceptions.len() > 0 && !diagnostics.iter().any(is_error) {
         let targets = Targets::of_module(&module);
         link::add_exceptions(
             &mut module,
@@ -178,17 +169,76 @@ pub fn compile_with_exceptions(
     if !compilation.has_errors() {
         let mut bundle = BundleBuilder::new();
         bundle.meta = meta(&policies, sources, &compilation.omitted);
-        compilation.write(module, sources, bundle);
+        compilation.write(module, sources, bundle, options.emit);
+    }
+    if compilation.has_errors() {
+        compilation.printed = None;
     }
     compilation
 }
 
+/// Lowers policies to a module.
+fn lower_policies(
+    policies: &[AnyPolicy],
+    sources: &Sources,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+    omitted: &mut Vec<OmittedRule>,
+) -> Module {
+    let mut module = Module::new(options.limits);
+    for policy in policies {
+        match policy {
+            AnyPolicy::Classic(policy) => {
+                lower::lower_policy(policy, &mut module, &mut |rule, error| {
+                    refuse(policy, rule, error, sources, options, diagnostics, omitted);
+                });
+            }
+            AnyPolicy::Validating(policy) => {
+                diagnostics.extend(lower::lower_validating_policy(policy, &mut module));
+            }
+            AnyPolicy::Admission(policy) => {
+                diagnostics.extend(lower::lower_admission_policy(policy, &mut module));
+            }
+        }
+    }
+    module
+}
+
+/// Reads policies and lowers them to a module; rules that cannot be lowered are left out.
+pub fn lower_documents(
+    documents: &[(SourceId, Tree)],
+    sources: &Sources,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Module {
+    let policies = read_policies(documents, Some(sources), options, diagnostics);
+    lower_policies(&policies, sources, options, diagnostics, &mut Vec::new())
+}
+
 impl Compilation {
     /// Optimises a module and writes it into a bundle, unless a block is too big.
-    fn write(&mut self, mut module: Module, sources: &Sources, mut bundle: BundleBuilder) {
+    fn write(
+        &mut self,
+        mut module: Module,
+        sources: &Sources,
+        mut bundle: BundleBuilder,
+        wanted: Option<Phase>,
+    ) {
+        if wanted == Some(Phase::Ir) {
+            self.printed = Some(phase::module_text(&module, sources));
+        }
         passes::optimise(&mut module);
+        if wanted == Some(Phase::Optimised) {
+            self.printed = Some(phase::module_text(&module, sources));
+        }
         match emit::emit(&module, sources, &mut bundle) {
-            Ok(()) => self.bundle = Some(bundle.finish()),
+            Ok(()) => {
+                let bytes = bundle.finish();
+                if wanted == Some(Phase::Bytecode) {
+                    self.printed = phase::bytecode_text(&bytes);
+                }
+                self.bundle = Some(bytes);
+            }
             Err(error) => self.diagnostics.push(too_big(&module, &error)),
         }
     }
@@ -272,6 +322,7 @@ pub fn add_exceptions(
     );
     let mut compilation = Compilation {
         bundle: None,
+        printed: None,
         diagnostics,
         omitted,
         policies: tables.policies.len(),
@@ -279,7 +330,7 @@ pub fn add_exceptions(
         exceptions: exceptions.len(),
     };
     if !compilation.has_errors() {
-        compilation.write(module, sources, builder);
+        compilation.write(module, sources, builder, None);
     }
     compilation
 }
@@ -330,75 +381,6 @@ pub fn check_documents(documents: &[(SourceId, Tree)], options: &Options) -> Vec
     let mut diagnostics = Vec::new();
     read_policies(documents, None, options, &mut diagnostics);
     diagnostics
-}
-
-/// A policy of any kind that is compiled.
-#[allow(clippy::large_enum_variant)] // few, and all of them live as long
-enum AnyPolicy {
-    /// Of kyverno.io.
-    Classic(Policy),
-    /// Of policies.kyverno.io.
-    Validating(ValidatingPolicy),
-    /// Of Kubernetes.
-    Admission(AdmissionPolicy),
-}
-
-impl AnyPolicy {
-    fn name(&self) -> &Spanned<String> {
-        match self {
-            AnyPolicy::Classic(policy) => &policy.name,
-            AnyPolicy::Validating(policy) => &policy.name,
-            AnyPolicy::Admission(policy) => &policy.name,
-        }
-    }
-
-    fn source(&self) -> SourceId {
-        match self {
-            AnyPolicy::Classic(policy) => policy.source,
-            AnyPolicy::Validating(policy) => policy.source,
-            AnyPolicy::Admission(policy) => policy.source,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            AnyPolicy::Classic(policy) => match policy.kind {
-                PolicyKind::ClusterPolicy => "ClusterPolicy",
-                PolicyKind::Policy => "Policy",
-            },
-            AnyPolicy::Validating(policy) if policy.is_namespaced => "NamespacedValidatingPolicy",
-            AnyPolicy::Validating(_) => "ValidatingPolicy",
-            AnyPolicy::Admission(_) => "ValidatingAdmissionPolicy",
-        }
-    }
-
-    /// What no other policy has: kind, namespace and name.
-    fn identity(&self) -> (&'static str, Option<String>, String) {
-        let namespace = match self {
-            AnyPolicy::Classic(policy) => policy.namespace.clone(),
-            AnyPolicy::Validating(policy) if policy.is_namespaced => Some(policy.namespace.clone()),
-            AnyPolicy::Validating(_) | AnyPolicy::Admission(_) => None,
-        };
-        (self.kind(), namespace, self.name().value.clone())
-    }
-
-    fn meta(&self) -> PolicyMeta {
-        let (api_version, annotations, background) = match self {
-            AnyPolicy::Classic(policy) => {
-                (&policy.api_version, &policy.annotations, policy.background)
-            }
-            AnyPolicy::Validating(policy) => {
-                (&policy.api_version, &policy.annotations, policy.background)
-            }
-            AnyPolicy::Admission(policy) => (&policy.api_version, &policy.annotations, true),
-        };
-        PolicyMeta {
-            kind: self.kind().into(),
-            api_version: api_version.clone(),
-            annotations: annotations.clone(),
-            background,
-        }
-    }
 }
 
 fn read_policies(

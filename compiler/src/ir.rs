@@ -13,6 +13,7 @@ use crate::source::Location;
 mod id;
 mod intern;
 mod module;
+pub mod print;
 mod record;
 mod rule;
 

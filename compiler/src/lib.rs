@@ -15,6 +15,7 @@ mod link;
 pub mod lint;
 pub mod lower;
 pub mod passes;
+pub mod phase;
 pub mod policy;
 pub mod source;
 pub mod webhooks;

@@ -1,7 +1,7 @@
 //! Lowering: a checked policy in, its rules in the module out.
 
 mod admission_policy;
-mod computed_rules;
+pub(crate) mod computed_rules;
 mod rule;
 pub(crate) mod validating_policy;
 

@@ -16,6 +16,7 @@ mod jmespath;
 mod jmespath_worked;
 mod kubernetes;
 mod operators;
+mod passes;
 mod patterns;
 mod pod_security;
 mod pod_security_standards;
