@@ -8,5 +8,6 @@ mod allocations;
 mod answers;
 mod deterministic;
 mod hostile;
+mod house;
 mod projection;
 mod steps;
