@@ -20,7 +20,7 @@ fn cases(file: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Without nulls, empty texts, lists and maps, as the golden README asks for.
+/// Removes nulls and empty texts, lists and maps, as the golden README requires.
 fn compact(value: &Value) -> Option<Value> {
     let value = match value {
         Value::Null => return None,
@@ -66,14 +66,14 @@ fn autogen_computes_the_same_rules() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Cases whose answer hangs on the syntax of a JMESPath expression, which another
-/// part of the compiler judges; here every expression is taken as well-formed.
+/// Cases whose answer depends on the syntax of a JMESPath expression, which another part of
+/// the compiler checks; here every expression counts as well-formed.
 fn hangs_on_jmespath(case: &Value) -> bool {
     let error = case["load"]["error"].as_str().unwrap_or_default();
     error.contains("invalid JMESPath query") || error.contains("failed to parse JMESPath")
 }
 
-/// The golden warnings by the code of ours.
+/// Our code for a golden warning.
 fn warning_code(text: &str) -> &'static str {
     let codes = [
         ("Operator ", "deprecated-operator"),
@@ -86,7 +86,7 @@ fn warning_code(text: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("unknown warning {text}")).1
 }
 
-/// Which of our checks finds what a golden error is about.
+/// Our check for each kind of golden error.
 const ERROR_CODES: &[(&str, &str)] = &[
     ("DECODE", "wrong-type"),
     ("No operation defined", "no-operation"),
@@ -176,7 +176,7 @@ const ERROR_CODES: &[(&str, &str)] = &[
     ("failed to deserialize anyPattern", "any-pattern-no-list"),
 ];
 
-/// Whether one of our findings is what the golden error is about.
+/// Whether one of our diagnostics reports the golden error.
 fn same_finding(error: &str, diagnostics: &[Diagnostic]) -> bool {
     let mut wanted = ERROR_CODES.iter().filter(|(text, _)| error.contains(text));
     wanted.any(|(_, code)| diagnostics.iter().any(|one| one.code.starts_with(code)))
@@ -218,8 +218,8 @@ fn the_load_check_accepts_and_rejects_the_same_documents() {
             let expected: BTreeSet<_> = expected
                 .map(|text| warning_code(text.as_str().unwrap()))
                 .collect();
-            // Kyverno's offline check knows no schema and no functions, so it has no
-            // such warnings.
+            // Kyverno's offline check knows neither schemas nor functions, so it lacks
+            // these warnings.
             let ours_alone = [
                 "not-in-schema-enum",
                 "unknown-field",
