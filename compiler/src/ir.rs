@@ -1,9 +1,10 @@
-//! The intermediate representation: what every front end produces and the
-//! optimiser and the code generator consume.
+//! The intermediate representation: what front ends build, passes rewrite, and emission turns
+//! into a bundle.
 //!
-//! A block is a list of instructions of the bundle's instruction set with as many
-//! registers as it likes (each written in one place) and jumps to labels. Control
-//! flow is structured by construction: jumps go forward, loops are nested.
+//! A [`Module`] holds policies, rules, blocks, and the tables that these refer to by typed
+//! numbers. A block is a list of instructions of the bundle's instruction set with any number
+//! of registers (each written in one place) and jumps to labels. Control flow is structured by
+//! construction: jumps go forward, loops are nested.
 
 use kpvm_format::instruction::{Field, Op, OperandKind};
 pub use kpvm_format::table::SiteKind;
@@ -221,7 +222,7 @@ impl Instruction {
     }
 }
 
-/// An instruction or a label in front of one.
+/// An instruction, or a label before one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// An instruction.
@@ -273,7 +274,7 @@ impl Block {
         Register(self.registers - 1)
     }
 
-    /// A label that stands nowhere yet.
+    /// A label that is not placed yet.
     pub fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)

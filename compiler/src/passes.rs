@@ -66,7 +66,10 @@ pub fn optimise(module: &mut Module) {
 
 #[cfg(test)]
 mod tests {
+    use kpvm_format::instruction::Op;
+
     use super::*;
+    use crate::ir::{Instruction, Item, Label, Register};
 
     fn optimised(block: &mut Block) {
         PASSES.iter().for_each(|pass| (pass.block)(block));
@@ -171,7 +174,7 @@ mod tests {
             block.place(label);
         }
         block.push(Instruction::new(Op::ReturnNothing));
-        optimise(block);
+        optimised(block);
     }
 
     #[test]

@@ -7,8 +7,7 @@ use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use super::emitter::Emitter;
 use super::scope::Scope;
 use super::template::has_variable;
-use crate::ir::Module;
-use crate::ir::{Block, Entry, EntryId, Instruction, Label, Register, SlotId};
+use crate::ir::{Block, Entry, EntryId, Instruction, Label, Module, Register, SlotId};
 use crate::source::{Location, SourceId};
 use kpvm_syntax::jmespath::mentions;
 

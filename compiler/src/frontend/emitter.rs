@@ -1,5 +1,5 @@
-//! What every front end that computes values needs: a block to write to, the module of
-//! the bundle, and the names in scope.
+//! What every front end that computes values needs: a block to write to, the module,
+//! and the names in scope.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,7 @@ use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Span, TreeValue};
 
 use super::scope::Scope;
-use crate::ir::Module;
-use crate::ir::{Block, Instruction, Label, Register, Site, SiteKind};
+use crate::ir::{Block, Instruction, Label, Module, Register, Site, SiteKind};
 use crate::source::{Location, SourceId};
 
 /// Names of values in the expressions of an assertion tree, innermost last.
@@ -18,7 +17,7 @@ pub(super) type Bindings = Vec<(Box<str>, Register)>;
 pub struct Emitter<'p> {
     /// The block.
     pub block: Block,
-    /// The module of the bundle.
+    /// The module under construction.
     pub module: &'p mut Module,
     /// The names in scope.
     pub scope: Scope,

@@ -8,8 +8,7 @@ use super::emitter::Emitter;
 use super::matching::lower_exception_match;
 use super::pod_security::exclude::Exclude;
 use super::scope::Scope;
-use crate::ir::Module;
-use crate::ir::{Block, Instruction};
+use crate::ir::{Block, Instruction, Module};
 use crate::policy::model::PolicyException;
 
 /// Lowers the match block and the conditions into a block that ends matched or

@@ -7,8 +7,7 @@ use kpvm_syntax::tree::{Member, Tree, TreeValue};
 use super::emitter::Emitter;
 use super::scope::Scope;
 use super::variable::{self, VariableSpan};
-use crate::ir::Module;
-use crate::ir::{BlockId, Instruction, Label, Register};
+use crate::ir::{BlockId, Instruction, Label, Module, Register};
 use crate::policy::model::Spanned;
 use crate::source::SourceId;
 

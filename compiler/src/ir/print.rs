@@ -106,9 +106,12 @@ impl Printer<'_> {
     }
 
     fn instruction(&self, instruction: &Instruction, out: &mut dyn Write) -> fmt::Result {
-        write!(out, "        {:<22}", instruction.op.name())?;
+        write!(out, "        {}", instruction.op.name())?;
         for (index, operand) in instruction.op.operands().iter().enumerate() {
-            out.write_str(if index == 0 { " " } else { ", " })?;
+            match index {
+                0 => write!(out, "{:1$}", "", 23 - instruction.op.name().len().min(22))?,
+                _ => out.write_str(", ")?,
+            }
             let value = instruction.field(operand.field);
             if let OperandKind::Immediate(kind) = operand.kind {
                 if !kind.is_named() {

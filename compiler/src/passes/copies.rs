@@ -18,7 +18,7 @@ pub(super) fn run(block: &mut Block) {
             }
         }
     }
-    // The last instruction that only computes, if nothing but its `CelOnError` is behind it.
+    // The last instruction that only computes, if nothing but its `CelOnError` follows it.
     let mut computes: Option<usize> = None;
     let mut copies = HashSet::new();
     for position in 0..block.items.len() {

@@ -12,10 +12,9 @@ pub(super) fn run(block: &mut Block) {
     while remove_unreachable(block) || remove_idle_jumps(block) || remove_unused_labels(block) {}
 }
 
-/// Removes what stands behind an end and in front of the next label that is used.
+/// Removes the instructions between an end and the next label that is used.
 ///
-/// The instructions of a loop (`LoopBegin`, `LoopNext`) always stay, because they
-/// are a pair.
+/// `LoopBegin` and `LoopNext` always stay, because they are a pair.
 fn remove_unreachable(block: &mut Block) -> bool {
     let used = used_labels(block);
     let before = block.items.len();
@@ -59,7 +58,7 @@ fn remove_unused_labels(block: &mut Block) -> bool {
     block.items.len() != before
 }
 
-/// Removes jumps to what stands behind them anyway.
+/// Removes jumps to the next instruction.
 fn remove_idle_jumps(block: &mut Block) -> bool {
     let idle = |position: usize| {
         let Some(Item::Instruction(instruction)) = block.items.get(position) else {

@@ -1,4 +1,4 @@
-//! Dead loads: a load whose register nobody reads goes.
+//! Dead loads: removes loads whose register is never read.
 
 use std::collections::HashSet;
 

@@ -13,7 +13,7 @@ type Load = (Op, u32, u32);
 
 fn load_of(instruction: &Instruction) -> Option<Load> {
     let op = match instruction.op {
-        // Where the field is there, it is what `CelSelect` gives.
+        // A field that is there has the value that `CelSelect` gives.
         Op::CelIfHas => Op::CelSelect,
         op @ (Op::LoadPath
         | Op::LoadField
@@ -25,7 +25,7 @@ fn load_of(instruction: &Instruction) -> Option<Load> {
         | Op::CelVariable) => op,
         _ => return None,
     };
-    // `CelRange` has no operand `c`, but another one that counts.
+    // `CelRange` has no operand `c`; `e` tells its loads apart.
     let what = match op {
         Op::CelRange => instruction.e,
         _ => instruction.c,
@@ -33,20 +33,19 @@ fn load_of(instruction: &Instruction) -> Option<Load> {
     Some((op, instruction.b, what))
 }
 
-/// Loads that are remembered at a time: each keeps a register from other uses.
+/// Most loads that are remembered at a time: each keeps a register from other uses.
 const MOST_KNOWN: usize = 64;
 
-/// Replaces loads of values that some register holds already on every way here.
+/// Runs the pass over a block.
 ///
-/// Jumps only go forward but for the back edge of a loop, whose body starts with
-/// what was known in front of the loop, so one pass in order sees every way to a
-/// label before the label.
+/// Jumps go forward except the back edge of a loop, whose body starts with what was known
+/// before the loop. So one walk in order sees every path to a label before the label.
 pub(super) fn run(block: &mut Block) {
     let writers = writers(block);
     let mut known: Option<HashMap<Load, Register>> = Some(HashMap::new());
     let mut at_label: HashMap<Label, HashMap<Load, Register>> = HashMap::new();
     let mut renamed: HashMap<Register, Register> = HashMap::new();
-    // What a test loaded, which is known behind its `CelOnError`.
+    // What a test loaded, known after its `CelOnError`.
     let mut tested: Option<(Load, Register)> = None;
     let mut drops_on_error = false;
     let mut items = std::mem::take(&mut block.items);

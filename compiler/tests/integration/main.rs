@@ -18,6 +18,7 @@ mod kubernetes;
 mod operators;
 mod passes;
 mod patterns;
+mod phases;
 mod pod_security;
 mod pod_security_standards;
 mod policies;

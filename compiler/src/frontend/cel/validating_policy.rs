@@ -16,8 +16,7 @@ use super::{Environment, Program, Type, TypeError};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::scope::Scope;
-use crate::ir::Module;
-use crate::ir::{Block, Instruction, Label, Site};
+use crate::ir::{Block, Instruction, Label, Module, Site};
 use crate::policy::validating_policy::{Mode, ValidatingSpec};
 use crate::source::{Location, SourceId};
 
