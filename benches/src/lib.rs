@@ -1,6 +1,6 @@
-//! Workloads and peers for the benches.
+//! Workloads, peers, and the benches over both.
 //!
-//! Not needed to use kpvm.
+//! Nothing here is needed to use kpvm.
 
 pub mod interleave;
 pub mod peer;

@@ -1,6 +1,7 @@
-//! Checks that kpvm is exact: Kyverno's recorded answers and suites, differential testing.
+//! Tests of exactness: the real engine's answers, the public suites, and differential
+//! testing.
 //!
-//! Not needed to use kpvm.
+//! Nothing here is needed to use kpvm.
 
 pub mod case;
 pub mod differential;

@@ -1,4 +1,4 @@
-//! Comparison of two answers to a case.
+//! Compares two answers to a case.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,27 +8,27 @@ use serde_json::Value;
 use super::oracle::OracleAnswer;
 use crate::case::{Answer, RuleAnswer};
 
-/// Result of a comparison.
+/// Result of comparing the answers to a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparison {
     /// Same rules, statuses, messages and properties.
     Agree,
-    /// Not a difference, for the reason named.
+    /// Not counted as a difference, for this reason.
     Set(Aside),
     /// Something differs.
     Differ(Difference),
 }
 
-/// Why answers are not compared.
+/// Reason why answers are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aside {
-    /// Kyverno panics; kpvm must not.
+    /// Kyverno panics; kpvm only must not.
     Panic,
     /// Kyverno cannot decode the case.
     Undecodable,
     /// Kyverno's answer varies with Go's random map order, and ours is one of its answers.
     Chance,
-    /// kpvm reports that it does not support the policy.
+    /// kpvm does not support what the policy needs, and reports it.
     Unsupported(String),
     /// A kind of difference that `docs/differences.md` lists.
     Listed(&'static str),
@@ -53,15 +53,17 @@ pub struct Difference {
     pub in_status: bool,
     /// Kyverno's status; `none` without a response.
     pub theirs: String,
-    /// Status of kpvm; `refused` if it does not compile or evaluate the case.
+    /// Status of kpvm; `refused` if it compiles or evaluates nothing.
     pub ours: String,
-    /// Words that occur in only one of the messages and not in the case. They identify the
-    /// difference while the case is shrunk.
+    /// Words that occur in only one of the two messages and not in the case; they identify
+    /// the difference while a case is shrunk.
     pub words: BTreeSet<String>,
 }
 
-/// Compares two answers. Only a repeated case shows whether Kyverno's answer depends on
-/// chance. The case itself is needed to recognise listed kinds of differences.
+/// Compares the answers; whether Kyverno's answer depends on chance shows only in a
+/// repeated case.
+///
+/// The case is needed to recognise listed kinds of differences.
 pub fn compare(case: &Value, theirs: &OracleAnswer, ours: &Answer) -> Comparison {
     if let Answer::Unsupported(what) = ours {
         return Comparison::Set(Aside::Unsupported(what.clone()));

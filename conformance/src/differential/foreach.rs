@@ -1,5 +1,5 @@
-//! Cases of `foreach`: lists of any items, nested loops, elements in patterns and
-//! conditions.
+//! Generates cases of `foreach`: lists of everything, nested loops, elements in patterns
+//! and conditions.
 
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ fn each_inner(random: &mut Random, object: &Value, nesting: usize) -> Value {
     each(random, object, nesting + 1)
 }
 
-/// A pattern for an element.
+/// A sample element, for patterns.
 fn element_of(random: &mut Random, object: &Value, list: &str) -> Value {
     let path = list.trim_start_matches("request.object.").replace('.', "/");
     match object.pointer(&format!("/{path}")) {

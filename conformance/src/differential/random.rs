@@ -1,10 +1,11 @@
-//! Random choices from a seed.
+//! Random choices determined by a seed.
 
 /// A stream of random choices.
 pub struct Random(fastrand::Rng);
 
 impl Random {
-    /// Stream of one case. Streams are independent, so a case can be generated alone.
+    /// The stream of one case; streams of different numbers are independent, so a single
+    /// case can be generated again.
     pub fn new(seed: u64, area: &str, number: u64) -> Self {
         // The step of SplitMix64: neighbouring numbers give unrelated states.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,11 +1,12 @@
-//! Vocabulary of all dialects: scalars with a meaning in Kyverno, resources, and the frame
-//! of a policy.
+//! Vocabulary shared by all dialects: scalars with a meaning in Kyverno, resources, and the
+//! skeleton of a policy.
 
 use serde_json::{Value, json};
 
 use super::random::Random;
 
-/// Texts that are quantities, durations, versions, numbers, wildcards or none of these.
+/// Texts that parse as quantities, durations, versions, numbers, wildcards or none of
+/// these.
 pub(super) const TEXTS: [&str; 78] = [
     "",
     " ",
@@ -87,7 +88,7 @@ pub(super) const TEXTS: [&str; 78] = [
     "a-b",
 ];
 
-/// Texts with an operator, a range or alternatives.
+/// Texts with an operator, range or alternative.
 pub(super) const OPERATIONS: [&str; 60] = [
     ">0",
     ">=1",
@@ -256,7 +257,7 @@ pub(super) fn number(random: &mut Random) -> Value {
     }
 }
 
-/// A text, rarely with an operator.
+/// A text, sometimes with an operator.
 pub(super) fn text(random: &mut Random) -> Value {
     match random.percent(88) {
         true => json!(random.pick(&TEXTS)),
@@ -274,7 +275,7 @@ pub(super) fn scalar(random: &mut Random) -> Value {
     }
 }
 
-/// Any value of at most this depth.
+/// Any value of bounded depth.
 pub(super) fn value(random: &mut Random, depth: usize) -> Value {
     if depth == 0 || random.percent(45) {
         return scalar(random);
@@ -285,7 +286,7 @@ pub(super) fn value(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// A list, often with items of one type.
+/// A list, often with items of one kind.
 pub(super) fn list(random: &mut Random, depth: usize) -> Value {
     let inner = depth.saturating_sub(1);
     match random.weighted(&[40, 25, 20, 15]) {
@@ -403,7 +404,7 @@ fn pod_spec(random: &mut Random) -> Value {
     spec
 }
 
-/// A resource of one of the kinds in the vocabulary.
+/// A resource of a kind common in policies.
 pub(super) fn resource(random: &mut Random) -> Value {
     match random.weighted(&[40, 25, 8, 5, 8, 6, 8]) {
         0 => widget(random),
@@ -442,7 +443,7 @@ pub(super) fn resource(random: &mut Random) -> Value {
     }
 }
 
-/// A resource whose `spec` holds any value.
+/// A resource without a fixed structure: `spec` contains anything.
 pub(super) fn widget(random: &mut Random) -> Value {
     let spec = match random.percent(95) {
         true => map(random, 3),
@@ -466,7 +467,7 @@ pub(super) fn policy(rules: Vec<Value>) -> Value {
     })
 }
 
-/// A message for a rule or condition.
+/// A message of a rule or condition.
 pub(super) fn message(random: &mut Random) -> String {
     random.text(&[
         "denied",
@@ -519,7 +520,7 @@ pub(super) fn user(random: &mut Random) -> Value {
     user
 }
 
-/// Adds the object to the case: created, rarely updated or deleted.
+/// Adds the object to the case: created, sometimes updated or deleted.
 pub(super) fn request(random: &mut Random, case: &mut Value, object: Value) {
     match random.weighted(&[82, 10, 8]) {
         0 => case["resource"] = object,

@@ -1,4 +1,5 @@
-//! A warm session evaluates a request that passes without allocating.
+//! A session that has reached its working size evaluates a passing request without
+//! allocating.
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::workload::{

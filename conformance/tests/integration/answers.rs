@@ -1,5 +1,5 @@
-//! Kyverno's recorded answers, the suites of the corpus, and Kyverno's own suites if they
-//! are present.
+//! The recorded answers of the real engine, the suites of the corpus, and Kyverno's own
+//! suites if the shared conformance data is present.
 
 use std::path::{Path, PathBuf};
 
@@ -67,8 +67,8 @@ fn the_answers_of_the_real_engine_agree() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Shrunk cases of differences found by differential testing, with Kyverno's answers
-/// (recorded by `differential --record`).
+/// Differences found by differential testing, shrunk, with Kyverno's answers (recorded by
+/// `differential --record`).
 #[test]
 fn differences_that_were_found_stay_fixed() {
     let lines = include_str!("../../regressions.ndjson").lines();
