@@ -1,6 +1,6 @@
-//! Workloads, peers, and the benches over both.
+//! Workloads and peers for the benches.
 //!
-//! Nothing here is needed to use kpvm.
+//! Not needed to use kpvm.
 
 pub mod interleave;
 pub mod peer;

@@ -1,13 +1,13 @@
-//! A program connected by two pipes: one line in, one line out.
+//! Another program at the other end of two pipes, one line in, one line out.
 //!
-//! Only the named program is started. `benches/peers/build` builds those of this
+//! Nothing is started but the program named. `benches/peers/build` builds those of this
 //! repository.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Path of a program built by `benches/peers/build`.
+/// Where `benches/peers/build` puts a program.
 pub fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("peers/bin")

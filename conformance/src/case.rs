@@ -1,6 +1,6 @@
-//! Evaluates one case with kpvm: a policy, a request and outside data for context entries.
-//! The format is that of the golden answers (`conformance/data/README.md`) and of the peer
-//! in `benches/peers/kyverno`, which adds `mocks`.
+//! One case: a policy, a request and outside data for context entries, evaluated by kpvm.
+//! The form is that of the golden answers (`conformance/data/README.md`) and of
+//! the peer in `benches/peers/kyverno`, which adds `mocks`.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A policy and a request.
+/// A policy on a request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Case<'c> {
@@ -22,7 +22,7 @@ pub struct Case<'c> {
     pub id: String,
     /// The whole policy.
     pub policy: Value,
-    /// The new object, spelled as the engine receives it.
+    /// The new object, spelled as the engine gets it.
     #[serde(borrow)]
     pub resource: Option<&'c RawValue>,
     /// The old object.
@@ -59,8 +59,7 @@ struct UserNames {
     groups: Vec<String>,
 }
 
-/// Outside data for context entries; an absent kind of data is one that the host does not
-/// provide.
+/// Outside data for context entries. The host does not provide kinds that are absent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Mocks {

@@ -1,7 +1,7 @@
-//! The gate: compares the results of suites with the gaps listed in `conformance.toml`.
+//! The gate: results of suites against the exceptions that `conformance.toml` lists.
 //!
-//! The list can only shrink: a suite that disagrees must be listed, and so must every
-//! reason for which rows cannot be judged; entries that are no longer true fail too.
+//! The list can only shrink: disagreeing suites and the reasons of unsupported rows must be
+//! listed, and an entry that is no longer needed is a violation too.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use serde::Deserialize;
 /// The checked-in list.
 const LISTED: &str = include_str!("../conformance.toml");
 
-/// Known gaps.
+/// The exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
     /// Suites that do not agree.
     #[serde(default)]
     pub suite: Vec<ListedSuite>,
-    /// Unsupported rows.
+    /// Rows that are not supported.
     #[serde(default)]
     pub unsupported: ListedRows,
 }
@@ -37,9 +37,9 @@ pub struct ListedSuite {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedRows {
-    /// Their number.
+    /// How many there are.
     pub rows: usize,
-    /// Their reasons, in the words of the rows.
+    /// Reasons, as the rows give them.
     pub reasons: Vec<String>,
 }
 
@@ -47,12 +47,12 @@ impl Listed {
     /// The checked-in list.
     ///
     /// # Errors
-    /// If its text is invalid.
+    /// When it cannot be parsed.
     pub fn checked_in() -> Result<Self, String> {
         toml::from_str(LISTED).map_err(|error| format!("conformance.toml: {error}"))
     }
 
-    /// Everything that differs from the list.
+    /// Every deviation of the results from the list.
     pub fn violations(&self, runs: &[SuiteRun]) -> Vec<String> {
         let mut violations = Vec::new();
         let mut used = vec![false; self.suite.len()];
@@ -95,7 +95,7 @@ impl Listed {
     }
 }
 
-/// Unsupported rows by reason.
+/// Number of unsupported rows per reason.
 pub fn unsupported(runs: &[SuiteRun]) -> BTreeMap<&str, usize> {
     let mut reasons = BTreeMap::new();
     for row in runs.iter().flat_map(|run| &run.rows) {
@@ -111,7 +111,7 @@ fn is_short(run: &SuiteRun) -> bool {
     run.is_broken() || run.count(Verdict::Disagree) > 0
 }
 
-/// Problems of a suite, one per line.
+/// Problems of a suite, one line each.
 fn shortcomings(run: &SuiteRun) -> Vec<String> {
     let errors = run.reports.iter().filter(|report| report.is_error());
     let errors = errors.map(|report| format!("{}: {}", run.file, report.message));
@@ -128,7 +128,7 @@ fn shortcomings(run: &SuiteRun) -> Vec<String> {
     errors.chain(disagreeing).collect()
 }
 
-/// What makes a suite incomplete: each row needs an answer, and each answer a row.
+/// Why a suite is incomplete: rows without an answer, and answers without a row.
 pub fn gaps(run: &SuiteRun) -> Vec<String> {
     let mut gaps = shortcomings(run);
     let rows = run.rows.iter();

@@ -14,7 +14,7 @@ use crate::case::{Answer, Case, RuleAnswer, answer};
 /// One line of a golden file: a case and the real engine's answer.
 #[derive(Debug)]
 pub struct Golden<'c> {
-    /// The case.
+    /// The input.
     pub case: Case<'c>,
     expected: Expected,
 }
@@ -41,7 +41,7 @@ impl<'c> Golden<'c> {
     /// Parses a line.
     ///
     /// # Errors
-    /// If it does not have this format.
+    /// When the line does not have this form.
     pub fn parse(line: &'c str) -> serde_json::Result<Self> {
         Ok(Self {
             case: serde_json::from_str(line)?,
@@ -50,25 +50,24 @@ impl<'c> Golden<'c> {
     }
 }
 
-/// Result of a case.
+/// Outcome of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Status and message agree.
     Agree,
-    /// The status agrees, but not the whole message.
+    /// Status agrees, message or properties do not.
     MessageDiffers(String),
     /// Status differs.
     StatusDiffers(String),
-    /// The case needs an unsupported feature.
+    /// The case needs something that is not supported yet.
     Unsupported(String),
 }
 
-/// Differing cases with a reason: `ID: reason`, one per line.
+/// Accepted differences, one `ID: reason` per line.
 const EXPLAINED: &str = include_str!("../explained.txt");
 
-/// Whether a difference in a case is intended (`docs/differences.md`): it is listed, or
-/// text of a resource contains `{{ }}`, which is data here and substituted again by the
-/// real engine.
+/// Whether a difference is intended (`docs/differences.md`): the case is listed, or its
+/// resource contains `{{ }}`, which kpvm treats as data and Kyverno substitutes again.
 pub fn is_explained(golden: &Golden<'_>) -> bool {
     let listed = |line: &str| {
         line.split_once(':')

@@ -1,7 +1,6 @@
-//! Tests of exactness: the real engine's answers, the public suites, and differential
-//! testing.
+//! Checks that kpvm is exact: Kyverno's recorded answers and suites, differential testing.
 //!
-//! Nothing here is needed to use kpvm.
+//! Not needed to use kpvm.
 
 pub mod case;
 pub mod differential;

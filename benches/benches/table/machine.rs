@@ -1,4 +1,4 @@
-//! Machine and date of a table.
+//! Where and when a table was made.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! Peers: other programs that do the same work, or less.
+//! What others need for the same, or for less.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::rows::Rows;
 const POLICY: &str = include_str!("pod_security.rego");
 const ENTRY: &str = "data.pods.deny";
 
-/// regorus, with the policy compiled once for its VM.
+/// regorus: the policy compiled once for its VM.
 pub(crate) struct Rego {
     vm: RegoVM,
 }
@@ -84,7 +84,8 @@ pub(crate) fn time_serde(texts: &[Vec<u8>]) -> Duration {
     })
 }
 
-/// Only the checks, on values that were parsed just before, as kpvm's are when evaluated.
+/// The checks alone, on values that were parsed a moment ago, as ours are when they are
+/// evaluated.
 pub(crate) fn time_by_hand(pods: &[Vec<u8>]) -> Duration {
     let mut broken = Vec::new();
     let mut total = Duration::ZERO;
@@ -98,7 +99,7 @@ pub(crate) fn time_by_hand(pods: &[Vec<u8>]) -> Duration {
     total
 }
 
-/// Reviews as received by a webhook, to decisions.
+/// Reviews as a webhook gets them, to decisions.
 pub(crate) fn time_reviews(session: &mut Session<'_>, reviews: &[Vec<u8>]) -> Duration {
     let mut buffer = DocumentBuffer::new();
     time(|| {
@@ -112,7 +113,7 @@ pub(crate) fn time_reviews(session: &mut Session<'_>, reviews: &[Vec<u8>]) -> Du
     })
 }
 
-/// Four CEL expressions; kpvm's with match block and response, the peer's bare.
+/// Four CEL expressions, ours with match block and response, the peer's bare.
 pub(crate) fn measure_cel(rows: &mut Rows) {
     let bytes = bundle(&cel_rule());
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");

@@ -1,4 +1,4 @@
-//! Cost of more policies and of larger objects, as JSON and as YAML.
+//! What more policies and larger objects cost, as JSON and as YAML.
 
 use kpvm::document::DocumentBuffer;
 use kpvm::engine::{Bundle, Session};
@@ -10,10 +10,10 @@ use crate::broken_rules;
 use crate::candidates::{time_decide, time_evaluate, time_evaluate_yaml, time_read, to_yaml};
 use crate::rows::{Rows, in_words};
 
-/// Numbers of policies; 0 is the cost of an evaluation without any rule.
+/// Numbers of policies; none is what evaluating costs before any rule is looked at.
 const POLICIES: [usize; 6] = [0, 1, 17, 100, 1000, 10_000];
 
-/// Maximum number of Pods times policies evaluated in a round.
+/// Pods and policies that are evaluated together in a round, at most.
 const WORK: usize = 4000;
 
 /// Pods of one size.

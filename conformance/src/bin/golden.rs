@@ -1,10 +1,10 @@
-//! Compares kpvm with the real engine's answers: `golden [DIR] [--all] [--id ID]`. Without
-//! DIR it uses the recorded answers of this repository, `conformance/data/golden`.
+//! Compares kpvm with Kyverno's recorded answers: `golden [DIR] [--all] [--id ID]`. The
+//! default for DIR is `conformance/data/golden`.
 //!
-//! Prints agreeing/total for each area, for the status and for status with message, then
-//! the first differences. Exits with 1 if a difference is not explained by
-//! `conformance/explained.txt` or by a resource that contains `{{ }}`
-//! (`docs/differences.md`), and with 2 if there is no case to compare.
+//! Prints agreeing/total for each area, for status and for status with message, then the
+//! first differences. Exits with 1 if a difference is not explained, either by
+//! `conformance/explained.txt` or by `{{ }}` in the resource (`docs/differences.md`), and
+//! with 2 if there is no case to compare.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 
@@ -16,14 +16,14 @@ use std::process::ExitCode;
 use kpvm_conformance::golden::{Golden, Verdict, is_explained, run};
 use kpvm_golden::{case_files, folder, read_file};
 
-/// Differences shown per area.
+/// Differences shown for each area.
 const SHOWN: usize = 3;
 
 struct Options {
     folder: PathBuf,
     /// The only case to run.
     id: Option<String>,
-    /// Differences shown per area.
+    /// Differences shown for each area.
     shown: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Runs the `kyverno-test.yaml` suites below directories and compares the results with
-//! `conformance.toml`: `suites DIR…`.
+//! `conformance/conformance.toml`: `suites DIR…`.
 //!
-//! Prints agreeing rows by policy kind, and unsupported ones by reason. Exits with 1 if
-//! something differs from the list.
+//! Prints agreeing rows by policy kind and unsupported rows by reason. Exits with 1 if a
+//! result deviates from the list.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 

@@ -1,10 +1,8 @@
-//! Compares `kpvm test` with Kyverno's own command line, suite by suite:
-//! `suites_peer DIR…`.
+//! Compares `kpvm test` with Kyverno's own command line, suite by suite: `suites_peer DIR…`.
 //!
-//! Both programs run every `kyverno-test.yaml` below the directories (the peer is built by
-//! `benches/peers/build`), and the numbers of passing and failing rows are compared. Suites
-//! that need unsupported features, or that Kyverno cannot run without a cluster or network,
-//! are counted but not compared.
+//! Both run every `kyverno-test.yaml` below the directories; the numbers of rows that hold
+//! and that do not are compared. `benches/peers/build` builds Kyverno. Suites that kpvm does
+//! not support, or that Kyverno cannot use without a cluster or network, are only counted.
 //!
 //! Exits with 1 if a suite differs.
 

@@ -1,5 +1,5 @@
-//! Generates cases of `validate.cel` and `celPreconditions`: expressions over an object
-//! with members of every type, mostly well typed.
+//! Cases of `validate.cel` and `celPreconditions`: expressions over an object with
+//! members of every type, mostly well typed.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ fn validation(random: &mut Random) -> Value {
     validation
 }
 
-/// Paths of members of every type.
+/// Paths of members of the object, by type.
 const PATHS: [&str; 30] = [
     "object.spec.t",
     "object.spec.n",
@@ -175,7 +175,7 @@ fn quoted(random: &mut Random) -> String {
     format!("'{}'", random.text(&TEXTS))
 }
 
-/// An expression that is true, false or an error.
+/// An expression that yields a bool or an error.
 fn truth(random: &mut Random, depth: usize) -> String {
     if depth == 0 {
         return match random.below(6) {
@@ -288,7 +288,7 @@ fn truth(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// An expression about the item `x` of a list.
+/// A predicate over the item `x` of a list.
 fn about(random: &mut Random, depth: usize) -> String {
     match random.below(9) {
         0 => format!("x == {}", any(random, 0)),

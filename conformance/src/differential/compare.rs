@@ -1,4 +1,4 @@
-//! Compares two answers to a case.
+//! Comparison of two answers to a case.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,27 +8,27 @@ use serde_json::Value;
 use super::oracle::OracleAnswer;
 use crate::case::{Answer, RuleAnswer};
 
-/// Result of comparing the answers to a case.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparison {
     /// Same rules, statuses, messages and properties.
     Agree,
-    /// Not counted as a difference, for this reason.
+    /// Not a difference, for the reason named.
     Set(Aside),
     /// Something differs.
     Differ(Difference),
 }
 
-/// Reason why answers are not compared.
+/// Why answers are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aside {
-    /// Kyverno panics; kpvm only must not.
+    /// Kyverno panics; kpvm must not.
     Panic,
     /// Kyverno cannot decode the case.
     Undecodable,
     /// Kyverno's answer varies with Go's random map order, and ours is one of its answers.
     Chance,
-    /// kpvm does not support what the policy needs, and reports it.
+    /// kpvm reports that it does not support the policy.
     Unsupported(String),
     /// A kind of difference that `docs/differences.md` lists.
     Listed(&'static str),
@@ -53,17 +53,15 @@ pub struct Difference {
     pub in_status: bool,
     /// Kyverno's status; `none` without a response.
     pub theirs: String,
-    /// Status of kpvm; `refused` if it compiles or evaluates nothing.
+    /// Status of kpvm; `refused` if it does not compile or evaluate the case.
     pub ours: String,
-    /// Words that occur in only one of the two messages and not in the case; they identify
-    /// the difference while a case is shrunk.
+    /// Words that occur in only one of the messages and not in the case. They identify the
+    /// difference while the case is shrunk.
     pub words: BTreeSet<String>,
 }
 
-/// Compares the answers; whether Kyverno's answer depends on chance shows only in a
-/// repeated case.
-///
-/// The case is needed to recognise listed kinds of differences.
+/// Compares two answers. Only a repeated case shows whether Kyverno's answer depends on
+/// chance. The case itself is needed to recognise listed kinds of differences.
 pub fn compare(case: &Value, theirs: &OracleAnswer, ours: &Answer) -> Comparison {
     if let Answer::Unsupported(what) = ours {
         return Comparison::Set(Aside::Unsupported(what.clone()));

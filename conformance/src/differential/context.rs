@@ -1,5 +1,5 @@
-//! Generates cases of `context` entries: variables that use each other, and outside data
-//! with mocks that have it, lack it or have something else.
+//! Cases of `context` entries: variables that use each other, and outside data that mocks
+//! provide, lack or provide in another form.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn entry(random: &mut Random) -> Value {
             if random.percent(30) {
                 call["default"] = context_value(random);
             }
-            // The API server applies the default of the resource definition.
+            // The default of the resource definition is applied by the API server.
             call["method"] = json!(random.pick(&["GET", "GET", "GET", "POST"]));
             json!({ "name": name, "apiCall": call })
         }

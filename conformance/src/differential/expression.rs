@@ -1,9 +1,9 @@
-//! Generates JMESPath expressions over an object whose members have known types.
+//! JMESPath expressions over an object whose members have known types.
 
 use super::random::Random;
 use super::vocabulary::TEXTS;
 
-/// Desired type of an argument.
+/// Type of an argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Type {
     Text,
@@ -178,12 +178,12 @@ const PATHS: [(Type, &[&str]); 8] = [
     ),
 ];
 
-/// An expression of bounded depth.
+/// An expression of at most this depth.
 pub(super) fn expression(random: &mut Random, depth: usize) -> String {
     of_type(random, Any, depth)
 }
 
-/// An expression that usually returns a list.
+/// An expression that mostly yields a list.
 pub(super) fn list_expression(random: &mut Random, depth: usize) -> String {
     match random.percent(75) {
         true => of_type(random, List, depth),
@@ -197,7 +197,7 @@ pub(super) fn text_path(random: &mut Random) -> String {
 }
 
 fn of_type(random: &mut Random, wanted: Type, depth: usize) -> String {
-    // Sometimes another type, to cover type errors.
+    // Rarely another type, for type errors.
     let wanted = match random.percent(7) {
         true => *random.pick(&[Text, Number, List, Map, Any, Amount]),
         false => wanted,
@@ -401,7 +401,7 @@ fn call(random: &mut Random, wanted: Type, depth: usize) -> String {
         "add" | "subtract" | "multiply" | "divide" | "sum" => Amount,
         _ => Any,
     };
-    // A function of that type if one is found quickly.
+    // A function of that type, if one is found within a few tries.
     let mut chosen = random.pick(&FUNCTIONS);
     for _ in 0..6 {
         if wanted == Any || returns(chosen.0) == wanted {

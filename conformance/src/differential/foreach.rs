@@ -1,5 +1,5 @@
-//! Generates cases of `foreach`: lists of everything, nested loops, elements in patterns
-//! and conditions.
+//! Cases of `foreach`: lists of any items, nested loops, elements in patterns and
+//! conditions.
 
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ fn each_inner(random: &mut Random, object: &Value, nesting: usize) -> Value {
     each(random, object, nesting + 1)
 }
 
-/// A sample element, for patterns.
+/// A pattern for an element.
 fn element_of(random: &mut Random, object: &Value, list: &str) -> Value {
     let path = list.trim_start_matches("request.object.").replace('.', "/");
     match object.pointer(&format!("/{path}")) {

@@ -1,11 +1,10 @@
-//! Differential testing: runs the same cases with kpvm and with Kyverno's own engine.
+//! Differential testing: kpvm and Kyverno's own engine answer the same generated cases.
 //!
 //! A [`Dialect`] generates cases from a seed, the [`oracle`] (the peer in
 //! `benches/peers/kyverno`) answers them, [`compare`] finds differences and [`shrink`]
-//! reduces a differing case. `src/bin/differential.rs` drives all of this.
+//! reduces a differing case. `src/bin/differential.rs` drives them.
 //!
-//! A new dialect is a file with a function that generates a case, and a row in
-//! [`DIALECTS`].
+//! A new dialect is a file with a function that generates a case, and a row in [`DIALECTS`].
 
 mod cel;
 pub mod compare;

@@ -10,9 +10,9 @@ use kpvm_bench::peer::Peer;
 /// Kyverno's answer to a case.
 #[derive(Debug, Deserialize)]
 pub struct OracleAnswer {
-    /// Name of the case.
+    /// The case's name.
     pub id: String,
-    /// Rule responses in order; empty if it could not answer.
+    /// Rule responses in order; absent if Kyverno could not answer.
     rules: Option<Vec<RuleAnswer>>,
     /// The engine's panic.
     #[serde(default)]
@@ -20,10 +20,10 @@ pub struct OracleAnswer {
     /// Why the case could not run.
     #[serde(default)]
     pub error: String,
-    /// Other answers to the repeated case.
+    /// Different answers to repetitions of the case.
     #[serde(default)]
     pub variants: Vec<Vec<RuleAnswer>>,
-    /// Duration of the evaluation, in nanoseconds.
+    /// Duration of the evaluation in nanoseconds.
     pub nanos: u64,
 }
 
@@ -33,7 +33,7 @@ impl OracleAnswer {
         self.rules.as_deref().unwrap_or_default()
     }
 
-    /// All observed answers, the first one first.
+    /// All distinct answers, the first one first.
     pub fn answers(&self) -> impl Iterator<Item = &[RuleAnswer]> {
         std::iter::once(self.rules()).chain(self.variants.iter().map(Vec::as_slice))
     }
@@ -46,15 +46,15 @@ impl Oracle {
     /// Starts the program.
     ///
     /// # Errors
-    /// If it does not exist.
+    /// When the program cannot be started.
     pub fn start(program: &Path) -> Result<Self, String> {
         Peer::start(program, &[]).map(Self)
     }
 
-    /// Sends all cases, one per line, and runs `meanwhile` before reading the answers.
+    /// Sends all cases, one per line, and runs `meanwhile` before it reads the answers.
     ///
     /// # Errors
-    /// If the peer ends early or an answer cannot be parsed.
+    /// When the peer ends early or its answer cannot be read.
     pub fn ask<T>(
         &mut self,
         cases: &[String],

@@ -1,5 +1,5 @@
-//! Generates cases of `pattern` and `anyPattern`: a resource, and patterns derived from it,
-//! about half of which hold.
+//! Cases of `pattern` and `anyPattern`: a resource and patterns derived from it, of which
+//! about half hold.
 
 use serde_json::{Map, Value, json};
 
@@ -105,7 +105,7 @@ fn map(random: &mut Random, members: &Map<String, Value>, place: Place) -> Value
     Value::Object(pattern)
 }
 
-/// Inserts a key, with or without an anchor, and its value.
+/// A key, with or without an anchor, and its value.
 fn insert(
     random: &mut Random,
     pattern: &mut Map<String, Value>,
@@ -125,7 +125,7 @@ fn insert(
         },
         _ => derived(random, value, inner),
     };
-    // An existence anchor needs a list of maps.
+    // An existence anchor requires a list of maps.
     if anchor == 4 && random.percent(70) && !under.is_array() {
         under = json!([under]);
     }
@@ -218,7 +218,7 @@ fn leaf(random: &mut Random, value: &Value) -> Value {
     }
 }
 
-/// The value as printed by Go's `%v`, for simple values.
+/// The value as Go formats it with `%v`, if that is simple.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

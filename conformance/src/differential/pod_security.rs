@@ -1,5 +1,5 @@
-//! Generates cases of `podSecurity`: Pods and their controllers with security settings of
-//! every control, sometimes of the wrong type; levels, versions and exclusions.
+//! Cases of `podSecurity`: Pods and their controllers with settings of every control,
+//! rarely of the wrong type; levels, versions and exclusions.
 
 use serde_json::{Map, Value, json};
 
@@ -113,7 +113,7 @@ pub(super) fn case(random: &mut Random) -> Value {
     case
 }
 
-/// A Pod or a controller of Pods; sometimes another kind.
+/// A Pod or a controller of Pods; rarely another kind.
 pub(super) fn object(random: &mut Random) -> Value {
     let mut template = json!({ "spec": spec(random) });
     if random.percent(40) {
@@ -166,13 +166,13 @@ fn metadata(random: &mut Random) -> Value {
     ];
     let mut metadata = json!({});
     if random.percent(25) {
-        // At most one: with several, the order of the errors is random.
+        // At most one: the order of several errors is random.
         metadata["annotations"] = json!({ random.text(&keys): random.pick(&values) });
     }
     metadata
 }
 
-/// Sets a member with a probability in percent; sometimes to a value of another type.
+/// A member that is present in `percent` of the cases; rarely of a random type.
 fn set(random: &mut Random, into: &mut Value, key: &str, percent: u32, value: Value) {
     if !random.percent(percent) {
         return;
@@ -300,7 +300,7 @@ fn container(random: &mut Random, number: usize) -> Value {
     container
 }
 
-/// Fields common to Pods and containers.
+/// Settings that both Pods and containers may have.
 fn context(random: &mut Random) -> Value {
     let mut context = json!({});
     let profile = |random: &mut Random| -> Value {

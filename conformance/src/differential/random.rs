@@ -1,11 +1,10 @@
-//! Random choices determined by a seed.
+//! Random choices from a seed.
 
 /// A stream of random choices.
 pub struct Random(fastrand::Rng);
 
 impl Random {
-    /// The stream of one case; streams of different numbers are independent, so a single
-    /// case can be generated again.
+    /// Stream of one case. Streams are independent, so a case can be generated alone.
     pub fn new(seed: u64, area: &str, number: u64) -> Self {
         // The step of SplitMix64: neighbouring numbers give unrelated states.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,25 +1,26 @@
 //! Shrinks a differing case: removes parts as long as it still differs in the same way.
-//! Independent of policies, so it serves every dialect and cases that were not generated.
+//! Independent of policies, so it works for every dialect and for cases that were not
+//! generated.
 
 use serde_json::Value;
 
-/// Candidates tried together.
+/// Candidates per batch.
 const BATCH: usize = 64;
 
-/// Members that are kept: without them a case is unrealistic.
+/// Members that are never changed: a case without them could not exist.
 const KEPT: [&str; 5] = ["id", "apiVersion", "kind", "name", "operation"];
 
-/// The smallest case found. `differs` says for each candidate whether it still differs; its
-/// result has as many items as its input.
+/// Returns the smallest case found. `differs` tells for each candidate whether it still
+/// differs, in order.
 ///
 /// # Errors
-/// If `differs` fails.
+/// When `differs` fails.
 pub fn shrink<E>(
     case: Value,
     mut differs: impl FnMut(&[Value]) -> Result<Vec<bool>, E>,
 ) -> Result<Value, E> {
     let mut smallest = case;
-    // A change often enables another one at an earlier position.
+    // A change often enables another one at an earlier place.
     loop {
         let before = smallest.clone();
         smallest = pass(smallest, &mut differs)?;
@@ -71,7 +72,7 @@ impl<I: Iterator<Item = (Value, bool)>> PositionFound for I {
     }
 }
 
-/// All cases that are one step smaller, those that lose most first.
+/// Every case that is one step smaller, the smallest first.
 fn candidates(case: &Value) -> impl Iterator<Item = Value> {
     let mut paths = Vec::new();
     collect_paths(case, &mut Vec::new(), &mut paths);
@@ -154,7 +155,7 @@ fn replaced(case: &Value, path: &[Step], value: Value) -> Option<Value> {
     Some(case)
 }
 
-/// Simpler values.
+/// Values that are simpler than this one.
 fn smaller(value: &Value) -> Vec<Value> {
     match value {
         Value::Object(members) if !KEPT.iter().any(|key| members.contains_key(*key)) => {
@@ -169,7 +170,7 @@ fn smaller(value: &Value) -> Vec<Value> {
     }
 }
 
-/// The text without one of its halves, quarters and so on down to single characters.
+/// The text without one of its halves, quarters, and so on down to single characters.
 fn shorter(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let mut texts = Vec::new();

@@ -1,4 +1,4 @@
-//! Generates cases of variables: JMESPath expressions in every position that allows one.
+//! Cases of variables: JMESPath expressions in every place that allows one.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(super) fn case(random: &mut Random) -> Value {
     case
 }
 
-/// An object with members of every type, for the paths of [`super::expression`].
+/// An object with members of every type, which the paths of [`super::expression`] reach.
 pub(super) fn object(random: &mut Random) -> Value {
     if random.percent(20) {
         return resource(random);
@@ -55,7 +55,7 @@ pub(super) fn object(random: &mut Random) -> Value {
         }
         item
     });
-    // Read as on the command line, where whole numbers are floats too.
+    // The command line reads whole numbers as floats.
     let float = random.percent(70);
     let count = |random: &mut Random| {
         let number = *random.pick(&[0.0, 1.0, 2.0, 3.5, -1.0, 80.0]);

@@ -1,12 +1,11 @@
-//! Vocabulary shared by all dialects: scalars with a meaning in Kyverno, resources, and the
-//! skeleton of a policy.
+//! Vocabulary of all dialects: scalars with a meaning in Kyverno, resources, and the frame
+//! of a policy.
 
 use serde_json::{Value, json};
 
 use super::random::Random;
 
-/// Texts that parse as quantities, durations, versions, numbers, wildcards or none of
-/// these.
+/// Texts that are quantities, durations, versions, numbers, wildcards or none of these.
 pub(super) const TEXTS: [&str; 78] = [
     "",
     " ",
@@ -88,7 +87,7 @@ pub(super) const TEXTS: [&str; 78] = [
     "a-b",
 ];
 
-/// Texts with an operator, range or alternative.
+/// Texts with an operator, a range or alternatives.
 pub(super) const OPERATIONS: [&str; 60] = [
     ">0",
     ">=1",
@@ -257,7 +256,7 @@ pub(super) fn number(random: &mut Random) -> Value {
     }
 }
 
-/// A text, sometimes with an operator.
+/// A text, rarely with an operator.
 pub(super) fn text(random: &mut Random) -> Value {
     match random.percent(88) {
         true => json!(random.pick(&TEXTS)),
@@ -275,7 +274,7 @@ pub(super) fn scalar(random: &mut Random) -> Value {
     }
 }
 
-/// Any value of bounded depth.
+/// Any value of at most this depth.
 pub(super) fn value(random: &mut Random, depth: usize) -> Value {
     if depth == 0 || random.percent(45) {
         return scalar(random);
@@ -286,7 +285,7 @@ pub(super) fn value(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// A list, often with items of one kind.
+/// A list, often with items of one type.
 pub(super) fn list(random: &mut Random, depth: usize) -> Value {
     let inner = depth.saturating_sub(1);
     match random.weighted(&[40, 25, 20, 15]) {
@@ -404,7 +403,7 @@ fn pod_spec(random: &mut Random) -> Value {
     spec
 }
 
-/// A resource of a kind common in policies.
+/// A resource of one of the kinds in the vocabulary.
 pub(super) fn resource(random: &mut Random) -> Value {
     match random.weighted(&[40, 25, 8, 5, 8, 6, 8]) {
         0 => widget(random),
@@ -443,7 +442,7 @@ pub(super) fn resource(random: &mut Random) -> Value {
     }
 }
 
-/// A resource without a fixed structure: `spec` contains anything.
+/// A resource whose `spec` holds any value.
 pub(super) fn widget(random: &mut Random) -> Value {
     let spec = match random.percent(95) {
         true => map(random, 3),
@@ -467,7 +466,7 @@ pub(super) fn policy(rules: Vec<Value>) -> Value {
     })
 }
 
-/// A message of a rule or condition.
+/// A message for a rule or condition.
 pub(super) fn message(random: &mut Random) -> String {
     random.text(&[
         "denied",
@@ -520,7 +519,7 @@ pub(super) fn user(random: &mut Random) -> Value {
     user
 }
 
-/// Adds the object to the case: created, sometimes updated or deleted.
+/// Adds the object to the case: created, rarely updated or deleted.
 pub(super) fn request(random: &mut Random, case: &mut Value, object: Value) {
     match random.weighted(&[82, 10, 8]) {
         0 => case["resource"] = object,

@@ -1,5 +1,4 @@
-//! A session that has reached its working size evaluates a passing request without
-//! allocating.
+//! A warm session evaluates a request that passes without allocating.
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::workload::{

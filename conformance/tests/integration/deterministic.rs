@@ -1,5 +1,5 @@
-//! Compiling the same policies gives the same bytes. Hash tables have different random
-//! seeds in each run, so an order that depends on one shows within a process.
+//! The same policies compile to the same bytes. Each hash table has its own random seed, so
+//! an order that depends on one shows within a process.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use kpvm_bench::workload::{About, bundle, further_policies, twenty_rules};
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 
-/// Every policy of the corpus that compiles.
+/// Every policy of the corpus that compiles today.
 fn corpus() -> Sources {
     let mut sources = Sources::new();
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus")];

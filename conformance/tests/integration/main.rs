@@ -1,5 +1,5 @@
-//! Tests of whole policies on whole objects: exact answers, the same in every mode,
-//! bounded, without panics.
+//! Whole policies on whole objects: exact answers, the same in every mode, within bounds,
+//! without panics. Also rules about the files of the repository.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test stops at what is broken
 #![allow(clippy::print_stdout)] // says what was skipped

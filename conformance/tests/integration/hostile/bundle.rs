@@ -22,7 +22,7 @@ use super::oracle::{Expect, Seen, check, compile_policies, policy_with_pattern, 
 pub(crate) const SECTION_TABLE: usize = 60;
 pub(crate) const SECTION_ENTRY: usize = 12;
 
-/// A bundle of corpus policies with at least this many bytes.
+/// A bundle of corpus policies of at least this many bytes.
 fn real_bundle(bytes: usize) -> Vec<u8> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
     let mut sources = Sources::new();
@@ -39,7 +39,7 @@ fn real_bundle(bytes: usize) -> Vec<u8> {
     panic!("the corpus gives no bundle of {bytes} bytes");
 }
 
-/// Recomputes length and digest, so that only the tables are wrong.
+/// Updates length and digest, so that only the tables are wrong.
 pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = bytes.len() as u64;
     bytes[16..24].copy_from_slice(&length.to_le_bytes());
@@ -48,7 +48,7 @@ pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Objects that reach most rules of the corpus.
+/// Objects that match most rules of the corpus.
 fn objects() -> Vec<Vec<u8>> {
     let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop",
         "labels": {"app": "a", "example.com/b": "c"}, "annotations": {"x": "y"}},
@@ -66,7 +66,7 @@ fn objects() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Loads and, if that succeeds, evaluates; the text is the result.
+/// Loads and, if that succeeds, evaluates; returns what happened as text.
 fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
     let Ok(bundle) = Bundle::load(bytes) else {
         return false;
@@ -77,7 +77,7 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
             continue;
         };
         for response in evaluation.responses() {
-            // Rendering is included.
+            // Rendering counts too.
             assert!(response.message().len() <= 1 << 16);
             let _ = (response.policy(), response.rule(), response.failure());
         }
@@ -97,7 +97,7 @@ fn shown(evaluation: Evaluation<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Renders the events it receives.
+/// Records events as text.
 struct Telling;
 
 impl Observer for Telling {
@@ -136,7 +136,7 @@ fn every_prefix() {
             Bundle::load(&bytes[..length]).is_err(),
             "row 2, {length} bytes"
         );
-        // Also adjusts the length in the header.
+        // With a matching length in the header.
         if length >= SECTION_TABLE {
             let sealed = seal(bytes[..length].to_vec());
             assert!(
@@ -147,12 +147,12 @@ fn every_prefix() {
     }
 }
 
-/// Flips every `step`-th bit, on two threads, with a correct digest each time.
+/// Flips every `step`-th bit, on two threads, each time with a valid digest.
 fn flip_bits(step: usize) {
     flip_bits_of(&real_bundle(20_000), &objects(), step);
 }
 
-/// [`flip_bits`] for a bundle, with these objects.
+/// Like [`flip_bits`], with a given bundle and objects.
 pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
     assert!(exercise(bytes, objects));
     let bits = bytes.len() * 8;
@@ -164,7 +164,7 @@ pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
                     .filter(|bit| {
                         let mut bytes = bytes.to_vec();
                         bytes[bit / 8] ^= 1 << (bit % 8);
-                        // Fields of the header are checked unmodified.
+                        // Fields of the header are checked unsealed.
                         let header = bit / 8 < 56;
                         exercise(&if header { bytes } else { seal(bytes) }, objects)
                     })
@@ -176,7 +176,7 @@ pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
     assert!(evaluated < bits / step, "row 3");
 }
 
-/// Row 3, a sample that includes every bit position.
+/// Row 3: a sample that includes every bit position.
 #[test]
 fn flipped_bits() {
     flip_bits(61);
@@ -261,7 +261,7 @@ fn versions_flags_and_tails() {
     );
 }
 
-/// A bundle with one policy and one rule for Things with this body.
+/// A bundle with one policy and one rule, for Things, with this body.
 fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) -> Vec<u8> {
     let mut builder = BundleBuilder::new();
     let (name, kind) = (builder.text("r"), builder.text("Thing"));
@@ -466,8 +466,7 @@ fn tables() {
         offset: U32::new(offset),
         length: U32::new(length),
     };
-    // A constant that refers to itself, and a chain of constants as long as the file
-    // allows.
+    // A constant that refers to itself, and the longest chain that fits.
     let itself = bundle_with(pass(), |builder| {
         let symbol = builder.symbols.intern("a").0;
         builder.paths.push(StaticPath {
@@ -524,7 +523,7 @@ fn tables() {
     refused("row 9, a rule of a missing policy", "malformed", &bytes);
 }
 
-/// Row 6 for the cold tables: those read by explanations, traces and coverage.
+/// Row 6 on the cold tables, which explanations, traces and coverage read.
 #[test]
 fn sites_and_places() {
     type Change = fn(&mut BundleBuilder);
@@ -585,7 +584,7 @@ fn sites_and_places() {
     }
 }
 
-/// Rows 9 and 11 for the bytes: the index and the pool of a real bundle.
+/// Row 9 and row 11 on the bytes: the index and the pool of a real bundle.
 #[test]
 fn index_and_pool() {
     let bytes = compile_policies(&policy_with_pattern("{spec: {x: ok}}")).unwrap();
@@ -594,7 +593,7 @@ fn index_and_pool() {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         word(entry + 4)..word(entry + 4) + word(entry + 8)
     };
-    // Section numbers as documented by the format: 1 pool, 24 index, 25 rules of the index.
+    // Numbers of sections: 1 pool, 24 index, 25 rules of the index.
     for number in [24, 25] {
         for at in section(number) {
             for value in [0u8, 1, 2, 255] {

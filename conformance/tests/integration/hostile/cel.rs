@@ -1,5 +1,5 @@
-//! Section 3.6 for CEL: excessive nesting and invalid expressions are rejected with the
-//! policy; runaway expressions are stopped by their cost limit and fail the rule.
+//! CEL: expressions that nest too deeply or do not parse are refused with the policy;
+//! expressions that exceed their budget fail the rule.
 
 use super::oracle::{Expect, check_policy, policy_with, run, thing};
 
@@ -69,13 +69,13 @@ fn nesting() {
                 &around("true ? true : ", "true", "", 5_000),
                 too_deep,
             ),
-            // A chain of one operator is not nesting.
+            // A chain of one operator does not nest.
             row(
                 "cel-1",
                 &format!("true{}", " && true".repeat(5_000)),
                 Expect::Results(&["r pass"]),
             ),
-            // The maximum depth.
+            // The greatest allowed depth.
             row(
                 "cel-1",
                 &around("(", "true", ")", 95),
@@ -249,7 +249,7 @@ fn validating(fields: &str, expression: &str) -> String {
     )
 }
 
-/// Variables that each use the previous one.
+/// Variables that each use the one before.
 fn chain(length: usize, first: &str, rest: impl Fn(usize) -> String) -> String {
     let rest = (1..=length).map(|number| {
         let text = rest(number - 1);

@@ -1,4 +1,4 @@
-//! Row 99 and section 2.1: exceptions must never excuse more than they say.
+//! Exceptions (row 99), which must never excuse more than they state.
 
 use kpvm::engine::{Input, Request};
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ fn what_an_exception_does_not_say_it_does_not_excuse() {
     }
 }
 
-/// The message lists as many as fit.
+/// The list of exceptions in a message is bounded.
 #[test]
 fn a_message_has_its_limit() {
     let policies = policy_with("{message: m, deny: {}}");
@@ -220,8 +220,7 @@ fn excuses(exceptions: &str) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
 
-    /// GHSA-gg4x-fgg2-h9w9: two exceptions together excuse exactly what one of them
-    /// excuses.
+    /// GHSA-gg4x-fgg2-h9w9: two exceptions excuse what one of them does, and no more.
     #[test]
     fn two_exceptions_excuse_what_one_of_them_does(left in spec(), right in spec()) {
         let (left, right) = (exception("a", &left), exception("b", &right));

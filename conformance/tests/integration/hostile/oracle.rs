@@ -1,6 +1,6 @@
-//! Invariants of every row: the program returns (no panic, no overflow of a 256 KiB stack)
-//! within bounds of time and memory, gives the same result on a second run, and never
-//! passes rejected input.
+//! What must hold for every row: the program returns without a panic or an overflow of a
+//! 256 KiB stack, within bounds of time and memory, with the same answer on a second run,
+//! and refused input never passes.
 
 use std::fmt::Write;
 use std::thread;
@@ -13,49 +13,49 @@ use kpvm_compiler::source::Sources;
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 
-/// Stack size of the thread that runs a row (row 106).
+/// Stack of the thread that runs a row (row 106).
 const STACK: usize = 256 << 10;
 
-/// Stack size for rows that recurse deeply in the compiler: unoptimised frames are an order
-/// of magnitude larger, so the bound of row 106 applies to optimised builds.
+/// Stack for rows that nest deeply in the compiler. Its unoptimised frames are an order of
+/// magnitude larger, so the bound of row 106 holds for optimised builds.
 const DEEP_COMPILER_STACK: usize = if cfg!(debug_assertions) {
     8 * STACK
 } else {
     STACK
 };
 
-/// Time limit of one row without optimisation; rows should take far less.
+/// Time limit of a row in unoptimised builds; rows should take far less.
 const TIME: Duration = Duration::from_secs(20);
 
-/// Memory limit in addition to a multiple of the input.
+/// Memory beyond a multiple of the input.
 const MEMORY: u64 = 64 << 20;
 
-/// Memory per byte of an object, and of a policy.
+/// Memory for each byte of an object, and of a policy.
 const MEMORY_PER_BYTE: [u64; 2] = [40, 160];
 
-/// Result of a program for its input.
+/// Observed outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// The input was rejected, with this message.
+    /// The input was refused, with this message.
     Refused(String),
     /// It was evaluated: `rule status message` of each response.
     Evaluated(Vec<(String, String, String)>),
 }
 
-/// Expected result.
+/// Required outcome.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expect {
-    /// Rejected, with a message that contains this text.
+    /// Refused with a message that contains this text.
     Refused(&'static str),
     /// Evaluated to exactly these `rule status` lines.
     Results(&'static [&'static str]),
     /// Anything but a pass.
     NeverPass,
-    /// Anything that satisfies the invariants.
+    /// Whatever the oracle allows.
     Either,
 }
 
-/// Runs a row twice under the oracle and returns the result.
+/// Runs a row twice under the oracle and returns the outcome.
 fn observe(row: &str, stack: usize, memory_bound: u64, run: impl Fn() -> Seen + Sync) -> Seen {
     let once = || {
         let mut seen = Seen::Refused(String::new());
@@ -78,7 +78,7 @@ fn observe(row: &str, stack: usize, memory_bound: u64, run: impl Fn() -> Seen + 
     first
 }
 
-/// Runs a row and compares it with the expected result.
+/// Runs a row and compares the outcome with the required one.
 pub(crate) fn check(row: &str, input_bytes: usize, expect: Expect, run: impl Fn() -> Seen + Sync) {
     let memory = MEMORY + MEMORY_PER_BYTE[0] * input_bytes as u64;
     judge(row, &observe(row, STACK, memory, run), expect);
@@ -122,7 +122,7 @@ fn judge(row: &str, seen: &Seen, expect: Expect) {
     }
 }
 
-/// Compiles policies; an error includes the location of each problem.
+/// Compiles policies; a refusal names the place of each error.
 pub(crate) fn compile_policies(policies: &str) -> Result<Vec<u8>, String> {
     let mut sources = Sources::new();
     sources.add("policy.yaml", policies);

@@ -29,7 +29,7 @@ fn check_all(rows: &[Row]) {
     }
 }
 
-/// A policy whose spec is this text, indented by two spaces.
+/// A policy with this text as its spec, indented by two spaces.
 fn with_spec(spec: &str) -> String {
     format!("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: p}}\nspec:\n{spec}")
 }
@@ -102,7 +102,7 @@ fn fields_and_keys() {
     ]);
 }
 
-/// Codes of the warnings about a policy.
+/// The codes of the warnings about a policy.
 fn warnings(policy: String) -> Vec<&'static str> {
     let mut sources = Sources::new();
     sources.add("policy.yaml", policy);
@@ -111,8 +111,7 @@ fn warnings(policy: String) -> Vec<&'static str> {
     warnings.map(|warning| warning.code).collect()
 }
 
-/// Rows 17 and 21: policies that Kyverno accepts although they check nothing, or less than
-/// written.
+/// Rows 17 and 21: policies that Kyverno accepts although they check less than they state.
 #[test]
 fn what_checks_less_than_it_seems_gives_a_warning() {
     for spec in ["  rules: []\n", "  rules: null\n", "  background: true\n"] {
@@ -228,13 +227,13 @@ fn anchors_in_nonsense() {
         policy_with_pattern("{(spec): {x: ok}}"),
         Expect::Results(&["r pass"]),
     ));
-    // docs/spec/patterns.md, case 52: spaces outside an anchor do not count, inner ones do.
+    // docs/spec/patterns.md, case 52: spaces outside an anchor do not count, inside they do.
     rows.push(row(
         "20, blanks",
         policy_with_pattern("{spec: {' (x) ': bad}}"),
         Expect::Results(&["r skip"]),
     ));
-    // docs/spec/patterns.md §13: rejected when the policy is loaded.
+    // docs/spec/patterns.md §13: refused when the policy is loaded.
     rows.push(row(
         "20, add",
         policy_with_pattern("{spec: {'+(x)': 1}}"),
@@ -370,12 +369,12 @@ fn kinds() {
     let rows = [
         row("29", with_kind("'*'"), Expect::Results(&["r pass"])),
         row("29", with_kind("'*/*'"), Expect::Results(&["r pass"])),
-        // Case 3 of docs/spec/policies.md: five parts match nothing.
+        // Case 3 of docs/spec/policies.md: five parts select nothing.
         row("29", with_kind("'*/*/*/*/*'"), Expect::NeverPass),
         row("29", with_kind("'?hing'"), Expect::Results(&["r pass"])),
         row("29", with_kind("'*/*/*/*'"), Expect::Either),
         row("29", with_kind("things"), Expect::Results(&[])),
-        // Begins with a Cyrillic letter.
+        // Starts with a Cyrillic letter.
         row("29", with_kind("'\u{422}hing'"), Expect::Results(&[])),
         row("29", with_kind("''"), Expect::NeverPass),
         row("29", with_kind("'////'"), Expect::NeverPass),

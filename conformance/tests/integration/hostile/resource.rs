@@ -5,7 +5,7 @@ use super::oracle::{Expect, check, policy_with_pattern, run, thing};
 const PASS: Expect = Expect::Results(&["r pass"]);
 const FAIL: Expect = Expect::Results(&["r fail"]);
 
-/// Row, pattern of the spec (YAML), spec of the object (JSON), expected result.
+/// Row, pattern of the spec (YAML), spec of the object (JSON), required outcome.
 type SpecRow = (&'static str, &'static str, String, Expect);
 
 fn check_specs(rows: &[SpecRow]) {

@@ -1,5 +1,4 @@
-//! Section 3.7 as far as it concerns suites: values files, test files, and the files they
-//! name (rows 94, 97 and 98).
+//! Suites: values files, test files, and the files they name (rows 94, 97 and 98).
 
 use std::fmt::Write;
 use std::fs;
