@@ -68,7 +68,7 @@ macro_rules! flag_sets {
         $type:ident { $( $(#[doc = $flag_doc:literal])+ $flag:ident = $bit:literal ),+ $(,)? }
     )+) => {$(
         $(#[doc = $doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
         pub struct $type(u8);
 
         impl $type {

@@ -106,6 +106,12 @@ impl Instruction {
         }
     }
 
+    /// The position that it may jump to; without meaning for an operation that never jumps.
+    #[inline(always)]
+    pub fn target(&self) -> usize {
+        self.d.get() as usize
+    }
+
     /// Sets the operand in `field`; of a small one only the low byte is kept.
     pub fn set(&mut self, field: Field, value: u32) {
         match field {

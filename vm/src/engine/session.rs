@@ -9,6 +9,8 @@ mod validation;
 use std::cell::OnceCell;
 use std::fmt::Write;
 
+use kpvm_format::instruction::immediate::{ForeachDepth, MessageSeparator, ReturnStatus};
+use kpvm_format::instruction::{KindsId, SelectorId, TextId, TextsId};
 use kpvm_format::Tables;
 use kpvm_format::index::ObjectKeys;
 use kpvm_format::table::{
@@ -781,7 +783,7 @@ impl<'e> PlainRules<'e> {
         }
         let plain = self.rest.first().filter(|plain| plain.rule == number)?;
         if self.kinds.0 != plain.kinds {
-            let matches = kinds_match(plain.kinds, evaluator.tables, evaluator.facts);
+            let matches = kinds_match(KindsId(plain.kinds), evaluator.tables, evaluator.facts);
             self.kinds = (plain.kinds, matches);
         }
         if self.kinds.1 {
@@ -1192,7 +1194,10 @@ impl<'e> Evaluator<'e, '_> {
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
             ending,
-            Ending::Text { status: 2, .. } | Ending::Failed { .. }
+            Ending::Text {
+                status: ReturnStatus::ErrorWithoutResource,
+                ..
+            } | Ending::Failed { .. }
         );
         if self.is_delete() && is_pattern && !comes_first {
             return Err(Silence::Deletion);
@@ -1230,10 +1235,10 @@ impl<'e> Evaluator<'e, '_> {
         joined
     }
 
-    fn text_entry(&self, number: u32) -> &'e str {
+    fn text_entry(&self, text: TextId) -> &'e str {
         self.tables
             .texts
-            .get(number as usize)
+            .get(text.index())
             .map_or("", |&text| self.tables.text(text))
     }
 
@@ -1416,9 +1421,9 @@ impl<'e> Evaluator<'e, '_> {
             Ending::Nothing => return None,
             Ending::Text { status, text } => {
                 let status = match status {
-                    0 => Status::Pass,
-                    3 => Status::Skip,
-                    _ => Status::Error,
+                    ReturnStatus::Pass => Status::Pass,
+                    ReturnStatus::Skip => Status::Skip,
+                    ReturnStatus::Error | ReturnStatus::ErrorWithoutResource => Status::Error,
                 };
                 self.fixed(status, self.text_entry(text))
             }
@@ -1506,7 +1511,7 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// docs/spec/policies.md §8.1.
-    fn judge_deny(&mut self, rule: &Rule, depth: u8, setting: Setting<'_>) -> Judgement {
+    fn judge_deny(&mut self, rule: &Rule, depth: ForeachDepth, setting: Setting<'_>) -> Judgement {
         let noted = self.noted_messages();
         let text = match (message_kind(rule), noted.is_empty()) {
             (MessageKind::Absent, true) => {
@@ -1541,10 +1546,11 @@ impl<'e> Evaluator<'e, '_> {
             } else if has_own {
                 message.push_str("; ");
             }
-            if noted.block == NONE {
-                message.push_str(self.text_entry(noted.text));
-            } else {
-                message.push_str(&self.computed_text(noted.block, alone, setting)?);
+            match noted.block {
+                None => message.push_str(self.text_entry(noted.text)),
+                Some(block) => {
+                    message.push_str(&self.computed_text(block.0, alone, setting)?);
+                }
             }
         }
         Some(message)
@@ -1661,7 +1667,7 @@ impl<'e> Evaluator<'e, '_> {
         let mut ids: Vec<&str> = Vec::new();
         let mut json: Vec<String> = Vec::new();
         for number in findings.controls() {
-            let Some(record) = tables.controls.get(number as usize) else {
+            let Some(record) = tables.controls.get(number.index()) else {
                 continue;
             };
             let (id, name) = (tables.text(record.id), tables.text(record.name));
@@ -1690,7 +1696,7 @@ impl<'e> Evaluator<'e, '_> {
         &mut self,
         rule: &Rule,
         status: Status,
-        depth: u8,
+        depth: ForeachDepth,
         detail: &str,
         error: &str,
         setting: Setting<'_>,
@@ -1771,12 +1777,12 @@ impl<'e> Evaluator<'e, '_> {
             .find(|entry| {
                 let in_namespaces = entry.namespaces.get() == NONE
                     || wildcard_list_matches(
-                        entry.namespaces.get(),
+                        TextsId(entry.namespaces.get()),
                         subject.namespace,
                         self.tables,
                     );
                 let selected = entry.selector.get() == NONE
-                    || selector_matches(entry.selector.get(), self.tables, &labels);
+                    || selector_matches(SelectorId(entry.selector.get()), self.tables, &labels);
                 in_namespaces && selected
             })
             .map(|entry| entry.enforce != 0)
@@ -1829,11 +1835,14 @@ fn body_kind(rule: &Rule) -> BodyKind {
 }
 
 /// What stands between two messages of conditions.
-fn separator(number: u8) -> &'static str {
-    if number == 0 { "; " } else { ";" }
+fn separator(separator: MessageSeparator) -> &'static str {
+    match separator {
+        MessageSeparator::SemicolonSpace => "; ",
+        MessageSeparator::Semicolon => ";",
+    }
 }
 
 /// What stands in front of an element's message, once for each foreach around it.
-fn element_prefix(depth: u8) -> String {
-    "validation failure: ".repeat(usize::from(depth))
+fn element_prefix(depth: ForeachDepth) -> String {
+    "validation failure: ".repeat(depth.0 as usize)
 }
