@@ -9,7 +9,9 @@ fn main() {
     session.set_plan(a[3] == "1");
     let mut n = 0;
     for _ in 0..a[4].parse::<usize>().unwrap() {
-        let e = session.evaluate(&Request::create(Input::Json(&pod))).unwrap();
+        let e = session
+            .evaluate(&Request::create(Input::Json(&pod)))
+            .unwrap();
         n += e.responses().count();
     }
     println!("{n}");

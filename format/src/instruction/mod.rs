@@ -24,7 +24,7 @@ mod tests;
 pub use effect::Effects;
 pub use immediate::{Immediate, ImmediateType};
 pub use operand::*;
-pub use table::{Op, Operation};
+pub use table::{Decoded, Op, Operation, operands};
 
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

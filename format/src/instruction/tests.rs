@@ -43,7 +43,11 @@ fn effects_agree_with_operands() {
             matches!(operand.kind, OperandKind::Forward | OperandKind::Backward)
         };
         let mut targets = op.operands().iter().filter(|operand| is_target(operand));
-        assert!(targets.all(|target| target.field == Field::D), "{}", op.name());
+        assert!(
+            targets.all(|target| target.field == Field::D),
+            "{}",
+            op.name()
+        );
         let loops = matches!(op, Op::LoopBegin | Op::LoopNext);
         assert_eq!(loops, op.effects().has(Effects::LOOPS), "{}", op.name());
     }

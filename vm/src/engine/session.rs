@@ -9,10 +9,10 @@ mod validation;
 use std::cell::OnceCell;
 use std::fmt::Write;
 
-use kpvm_format::instruction::immediate::{ForeachDepth, MessageSeparator, ReturnStatus};
-use kpvm_format::instruction::{KindsId, SelectorId, TextId, TextsId};
 use kpvm_format::Tables;
 use kpvm_format::index::ObjectKeys;
+use kpvm_format::instruction::immediate::{ForeachDepth, MessageSeparator, ReturnStatus};
+use kpvm_format::instruction::{KindsId, SelectorId, TextId, TextsId};
 use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };

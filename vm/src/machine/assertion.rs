@@ -137,9 +137,7 @@ impl Machine {
                         format!("Expected value: {expected}")
                     }
                     Wrong::Form(AssertionFailure::NullList) => "value is null".into(),
-                    Wrong::Form(AssertionFailure::Length) => {
-                        "lengths of slices don't match".into()
-                    }
+                    Wrong::Form(AssertionFailure::Length) => "lengths of slices don't match".into(),
                     Wrong::Form(AssertionFailure::Missing | AssertionFailure::Null) => {
                         "invalid value, must not be null".into()
                     }
@@ -188,7 +186,9 @@ impl Machine {
         match body {
             Ok(body) => {
                 self.failure_text = format!("failed to apply assertion: {path}: {body}");
-                Flow::End(Ending::Failed { depth: ForeachDepth::default() })
+                Flow::End(Ending::Failed {
+                    depth: ForeachDepth::default(),
+                })
             }
             Err(error) => self.refuse(error),
         }

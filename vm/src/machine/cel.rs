@@ -14,9 +14,7 @@ use kpvm_format::table::{Constant, ConstantKind};
 use smallvec::SmallVec;
 
 use super::failure::Flow;
-use super::{
-    Ending, Machine, NULL, RequestFacts, Scene, Setting, World, boolean, cel_request,
-};
+use super::{Ending, Machine, NULL, RequestFacts, Scene, Setting, World, boolean, cel_request};
 use crate::cel::access::{self, Found};
 use crate::cel::value::{Value, look, no_overload};
 use crate::cel::{self};
@@ -87,7 +85,9 @@ impl Machine {
         if ending == Ending::OutOfFuel && reserve > 0 {
             self.fail_with(COST_EXCEEDED);
             self.cel.refused = true;
-            return Ending::Failed { depth: ForeachDepth::default() };
+            return Ending::Failed {
+                depth: ForeachDepth::default(),
+            };
         }
         ending
     }
@@ -103,7 +103,9 @@ impl Machine {
             FunctionError::Refused(_) => {
                 self.cel.refused = true;
                 self.fail_with(COST_EXCEEDED);
-                Flow::End(Ending::Failed { depth: ForeachDepth::default() })
+                Flow::End(Ending::Failed {
+                    depth: ForeachDepth::default(),
+                })
             }
         }
     }
@@ -299,7 +301,12 @@ impl Machine {
 
     /// Puts the value at a static path of the object into a register; whether there is one.
     #[inline]
-    pub(super) fn finds_path(&mut self, register: RegisterId, path: PathId, scene: &Scene<'_>) -> bool {
+    pub(super) fn finds_path(
+        &mut self,
+        register: RegisterId,
+        path: PathId,
+        scene: &Scene<'_>,
+    ) -> bool {
         let found = match scene.request.object {
             Some(object) if object == scene.subject.root => self.load_path(path, scene),
             Some(object) => follow(path, object, scene),
@@ -410,8 +417,7 @@ impl Machine {
     /// Whether a value that has to be a boolean is true.
     #[inline]
     pub(super) fn cel_truth(&mut self, value: NodeId, view: &View<'_>) -> Tested {
-        view.bool(value)
-            .ok_or_else(|| self.cel_fail(no_overload()))
+        view.bool(value).ok_or_else(|| self.cel_fail(no_overload()))
     }
 
     pub(super) fn cel_call_with_list(

@@ -3,7 +3,9 @@
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{NoteFlags, TextOf};
-use kpvm_format::instruction::{BlockId, ControlId, ExclusionId, RegisterId, ShapeId, TextId, TextsId};
+use kpvm_format::instruction::{
+    BlockId, ControlId, ExclusionId, RegisterId, ShapeId, TextId, TextsId,
+};
 
 use super::failure::Flow;
 use super::finding::Finding;

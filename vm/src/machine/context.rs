@@ -47,7 +47,9 @@ impl Machine {
         {
             // Nor does a default help (section 9.3): nothing was tried.
             self.fail_with(&format!("failed to fetch data for APICall: {error}"));
-            return Flow::End(Ending::Failed { depth: ForeachDepth::default() });
+            return Flow::End(Ending::Failed {
+                depth: ForeachDepth::default(),
+            });
         }
         match self.ask(provision, &request, setting, world) {
             Ok(found) => self.set(register, found.unwrap_or(NodeId::MISSING)),

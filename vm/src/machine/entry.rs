@@ -137,7 +137,9 @@ impl Machine {
             .run_inside(record.block.get(), root, Some(entry), setting, world)
             .unwrap_or_else(|| {
                 self.fail_with("context entries depend on one another more than 64 deep");
-                Ending::Failed { depth: ForeachDepth::default() }
+                Ending::Failed {
+                    depth: ForeachDepth::default(),
+                }
             });
         if is_observed {
             self.report_entry(entry, ending, setting, world);

@@ -4,7 +4,7 @@
 //! The match has no wildcard, so that an operation that is not handled does not compile.
 
 use kpvm_format::instruction::immediate::{CompareFlags, PayloadPart, RangeOver};
-use kpvm_format::instruction::{Instruction, Operation};
+use kpvm_format::instruction::{Decoded, Instruction};
 
 use super::cel::{Has, is_error, is_message};
 use super::explain::Mismatch;
@@ -52,7 +52,7 @@ impl Machine {
         // INVARIANT: the verifier checked every operand; what is out of range anyway
         // ends the run as if it had run out of fuel.
         while let Some(instruction) = code.get(position) {
-            let Some(operation) = Operation::decode(instruction) else {
+            let Some(decoded) = Decoded::of(instruction) else {
                 break;
             };
             if self.fuel == 0 {
@@ -67,7 +67,7 @@ impl Machine {
             macro_rules! report {
                 ($held:expr) => {
                     if M::TRACE {
-                        self.report(operation, index, $held, setting, world);
+                        self.report(instruction, index, $held, setting, world);
                         scene = setting.scene(world);
                     }
                 };
@@ -160,750 +160,670 @@ impl Machine {
                 }};
             }
             // The other arms yield what an operation did that may have made values.
-            let flow = match operation {
-                Operation::LoadPath { dst, path } => {
-                    let found = self.load_path(path, &scene);
-                    self.put(dst, found);
+            let flow = match decoded {
+                Decoded::LoadPath(o) => {
+                    let found = self.load_path(o.path(), &scene);
+                    self.put(o.dst(), found);
                     continue;
                 }
-                Operation::LoadField { dst, src, key } => {
-                    self.put(dst, view.get(self.get(src), key));
+                Decoded::LoadField(o) => {
+                    self.put(o.dst(), view.get(self.get(o.src()), o.key()));
                     continue;
                 }
-                Operation::LoadIndex { dst, src, index } => {
-                    self.put(dst, view.children(self.get(src)).at(index.0 as usize));
+                Decoded::LoadIndex(o) => {
+                    self.put(
+                        o.dst(),
+                        view.children(self.get(o.src())).at(o.index().0 as usize),
+                    );
                     continue;
                 }
-                Operation::Jump { .. } => {
+                Decoded::Jump(_) => {
                     position = target;
                     continue;
                 }
-                Operation::JumpIfMissing { src, .. } => test!(!self.get(src).is_missing()),
-                Operation::RequireMap { src, .. } => {
-                    let value = self.get(src);
+                Decoded::JumpIfMissing(o) => test!(!self.get(o.src()).is_missing()),
+                Decoded::RequireMap(o) => {
+                    let value = self.get(o.src());
                     check!(is_map(view, value), value, Mismatch::NotAMap)
                 }
-                Operation::RequireList { src, .. } => {
-                    let value = self.get(src);
+                Decoded::RequireList(o) => {
+                    let value = self.get(o.src());
                     check!(is_list(view, value), value, Mismatch::NotAList)
                 }
-                Operation::RequirePresent { src, key, .. } => {
-                    let value = self.get(src);
-                    check!(!is_null(view, value), value, Mismatch::Absent(key))
+                Decoded::RequirePresent(o) => {
+                    let value = self.get(o.src());
+                    check!(!is_null(view, value), value, Mismatch::Absent(o.key()))
                 }
-                Operation::RequireLength { src, length, .. } => {
-                    let value = self.get(src);
-                    let is_enough = view.len(value) >= length.0 as usize;
-                    check!(is_enough, value, Mismatch::TooShort(length))
+                Decoded::RequireLength(o) => {
+                    let value = self.get(o.src());
+                    let is_enough = view.len(value) >= o.length().0 as usize;
+                    check!(is_enough, value, Mismatch::TooShort(o.length()))
                 }
-                Operation::RequireExistenceList { src, .. } => {
-                    let value = self.get(src);
+                Decoded::RequireExistenceList(o) => {
+                    let value = self.get(o.src());
                     check!(is_list(view, value), value, Mismatch::ExistenceInNoList)
                 }
-                Operation::TestLeaf { src, leaf, .. } => {
-                    let value = self.get(src);
+                Decoded::TestLeaf(o) => {
+                    let value = self.get(o.src());
                     check!(
-                        leaf::holds(leaf.0, value, &scene),
+                        leaf::holds(o.leaf().0, value, &scene),
                         value,
-                        Mismatch::Leaf(leaf)
+                        Mismatch::Leaf(o.leaf())
                     )
                 }
-                Operation::FailEmptyPattern { .. } => {
+                Decoded::FailEmptyPattern(_) => {
                     check!(false, self.subject(), Mismatch::EmptyPattern)
                 }
-                Operation::FailExistence { .. } => {
+                Decoded::FailExistence(_) => {
                     check!(false, self.subject(), Mismatch::NoneExists)
                 }
-                Operation::FailExistencePattern { defect, kind, .. } => {
-                    let mismatch = Mismatch::ExistencePattern(defect, kind);
+                Decoded::FailExistencePattern(o) => {
+                    let mismatch = Mismatch::ExistencePattern(o.defect(), o.kind());
                     check!(false, self.subject(), mismatch)
                 }
-                Operation::FailNegation { .. } => {
+                Decoded::FailNegation(_) => {
                     check!(false, self.subject(), Mismatch::Forbidden)
                 }
-                Operation::FailConditional { .. } => {
+                Decoded::FailConditional(_) => {
                     check!(false, self.subject(), Mismatch::NotApplicable)
                 }
-                Operation::WrapConditional { .. } => {
+                Decoded::WrapConditional(_) => {
                     self.wrap_anchor::<M>(ErrorKind::Conditional);
                     test!(false)
                 }
-                Operation::WrapGlobal { .. } => {
+                Decoded::WrapGlobal(_) => {
                     self.wrap_anchor::<M>(ErrorKind::Global);
                     test!(false)
                 }
-                Operation::RecordAnchor { src, key, text } => {
+                Decoded::RecordAnchor(o) => {
                     if M::EXPLAIN {
-                        let present = !view.get(self.get(src), key).is_missing();
-                        let text = super::text_of(scene.tables, text);
+                        let present = !view.get(self.get(o.src()), o.key()).is_missing();
+                        let text = super::text_of(scene.tables, o.text());
                         self.explanation.record_anchor(text, present);
                     }
                     continue;
                 }
-                Operation::ExpandTags { src, tags } => {
-                    let value = self.get(src);
-                    self.tags.expand(tags, value, scene);
+                Decoded::ExpandTags(o) => {
+                    let value = self.get(o.src());
+                    self.tags.expand(o.tags(), value, scene);
                     continue;
                 }
-                Operation::TestTags { src, tags, .. } => {
-                    let value = self.get(src);
-                    checked!(self.test_tags::<M>(tags, value, index, scene))
+                Decoded::TestTags(o) => {
+                    let value = self.get(o.src());
+                    checked!(self.test_tags::<M>(o.tags(), value, index, scene))
                 }
-                Operation::FoldBegin { fold } => {
-                    *self.fold(fold) = FoldState::default();
+                Decoded::FoldBegin(o) => {
+                    *self.fold(o.fold()) = FoldState::default();
                     if M::EXPLAIN {
-                        self.explanation.begin_fold(fold);
+                        self.explanation.begin_fold(o.fold());
                     }
                     continue;
                 }
-                Operation::FoldApplied { fold } => {
-                    self.fold(fold).applied = true;
+                Decoded::FoldApplied(o) => {
+                    self.fold(o.fold()).applied = true;
                     continue;
                 }
-                Operation::FoldKeyError { fold, .. } => {
-                    jump_if!(!self.fold_error::<M>(fold, true))
+                Decoded::FoldKeyError(o) => {
+                    jump_if!(!self.fold_error::<M>(o.fold(), true))
                 }
-                Operation::FoldItemError { fold, .. } => {
-                    jump_if!(!self.fold_error::<M>(fold, false))
+                Decoded::FoldItemError(o) => {
+                    jump_if!(!self.fold_error::<M>(o.fold(), false))
                 }
-                Operation::FoldKeysEnd { fold, .. } => jump_if!(self.end_fold::<M>(fold, true)),
-                Operation::FoldItemsEnd { fold, .. } => jump_if!(self.end_fold::<M>(fold, false)),
-                Operation::LoopBegin {
-                    loop_slot,
-                    list,
-                    item,
-                    ..
-                } => {
-                    let items = view.children(self.get(list));
-                    test!(self.begin_loop(loop_slot, item, items))
+                Decoded::FoldKeysEnd(o) => jump_if!(self.end_fold::<M>(o.fold(), true)),
+                Decoded::FoldItemsEnd(o) => jump_if!(self.end_fold::<M>(o.fold(), false)),
+                Decoded::LoopBegin(o) => {
+                    let items = view.children(self.get(o.list()));
+                    test!(self.begin_loop(o.loop_slot(), o.item(), items))
                 }
-                Operation::LoopNext {
-                    loop_slot, item, ..
-                } => {
-                    let has_next = self.next_item(loop_slot, item);
+                Decoded::LoopNext(o) => {
+                    let has_next = self.next_item(o.loop_slot(), o.item());
                     report!(!has_next);
                     jump_if!(has_next)
                 }
-                Operation::AlternativeFailed { index } => {
-                    self.alternative_failed::<M>(index.0, &scene);
+                Decoded::AlternativeFailed(o) => {
+                    self.alternative_failed::<M>(o.index().0, &scene);
                     report!(false);
                     continue;
                 }
-                Operation::AlternativeFailedAt { loop_slot } => {
-                    self.alternative_failed::<M>(self.loop_index(loop_slot), &scene);
+                Decoded::AlternativeFailedAt(o) => {
+                    self.alternative_failed::<M>(self.loop_index(o.loop_slot()), &scene);
                     report!(false);
                     continue;
                 }
-                Operation::ReturnAlternativeAt { loop_slot } => {
-                    return Ending::Alternative(self.loop_index(loop_slot));
+                Decoded::ReturnAlternativeAt(o) => {
+                    return Ending::Alternative(self.loop_index(o.loop_slot()));
                 }
-                Operation::RequireAlternatives { src, .. } => {
-                    let value = self.get(src);
+                Decoded::RequireAlternatives(o) => {
+                    let value = self.get(o.src());
                     self.require_alternatives(value, &setting.view(world))
                 }
-                Operation::ReturnPass => return Ending::Pass,
-                Operation::ReturnAlternative { index } => return Ending::Alternative(index.0),
-                Operation::ReturnError { depth } => {
+                Decoded::ReturnPass(_) => return Ending::Pass,
+                Decoded::ReturnAlternative(o) => return Ending::Alternative(o.index().0),
+                Decoded::ReturnError(o) => {
                     return Ending::Error {
                         kind: self.error,
-                        depth,
+                        depth: o.depth(),
                     };
                 }
-                Operation::ReturnAlternativesFailed { depth } => {
+                Decoded::ReturnAlternativesFailed(o) => {
                     return Ending::AlternativesFailed {
                         any_failed: self.any_alternative_failed,
-                        depth,
+                        depth: o.depth(),
                     };
                 }
-                Operation::ReturnDeny { depth } => return Ending::Deny { depth },
-                Operation::ReturnText { status, text } => return Ending::Text { status, text },
+                Decoded::ReturnDeny(o) => return Ending::Deny { depth: o.depth() },
+                Decoded::ReturnText(o) => {
+                    return Ending::Text {
+                        status: o.status(),
+                        text: o.text(),
+                    };
+                }
 
-                Operation::LoadConstant { dst, constant } => {
-                    if self.holds(dst, self.known_constant(constant)) {
+                Decoded::LoadConstant(o) => {
+                    if self.holds(o.dst(), self.known_constant(o.constant())) {
                         continue;
                     }
-                    self.load_constant(dst, constant, setting, world)
+                    self.load_constant(o.dst(), o.constant(), setting, world)
                 }
-                Operation::Move { dst, src } => {
-                    self.put(dst, self.get(src));
+                Decoded::Move(o) => {
+                    self.put(o.dst(), self.get(o.src()));
                     continue;
                 }
-                Operation::LoadVariable { dst, slot, .. } => {
-                    self.load_variable(dst, slot, setting, world)
-                }
-                Operation::LoadBase { dst, name, .. } => self.load_base(dst, name, setting, world),
-                Operation::LoadRequestObject { dst, .. } => {
-                    self.load_request_object(dst, setting, world)
-                }
-                Operation::LoadImages { dst, .. } => self.load_images(dst, setting, world),
-                Operation::LoadContext { dst } => {
+                Decoded::LoadVariable(o) => self.load_variable(o.dst(), o.slot(), setting, world),
+                Decoded::LoadBase(o) => self.load_base(o.dst(), o.name(), setting, world),
+                Decoded::LoadRequestObject(o) => self.load_request_object(o.dst(), setting, world),
+                Decoded::LoadImages(o) => self.load_images(o.dst(), setting, world),
+                Decoded::LoadContext(o) => {
                     let outcome = self.whole_context(setting, world);
-                    self.set_or_end(dst, outcome)
+                    self.set_or_end(o.dst(), outcome)
                 }
-                Operation::StoreVariable { slot, src } => {
-                    self.set_variable(slot, self.get(src));
+                Decoded::StoreVariable(o) => {
+                    self.set_variable(o.slot(), self.get(o.src()));
                     Flow::Next
                 }
-                Operation::SaveVariable { dst, slot } => {
-                    let value = self.variable(slot).unwrap_or(NodeId::MISSING);
-                    self.set(dst, value)
+                Decoded::SaveVariable(o) => {
+                    let value = self.variable(o.slot()).unwrap_or(NodeId::MISSING);
+                    self.set(o.dst(), value)
                 }
-                Operation::EnsureEntry { entry, loading, .. } => {
-                    self.ensure_entry(entry, loading, setting, world)
+                Decoded::EnsureEntry(o) => {
+                    self.ensure_entry(o.entry(), o.loading(), setting, world)
                 }
-                Operation::DropEntry { entry } => self.drop_entry(entry),
-                Operation::ResetEntry { entry } => self.reset_entry(entry),
-                Operation::RetryEntries => self.retry_entries(setting),
+                Decoded::DropEntry(o) => self.drop_entry(o.entry()),
+                Decoded::ResetEntry(o) => self.reset_entry(o.entry()),
+                Decoded::RetryEntries(_) => self.retry_entries(setting),
 
-                Operation::GetKey { dst, src, key, .. } => {
-                    look!(self.get_key(dst, self.get(src), key, &scene))
+                Decoded::GetKey(o) => {
+                    look!(self.get_key(o.dst(), self.get(o.src()), o.key(), &scene))
                 }
-                Operation::GetKeyOf { dst, src, key, .. } => {
-                    look!(self.get_key_of(dst, self.get(src), self.get(key), &scene))
+                Decoded::GetKeyOf(o) => {
+                    look!(self.get_key_of(o.dst(), self.get(o.src()), self.get(o.key()), &scene))
                 }
-                Operation::GetItem { dst, src, index } => {
-                    look!(self.get_item(dst, self.get(src), index, view))
+                Decoded::GetItem(o) => {
+                    look!(self.get_item(o.dst(), self.get(o.src()), o.index(), view))
                 }
-                Operation::GetSlice {
-                    dst,
-                    src,
-                    texts,
-                    slice,
-                    ..
-                } => self.get_slice(dst, self.get(src), texts, slice, setting, world),
-                Operation::MapValues { dst, src, nulls } => {
-                    self.map_values(dst, self.get(src), nulls, setting, world)
+                Decoded::GetSlice(o) => self.get_slice(
+                    o.dst(),
+                    self.get(o.src()),
+                    o.texts(),
+                    o.slice(),
+                    setting,
+                    world,
+                ),
+                Decoded::MapValues(o) => {
+                    self.map_values(o.dst(), self.get(o.src()), o.nulls(), setting, world)
                 }
-                Operation::Not { dst, src } => look!(self.not(dst, self.get(src), view)),
-                Operation::Compare {
-                    dst,
-                    left,
-                    right,
-                    comparison,
-                } => {
-                    let operands = [self.get(left), self.get(right)];
-                    self.compare(dst, comparison, operands, setting, world)
+                Decoded::Not(o) => look!(self.not(o.dst(), self.get(o.src()), view)),
+                Decoded::Compare(o) => {
+                    let operands = [self.get(o.left()), self.get(o.right())];
+                    self.compare(o.dst(), o.comparison(), operands, setting, world)
                 }
-                Operation::JumpIfTrue { src, .. } => jump_if!(is_truthy(view, self.get(src))),
-                Operation::JumpIfFalse { src, .. } => jump_if!(!is_truthy(view, self.get(src))),
-                Operation::JumpIfNull { src, .. } => jump_if!(is_null(view, self.get(src))),
-                Operation::JumpIfNotList { src, .. } => jump_if!(!is_list(view, self.get(src))),
-                Operation::JumpIfNotMap { src, .. } => jump_if!(!is_object(view, self.get(src))),
-                Operation::JumpIfShorter { src, length, .. } => {
-                    jump_if!(view.len(self.get(src)) < length.0 as usize)
+                Decoded::JumpIfTrue(o) => jump_if!(is_truthy(view, self.get(o.src()))),
+                Decoded::JumpIfFalse(o) => jump_if!(!is_truthy(view, self.get(o.src()))),
+                Decoded::JumpIfNull(o) => jump_if!(is_null(view, self.get(o.src()))),
+                Decoded::JumpIfNotList(o) => jump_if!(!is_list(view, self.get(o.src()))),
+                Decoded::JumpIfNotMap(o) => jump_if!(!is_object(view, self.get(o.src()))),
+                Decoded::JumpIfShorter(o) => {
+                    jump_if!(view.len(self.get(o.src())) < o.length().0 as usize)
                 }
-                Operation::JumpUnlessDelete { .. } => Flow::jump_if(!setting.is_delete),
-                Operation::CatchMissing { dst, .. } => look!(self.catch_missing(dst)),
-                Operation::CatchAny { dst } => {
-                    self.put(dst, super::NULL);
+                Decoded::JumpUnlessDelete(_) => Flow::jump_if(!setting.is_delete),
+                Decoded::CatchMissing(o) => look!(self.catch_missing(o.dst())),
+                Decoded::CatchAny(o) => {
+                    self.put(o.dst(), super::NULL);
                     continue;
                 }
-                Operation::ListBegin { list } => {
-                    self.list(list).clear();
+                Decoded::ListBegin(o) => {
+                    self.list(o.list()).clear();
                     continue;
                 }
-                Operation::ListPush { list, src } => {
-                    let value = self.get(src);
-                    self.list(list).push(value);
+                Decoded::ListPush(o) => {
+                    let value = self.get(o.src());
+                    self.list(o.list()).push(value);
                     continue;
                 }
-                Operation::ListPushSome { list, src } => {
-                    let value = self.get(src);
+                Decoded::ListPushSome(o) => {
+                    let value = self.get(o.src());
                     if !is_null(view, value) {
-                        self.list(list).push(value);
+                        self.list(o.list()).push(value);
                     }
                     continue;
                 }
-                Operation::ListExtend { list, src } => {
-                    self.extend(list, self.get(src), setting, world)
+                Decoded::ListExtend(o) => self.extend(o.list(), self.get(o.src()), setting, world),
+                Decoded::ListEnd(o) => self.end_list(o.dst(), o.list(), setting, world),
+                Decoded::MapEnd(o) => {
+                    self.end_map(o.dst(), o.list(), Some(o.keys()), setting, world)
                 }
-                Operation::ListEnd { dst, list } => self.end_list(dst, list, setting, world),
-                Operation::MapEnd { dst, list, keys } => {
-                    self.end_map(dst, list, Some(keys), setting, world)
+                Decoded::MapEndPairs(o) => self.end_map(o.dst(), o.list(), None, setting, world),
+                Decoded::Call(o) => self.call(o.dst(), o.list(), o.function(), setting, world),
+                Decoded::LoopIndex(o) => {
+                    self.load_loop_index(o.dst(), o.loop_slot(), setting, world)
                 }
-                Operation::MapEndPairs { dst, list } => {
-                    self.end_map(dst, list, None, setting, world)
-                }
-                Operation::Call {
-                    dst,
-                    list,
-                    function,
-                    ..
-                } => self.call(dst, list, function, setting, world),
-                Operation::LoopIndex { dst, loop_slot } => {
-                    self.load_loop_index(dst, loop_slot, setting, world)
-                }
-                Operation::FailText { text, .. } => {
-                    self.fail_with(super::text_of(setting.tables, text));
+                Decoded::FailText(o) => {
+                    self.fail_with(super::text_of(setting.tables, o.text()));
                     Flow::Jump
                 }
-                Operation::WrapError { query, text, .. } => self.wrap_error(query, text, setting),
+                Decoded::WrapError(o) => self.wrap_error(o.query(), o.text(), setting),
 
-                Operation::TextBegin { accumulator } => {
-                    self.accumulator(accumulator).clear();
+                Decoded::TextBegin(o) => {
+                    self.accumulator(o.accumulator()).clear();
                     Flow::Next
                 }
-                Operation::TextLiteral { accumulator, text } => {
-                    let text = super::text_of(setting.tables, text);
-                    self.accumulator(accumulator).push_str(text);
+                Decoded::TextLiteral(o) => {
+                    let text = super::text_of(setting.tables, o.text());
+                    self.accumulator(o.accumulator()).push_str(text);
                     Flow::Next
                 }
-                Operation::TextValue {
-                    accumulator, src, ..
-                } => self.text_value(accumulator, self.get(src), setting, world),
-                Operation::TextEnd { dst, accumulator } => {
-                    self.end_text(dst, accumulator, setting, world)
+                Decoded::TextValue(o) => {
+                    self.text_value(o.accumulator(), self.get(o.src()), setting, world)
                 }
-                Operation::JumpIfTextEmpty { accumulator, .. } => {
-                    Flow::jump_if(self.accumulator(accumulator).is_empty())
+                Decoded::TextEnd(o) => self.end_text(o.dst(), o.accumulator(), setting, world),
+                Decoded::JumpIfTextEmpty(o) => {
+                    Flow::jump_if(self.accumulator(o.accumulator()).is_empty())
                 }
-                Operation::EvaluateText { dst, src, path, .. } => {
-                    let path = super::text_of(setting.tables, path);
-                    self.evaluate_text(dst, self.get(src), Some(path), setting, world)
+                Decoded::EvaluateText(o) => {
+                    let path = super::text_of(setting.tables, o.path());
+                    self.evaluate_text(o.dst(), self.get(o.src()), Some(path), setting, world)
                 }
-                Operation::EvaluateQuery { dst, src, .. } => {
-                    self.evaluate_text(dst, self.get(src), None, setting, world)
+                Decoded::EvaluateQuery(o) => {
+                    self.evaluate_text(o.dst(), self.get(o.src()), None, setting, world)
                 }
-                Operation::EvaluateOver { dst, src, over, .. } => {
-                    self.evaluate_over(dst, self.get(src), self.get(over), setting, world)
-                }
-                Operation::WrapPath { path, .. } => {
-                    self.wrap_path(self.get(path), setting, world)
-                }
-                Operation::RequireKeyText {
-                    dst,
-                    src,
-                    text,
-                    typed,
-                    ..
-                } => self.require_key_text(dst, self.get(src), text, typed, setting, world),
+                Decoded::EvaluateOver(o) => self.evaluate_over(
+                    o.dst(),
+                    self.get(o.src()),
+                    self.get(o.over()),
+                    setting,
+                    world,
+                ),
+                Decoded::WrapPath(o) => self.wrap_path(self.get(o.path()), setting, world),
+                Decoded::RequireKeyText(o) => self.require_key_text(
+                    o.dst(),
+                    self.get(o.src()),
+                    o.text(),
+                    o.typed(),
+                    setting,
+                    world,
+                ),
 
-                Operation::TestCondition {
-                    key,
-                    value,
-                    operator,
-                    ..
-                } => {
-                    let operands = [self.get(key), self.get(value)];
-                    self.test_condition(operator, operands, setting, world)
+                Decoded::TestCondition(o) => {
+                    let operands = [self.get(o.key()), self.get(o.value())];
+                    self.test_condition(o.operator(), operands, setting, world)
                 }
-                Operation::NoteMessage {
-                    separator,
-                    text,
-                    block,
-                } => {
-                    self.note_message(separator, text, block);
+                Decoded::NoteMessage(o) => {
+                    self.note_message(o.separator(), o.text(), o.block());
                     Flow::Next
                 }
-                Operation::ClearMessages => {
+                Decoded::ClearMessages(_) => {
                     self.messages.clear();
                     continue;
                 }
 
-                Operation::TestValue {
-                    src,
-                    pattern,
-                    floats,
-                    ..
-                } => {
-                    let (value, pattern) = (self.get(src), self.get(pattern));
-                    checked!(self.test_value::<M>(floats, value, pattern, index, scene))
+                Decoded::TestValue(o) => {
+                    let (value, pattern) = (self.get(o.src()), self.get(o.pattern()));
+                    checked!(self.test_value::<M>(o.floats(), value, pattern, index, scene))
                 }
-                Operation::BeginPattern => {
+                Decoded::BeginPattern(_) => {
                     self.begin_pattern::<M>();
                     continue;
                 }
-                Operation::SelectSubject {
-                    dst,
-                    element,
-                    outer,
-                } => {
-                    let element = self.get(element);
+                Decoded::SelectSubject(o) => {
+                    let element = self.get(o.element());
                     let is_map = is_map(&setting.view(world), element);
-                    self.set(dst, if is_map { element } else { self.get(outer) })
+                    self.set(o.dst(), if is_map { element } else { self.get(o.outer()) })
                 }
-                Operation::JumpIfNoSubject { src, .. } => {
-                    Flow::jump_if(setting.is_delete && self.get(src) == setting.subject.root)
+                Decoded::JumpIfNoSubject(o) => {
+                    Flow::jump_if(setting.is_delete && self.get(o.src()) == setting.subject.root)
                 }
-                Operation::RequireScope { src, .. } => {
-                    self.require_scope(self.get(src), setting, world)
-                }
-                Operation::CountPass => {
+                Decoded::RequireScope(o) => self.require_scope(self.get(o.src()), setting, world),
+                Decoded::CountPass(_) => {
                     self.count_pass();
                     Flow::Next
                 }
-                Operation::JumpIfUnknownKey { .. } => Flow::jump_if(self.is_unknown_key()),
-                Operation::KeepListError => self.keep_list_error(),
-                Operation::ReturnForeach => Flow::End(self.end_foreach(Default::default())),
-                Operation::EnterNested => self.enter_nested(),
-                Operation::LeaveNested { depth, .. } => self.leave_nested(depth),
-                Operation::JumpIfAllSkipped { .. } => jump_if!(!self.any_alternative_failed),
-                Operation::RefreshEntry { entry } => self.refresh_entry(entry, setting, world),
-                Operation::JumpIfSkip { .. } => jump_if!(self.error.is_skip()),
-                Operation::ToElements { dst, src } => {
-                    self.to_elements(dst, self.get(src), setting, world)
+                Decoded::JumpIfUnknownKey(_) => Flow::jump_if(self.is_unknown_key()),
+                Decoded::KeepListError(_) => self.keep_list_error(),
+                Decoded::ReturnForeach(_) => Flow::End(self.end_foreach(Default::default())),
+                Decoded::EnterNested(_) => self.enter_nested(),
+                Decoded::LeaveNested(o) => self.leave_nested(o.depth()),
+                Decoded::JumpIfAllSkipped(_) => jump_if!(!self.any_alternative_failed),
+                Decoded::RefreshEntry(o) => self.refresh_entry(o.entry(), setting, world),
+                Decoded::JumpIfSkip(_) => jump_if!(self.error.is_skip()),
+                Decoded::ToElements(o) => {
+                    self.to_elements(o.dst(), self.get(o.src()), setting, world)
                 }
-                Operation::ToElement { dst, src, .. } => {
-                    self.to_element(dst, self.get(src), setting, world)
+                Decoded::ToElement(o) => {
+                    self.to_element(o.dst(), self.get(o.src()), setting, world)
                 }
-                Operation::ToFloat { dst, src } => {
-                    self.to_float(dst, self.get(src), setting, world)
+                Decoded::ToFloat(o) => self.to_float(o.dst(), self.get(o.src()), setting, world),
+                Decoded::ToFloats(o) => self.to_floats(o.dst(), self.get(o.src()), setting, world),
+                Decoded::MergeStored(o) => {
+                    let values = [self.get(o.existing()), self.get(o.added())];
+                    self.merge_stored(o.dst(), values, setting, world)
                 }
-                Operation::ToFloats { dst, src, .. } => {
-                    self.to_floats(dst, self.get(src), setting, world)
+                Decoded::JumpUnlessProvided(o) => {
+                    Flow::jump_if(!world.host.provides(o.provision()))
                 }
-                Operation::MergeStored {
-                    dst,
-                    existing,
-                    added,
-                } => {
-                    let values = [self.get(existing), self.get(added)];
-                    self.merge_stored(dst, values, setting, world)
+                Decoded::Fetch(o) => self.fetch(
+                    o.dst(),
+                    self.get(o.request()),
+                    o.provision(),
+                    setting,
+                    world,
+                ),
+                Decoded::JumpUnlessPlain(o) => {
+                    let text = setting.view(world).str(self.get(o.src()));
+                    Flow::jump_if(!super::runtime_expression::is_plain(text, o.place()))
                 }
-                Operation::JumpUnlessProvided { provision, .. } => {
-                    Flow::jump_if(!world.host.provides(provision))
-                }
-                Operation::Fetch {
-                    dst,
-                    request,
-                    provision,
-                    ..
-                } => self.fetch(dst, self.get(request), provision, setting, world),
-                Operation::JumpUnlessPlain { src, place, .. } => {
-                    let text = setting.view(world).str(self.get(src));
-                    Flow::jump_if(!super::runtime_expression::is_plain(text, place))
-                }
-                Operation::JumpUnlessSet { src, .. } => jump_if!(self.get(src).is_missing()),
+                Decoded::JumpUnlessSet(o) => jump_if!(self.get(o.src()).is_missing()),
 
-                Operation::Conform {
-                    dst, src, shape, ..
-                } => self.conform(dst, self.get(src), shape, setting, world),
-                Operation::JumpIfText {
-                    src, of, texts, ..
-                } => look!(self.test_text(self.get(src), of, texts, &scene)),
-                Operation::RunChecks { src, block, places } => {
-                    self.run_checks(self.get(src), block, places, setting, world)
+                Decoded::Conform(o) => {
+                    self.conform(o.dst(), self.get(o.src()), o.shape(), setting, world)
                 }
-                Operation::Note {
-                    value,
-                    owner,
-                    flags,
-                    path,
-                    control,
-                } => {
-                    let nodes = [self.get(value), self.get(owner)];
-                    look!(self.note(nodes, flags, path, control))
+                Decoded::JumpIfText(o) => {
+                    look!(self.test_text(self.get(o.src()), o.of(), o.texts(), &scene))
                 }
-                Operation::LoadChecked { dst } => {
-                    self.put(dst, self.findings.subject());
+                Decoded::RunChecks(o) => {
+                    self.run_checks(self.get(o.src()), o.block(), o.places(), setting, world)
+                }
+                Decoded::Note(o) => {
+                    let nodes = [self.get(o.value()), self.get(o.owner())];
+                    look!(self.note(nodes, o.flags(), o.path(), o.control()))
+                }
+                Decoded::LoadChecked(o) => {
+                    self.put(o.dst(), self.findings.subject());
                     continue;
                 }
-                Operation::JumpUnlessFound { exclusion, .. } => {
-                    let concerned = self.concerns_findings(exclusion, scene.tables);
+                Decoded::JumpUnlessFound(o) => {
+                    let concerned = self.concerns_findings(o.exclusion(), scene.tables);
                     jump_if!(!concerned)
                 }
-                Operation::Exempt { src, exclusion } => {
-                    self.exempt(self.get(src), exclusion, setting, world)
-                }
-                Operation::ReturnFindings if self.findings.is_empty() => return Ending::Pass,
-                Operation::ReturnFindings => return Ending::Findings { instruction: index },
+                Decoded::Exempt(o) => self.exempt(self.get(o.src()), o.exclusion(), setting, world),
+                Decoded::ReturnFindings(_) if self.findings.is_empty() => return Ending::Pass,
+                Decoded::ReturnFindings(_) => return Ending::Findings { instruction: index },
 
-                Operation::LoadPayload { dst, part } => {
-                    if let (PayloadPart::Object, Some(object)) = (part, scene.request.object) {
-                        self.put(dst, object);
+                Decoded::LoadPayload(o) => {
+                    if let (PayloadPart::Object, Some(object)) = (o.part(), scene.request.object) {
+                        self.put(o.dst(), object);
                         continue;
                     }
-                    let outcome = self.payload(part, setting, world);
-                    self.set_or_end(dst, outcome)
+                    let outcome = self.payload(o.part(), setting, world);
+                    self.set_or_end(o.dst(), outcome)
                 }
-                Operation::Arithmetic {
-                    dst,
-                    left,
-                    right,
-                    operator,
-                } => {
-                    let operands = [self.get(left), self.get(right)];
-                    self.arithmetic(dst, operator, operands, setting, world)
+                Decoded::Arithmetic(o) => {
+                    let operands = [self.get(o.left()), self.get(o.right())];
+                    self.arithmetic(o.dst(), o.operator(), operands, setting, world)
                 }
-                Operation::ToIterable { dst, src, .. } => {
-                    self.to_iterable(dst, self.get(src), setting, world)
+                Decoded::ToIterable(o) => {
+                    self.to_iterable(o.dst(), self.get(o.src()), setting, world)
                 }
-                Operation::AssertValue { actual, expected } => {
-                    let values = [self.get(actual), self.get(expected)];
+                Decoded::AssertValue(o) => {
+                    let values = [self.get(o.actual()), self.get(o.expected())];
                     assertion!(self.assert_value(values, index, setting, world))
                 }
-                Operation::NoteFailure { src, failure } => {
-                    let value = self.get(src);
-                    assertion!(self.assertion_fails(value, failure, index, setting, world))
+                Decoded::NoteFailure(o) => {
+                    let value = self.get(o.src());
+                    assertion!(self.assertion_fails(value, o.failure(), index, setting, world))
                 }
-                Operation::ReturnUnassertable { src, reason } => {
+                Decoded::ReturnUnassertable(o) => {
                     self.show_failure();
-                    let value = self.get(src);
-                    assertion!(self.unassertable(value, reason, index, setting, world))
+                    let value = self.get(o.src());
+                    assertion!(self.unassertable(value, o.reason(), index, setting, world))
                 }
-                Operation::ReturnAssertion => assertion!(self.end_assertion()),
+                Decoded::ReturnAssertion(_) => assertion!(self.end_assertion()),
 
-                Operation::ReturnTrue => Flow::End(Ending::True),
-                Operation::ReturnFalse => Flow::End(Ending::False),
-                Operation::ReturnValue { src } => Flow::End(Ending::Value(self.get(src))),
-                Operation::ReturnFailed { depth } => {
+                Decoded::ReturnTrue(_) => Flow::End(Ending::True),
+                Decoded::ReturnFalse(_) => Flow::End(Ending::False),
+                Decoded::ReturnValue(o) => Flow::End(Ending::Value(self.get(o.src()))),
+                Decoded::ReturnFailed(o) => {
                     self.show_failure();
-                    Flow::End(Ending::Failed { depth })
+                    Flow::End(Ending::Failed { depth: o.depth() })
                 }
-                Operation::ReturnNothing => Flow::End(Ending::Nothing),
+                Decoded::ReturnNothing(_) => Flow::End(Ending::Nothing),
 
-                Operation::CelSelect { dst, src, key, .. } => {
-                    let source = self.get(src);
-                    if self.holds(dst, view.get(source, key)) {
+                Decoded::CelSelect(o) => {
+                    let source = self.get(o.src());
+                    if self.holds(o.dst(), view.get(source, o.key())) {
                         continue;
                     }
                     look_or!(
-                        self.cel_select(dst, source, key, &scene),
-                        self.make_selected(dst, source, key, setting, world)
+                        self.cel_select(o.dst(), source, o.key(), &scene),
+                        self.make_selected(o.dst(), source, o.key(), setting, world)
                     )
                 }
-                Operation::CelPath { dst, path, .. } => {
-                    if self.finds_path(dst, path, &scene) {
+                Decoded::CelPath(o) => {
+                    if self.finds_path(o.dst(), o.path(), &scene) {
                         continue;
                     }
-                    look!(self.no_such_path(path, &scene))
+                    look!(self.no_such_path(o.path(), &scene))
                 }
-                Operation::CelIfHas {
-                    dst,
-                    src,
-                    when,
-                    key,
-                    ..
-                } => {
-                    let source = self.get(src);
-                    match self.cel_has(dst, source, key, &scene) {
-                        Has::Known(tested) => branch!(tested, when),
+                Decoded::CelIfHas(o) => {
+                    let source = self.get(o.src());
+                    match self.cel_has(o.dst(), source, o.key(), &scene) {
+                        Has::Known(tested) => branch!(tested, o.when()),
                         Has::Optional => {
-                            let flow = self.make_selected(dst, source, key, setting, world);
+                            let flow = self.make_selected(o.dst(), source, o.key(), setting, world);
                             scene = setting.scene(world);
-                            branch!(flow.as_test(), when)
+                            branch!(flow.as_test(), o.when())
                         }
                     }
                 }
-                Operation::CelIfFind {
-                    dst,
-                    src,
-                    unwrap,
-                    key,
-                    ..
-                } => branch!(
-                    self.cel_find(dst, self.get(src), unwrap, key, &scene),
+                Decoded::CelIfFind(o) => branch!(
+                    self.cel_find(o.dst(), self.get(o.src()), o.unwrap(), o.key(), &scene),
                     false
                 ),
-                Operation::CelIfCompare {
-                    src,
-                    flags,
-                    function,
-                    constant,
-                    ..
-                } => {
-                    let value = self.get(src);
-                    let is_left = flags.has(CompareFlags::CONSTANT_IS_LEFT);
+                Decoded::CelIfCompare(o) => {
+                    let value = self.get(o.src());
+                    let is_left = o.flags().has(CompareFlags::CONSTANT_IS_LEFT);
                     branch!(
-                        self.cel_compare(value, function, constant, is_left, &scene),
-                        flags.has(CompareFlags::JUMPS_IF_TRUE)
+                        self.cel_compare(value, o.function(), o.constant(), is_left, &scene),
+                        o.flags().has(CompareFlags::JUMPS_IF_TRUE)
                     )
                 }
-                Operation::CelIf { src, when, .. } => {
-                    branch!(self.cel_truth(self.get(src), view), when)
+                Decoded::CelIf(o) => {
+                    branch!(self.cel_truth(self.get(o.src()), view), o.when())
                 }
-                Operation::CelOnError { .. } => {
+                Decoded::CelOnError(_) => {
                     position = target;
                     continue;
                 }
-                Operation::CelRequireFields { src, .. } => {
-                    look!(self.require_fields(self.get(src), view))
+                Decoded::CelRequireFields(o) => {
+                    look!(self.require_fields(self.get(o.src()), view))
                 }
-                Operation::CelHas { dst, src, key } => {
-                    let has = access::has(view, self.get(src), key);
-                    self.put(dst, boolean(has));
+                Decoded::CelHas(o) => {
+                    let has = access::has(view, self.get(o.src()), o.key());
+                    self.put(o.dst(), boolean(has));
                     continue;
                 }
-                Operation::CelFind { dst, src, key, .. } => {
-                    let found = access::find(view, self.get(src), key);
-                    jump_if!(!self.holds(dst, found))
+                Decoded::CelFind(o) => {
+                    let found = access::find(view, self.get(o.src()), o.key());
+                    jump_if!(!self.holds(o.dst(), found))
                 }
-                Operation::CelFindIndex {
-                    dst, src, index, ..
-                } => {
-                    let found = access::find_index(view, self.get(src), self.get(index));
-                    jump_if!(!self.holds(dst, found))
+                Decoded::CelFindIndex(o) => {
+                    let found = access::find_index(view, self.get(o.src()), self.get(o.index()));
+                    jump_if!(!self.holds(o.dst(), found))
                 }
-                Operation::CelUnwrap {
-                    dst, src, strict, ..
-                } => look_or!(
-                    self.cel_unwrap(dst, self.get(src), strict, view),
-                    self.refuse_unwrapped(dst, setting, world)
+                Decoded::CelUnwrap(o) => look_or!(
+                    self.cel_unwrap(o.dst(), self.get(o.src()), o.strict(), view),
+                    self.refuse_unwrapped(o.dst(), setting, world)
                 ),
-                Operation::CelWrap { dst, src } => {
-                    self.make_optional(dst, Some(self.get(src)), setting, world)
+                Decoded::CelWrap(o) => {
+                    self.make_optional(o.dst(), Some(self.get(o.src())), setting, world)
                 }
-                Operation::CelNone { dst } => self.make_optional(dst, None, setting, world),
-                Operation::CelUnary {
-                    dst, src, function, ..
-                } => {
-                    let arguments = [self.get(src)];
-                    self.cel_call(dst, function, &arguments, setting, world)
+                Decoded::CelNone(o) => self.make_optional(o.dst(), None, setting, world),
+                Decoded::CelUnary(o) => {
+                    let arguments = [self.get(o.src())];
+                    self.cel_call(o.dst(), o.function(), &arguments, setting, world)
                 }
-                Operation::CelBinary {
-                    dst,
-                    left,
-                    right,
-                    function,
-                    ..
-                } => {
-                    let arguments = [self.get(left), self.get(right)];
+                Decoded::CelBinary(o) => {
+                    let arguments = [self.get(o.left()), self.get(o.right())];
                     look_or!(
-                        self.cel_predicate(dst, function, arguments, view),
-                        self.cel_call(dst, function, &arguments, setting, world)
+                        self.cel_predicate(o.dst(), o.function(), arguments, view),
+                        self.cel_call(o.dst(), o.function(), &arguments, setting, world)
                     )
                 }
-                Operation::CelCall {
-                    dst,
-                    list,
-                    function,
-                    ..
-                } => self.cel_call_with_list(dst, list, function, setting, world),
-                Operation::CelRange { dst, src, over, .. } => {
-                    let source = self.get(src);
-                    if over == RangeOver::Items && is_list(view, source) {
-                        self.put(dst, source);
+                Decoded::CelCall(o) => {
+                    self.cel_call_with_list(o.dst(), o.list(), o.function(), setting, world)
+                }
+                Decoded::CelRange(o) => {
+                    let source = self.get(o.src());
+                    if o.over() == RangeOver::Items && is_list(view, source) {
+                        self.put(o.dst(), source);
                         continue;
                     }
-                    self.make_range(dst, source, over, setting, world)
+                    self.make_range(o.dst(), source, o.over(), setting, world)
                 }
-                Operation::CelMapEnd {
-                    dst, list, joined, ..
-                } => self.end_cel_map(dst, list, joined, setting, world),
-                Operation::CelMapExtend { list, src, .. } => {
-                    self.extend_with_members(list, self.get(src), setting, world)
+                Decoded::CelMapEnd(o) => {
+                    self.end_cel_map(o.dst(), o.list(), o.joined(), setting, world)
                 }
-                Operation::CelPushOptional { list, src, .. } => {
-                    self.push_optional(list, self.get(src), setting, world)
+                Decoded::CelMapExtend(o) => {
+                    self.extend_with_members(o.list(), self.get(o.src()), setting, world)
                 }
-                Operation::CelRequireBool { src, .. } => {
-                    look!(self.require_bool(self.get(src), view))
+                Decoded::CelPushOptional(o) => {
+                    self.push_optional(o.list(), self.get(o.src()), setting, world)
                 }
-                Operation::CelTest { src, .. } => test!(view.bool(self.get(src)) == Some(true)),
-                Operation::CelCatch { dst } => {
-                    if is_error(view, self.get(dst)) {
+                Decoded::CelRequireBool(o) => {
+                    look!(self.require_bool(self.get(o.src()), view))
+                }
+                Decoded::CelTest(o) => test!(view.bool(self.get(o.src())) == Some(true)),
+                Decoded::CelCatch(o) => {
+                    if is_error(view, self.get(o.dst())) {
                         continue;
                     }
-                    self.catch_error(dst, setting, world)
+                    self.catch_error(o.dst(), setting, world)
                 }
-                Operation::CelRaise { src, .. } => {
-                    let value = self.get(src);
+                Decoded::CelRaise(o) => {
+                    let value = self.get(o.src());
                     if view.extended(value).is_none() {
                         continue;
                     }
                     look!(self.raise(value, view))
                 }
-                Operation::CelRaiseAll { list, form, .. } => {
-                    self.raise_all(list, form, setting, world)
-                }
-                Operation::CelBegin { text } => {
-                    self.begin_expression(text, setting.limits.cel_fuel);
+                Decoded::CelRaiseAll(o) => self.raise_all(o.list(), o.form(), setting, world),
+                Decoded::CelBegin(o) => {
+                    self.begin_expression(o.text(), setting.limits.cel_fuel);
                     continue;
                 }
-                Operation::CelRoot { dst, root } => look_or!(
-                    self.known_root(dst, root, scene.request),
-                    self.make_root(dst, root, setting, world)
+                Decoded::CelRoot(o) => look_or!(
+                    self.known_root(o.dst(), o.root(), scene.request),
+                    self.make_root(o.dst(), o.root(), setting, world)
                 ),
-                Operation::CelVariable { dst, entry, .. } => look_or!(
-                    self.known_cel_variable(dst, entry, &scene),
-                    self.cel_variable(dst, entry, setting, world)
+                Decoded::CelVariable(o) => look_or!(
+                    self.known_cel_variable(o.dst(), o.entry(), &scene),
+                    self.cel_variable(o.dst(), o.entry(), setting, world)
                 ),
-                Operation::CelParams {
-                    dst, src, whose, ..
-                } => self.collect_params(dst, self.get(src), whose, setting, world),
-                Operation::CelBindParams { src } => {
-                    self.bind_params(self.get(src));
+                Decoded::CelParams(o) => {
+                    self.collect_params(o.dst(), self.get(o.src()), o.whose(), setting, world)
+                }
+                Decoded::CelBindParams(o) => {
+                    self.bind_params(self.get(o.src()));
                     Flow::Next
                 }
-                Operation::ReturnErrorText => {
+                Decoded::ReturnErrorText(_) => {
                     self.show_failure();
                     Flow::End(Ending::CelError)
                 }
-                Operation::ReturnFailText { text, .. } => Flow::End(Ending::FailText(text)),
-                Operation::ReturnFailError { .. } => {
+                Decoded::ReturnFailText(o) => Flow::End(Ending::FailText(o.text())),
+                Decoded::ReturnFailError(_) => {
                     self.show_failure();
                     Flow::End(Ending::FailError)
                 }
-                Operation::ReturnFailValue { src, form, .. } => {
-                    let value = self.get(src);
-                    match is_message(&setting.view(world), value, form) {
+                Decoded::ReturnFailValue(o) => {
+                    let value = self.get(o.src());
+                    match is_message(&setting.view(world), value, o.form()) {
                         true => Flow::End(Ending::FailValue(value)),
                         false => Flow::Next,
                     }
                 }
 
-                Operation::MatchKinds { kinds, .. } => {
-                    test!(matching::kinds_match(kinds, scene.tables, scene.request))
+                Decoded::MatchKinds(o) => {
+                    test!(matching::kinds_match(
+                        o.kinds(),
+                        scene.tables,
+                        scene.request
+                    ))
                 }
-                Operation::MatchOperations { operations, .. } => {
-                    test!(operations.has(scene.request.operation))
+                Decoded::MatchOperations(o) => {
+                    test!(o.operations().has(scene.request.operation))
                 }
-                Operation::MatchNames { names, .. } => test!(matching::wildcard_list_matches(
-                    names,
+                Decoded::MatchNames(o) => test!(matching::wildcard_list_matches(
+                    o.names(),
                     scene.subject.matched_name,
                     scene.tables
                 )),
-                Operation::MatchNamespaces { namespaces, .. } => {
+                Decoded::MatchNamespaces(o) => {
                     test!(matching::wildcard_list_matches(
-                        namespaces,
+                        o.namespaces(),
                         scene.subject.matched_namespace(),
                         scene.tables
                     ))
                 }
-                Operation::MatchAnnotations { annotations, .. } => {
-                    test!(matching::annotations_match(annotations, &scene))
+                Decoded::MatchAnnotations(o) => {
+                    test!(matching::annotations_match(o.annotations(), &scene))
                 }
-                Operation::MatchSelector { selector, .. } => {
-                    test!(matching::labels_match(selector, &scene))
+                Decoded::MatchSelector(o) => {
+                    test!(matching::labels_match(o.selector(), &scene))
                 }
-                Operation::MatchNamespaceSelector {
-                    selection,
-                    selector,
-                    ..
-                } => test!(matching::namespace_matches(selection, selector, &scene)),
-                Operation::MatchRoles { roles, .. } => test!(matching::has_role(roles, &scene)),
-                Operation::MatchClusterRoles { roles, .. } => {
-                    test!(matching::has_cluster_role(roles, &scene))
+                Decoded::MatchNamespaceSelector(o) => test!(matching::namespace_matches(
+                    o.selection(),
+                    o.selector(),
+                    &scene
+                )),
+                Decoded::MatchRoles(o) => test!(matching::has_role(o.roles(), &scene)),
+                Decoded::MatchClusterRoles(o) => {
+                    test!(matching::has_cluster_role(o.roles(), &scene))
                 }
-                Operation::MatchSubjects { subjects, .. } => {
-                    test!(matching::is_subject(subjects, &scene))
+                Decoded::MatchSubjects(o) => {
+                    test!(matching::is_subject(o.subjects(), &scene))
                 }
-                Operation::JumpIfNoUser { .. } => test!(scene.request.user.is_some()),
-                Operation::MatchApiGroups { groups, .. } => {
+                Decoded::JumpIfNoUser(_) => test!(scene.request.user.is_some()),
+                Decoded::MatchApiGroups(o) => {
                     let group = scene.request.group;
-                    test!(resource_matching::lists(groups, group, scene.tables))
+                    test!(resource_matching::lists(o.groups(), group, scene.tables))
                 }
-                Operation::MatchApiVersions { versions, .. } => {
+                Decoded::MatchApiVersions(o) => {
                     let version = scene.request.version;
-                    test!(resource_matching::lists(versions, version, scene.tables))
+                    test!(resource_matching::lists(
+                        o.versions(),
+                        version,
+                        scene.tables
+                    ))
                 }
-                Operation::MatchResources { resources, .. } => {
-                    test!(resource_matching::resource_matches(resources, &scene))
+                Decoded::MatchResources(o) => {
+                    test!(resource_matching::resource_matches(o.resources(), &scene))
                 }
-                Operation::MatchResourceNames { names, .. } => {
-                    test!(resource_matching::name_matches(names, &scene))
+                Decoded::MatchResourceNames(o) => {
+                    test!(resource_matching::name_matches(o.names(), &scene))
                 }
-                Operation::MatchScope { scope, .. } => {
-                    test!(resource_matching::scope_matches(scope, &scene))
+                Decoded::MatchScope(o) => {
+                    test!(resource_matching::scope_matches(o.scope(), &scene))
                 }
-                Operation::MatchObjectLabels {
-                    absent, selector, ..
-                } => test!(resource_matching::labels_match(absent, selector, &scene)),
-                Operation::MatchNamespaceLabels { selector, .. } => {
-                    test!(resource_matching::namespace_matches(selector, &scene))
+                Decoded::MatchObjectLabels(o) => test!(resource_matching::labels_match(
+                    o.absent(),
+                    o.selector(),
+                    &scene
+                )),
+                Decoded::MatchNamespaceLabels(o) => {
+                    test!(resource_matching::namespace_matches(o.selector(), &scene))
                 }
-                Operation::ReturnMatched => return Ending::Matched,
-                Operation::ReturnUnmatched => return Ending::Unmatched,
+                Decoded::ReturnMatched(_) => return Ending::Matched,
+                Decoded::ReturnUnmatched(_) => return Ending::Unmatched,
             };
             // Values may have been added.
             scene = setting.scene(world);

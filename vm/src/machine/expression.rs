@@ -3,9 +3,9 @@
 
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::function::Function;
+use kpvm_format::instruction::immediate::MessageSeparator;
 use kpvm_format::instruction::immediate::{ArithmeticOperator, Comparison, SignedIndex};
 use kpvm_format::instruction::{BlockId, ListSlot, LoopSlot, RegisterId, SliceId, TextId, TextsId};
-use kpvm_format::instruction::immediate::MessageSeparator;
 use kpvm_format::symbol::SymbolId;
 
 use super::failure::{Flow, Outcome};
@@ -140,8 +140,9 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let outcome =
-            self.with_values(setting, world, |values| compare(comparison, operands, values));
+        let outcome = self.with_values(setting, world, |values| {
+            compare(comparison, operands, values)
+        });
         self.set_or_end(register, outcome)
     }
 
@@ -153,8 +154,9 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let outcome =
-            self.with_values(setting, world, |values| arithmetic(operator, operands, values));
+        let outcome = self.with_values(setting, world, |values| {
+            arithmetic(operator, operands, values)
+        });
         self.set_or_end(register, outcome)
     }
 
@@ -181,9 +183,7 @@ impl Machine {
         }
         let items = view.children(value);
         let cost = items.len() as u64 / 8;
-        if self.fuel < cost
-            || self.list(list).len() + items.len() > setting.limits.list_items
-        {
+        if self.fuel < cost || self.list(list).len() + items.len() > setting.limits.list_items {
             return Flow::End(Ending::OutOfFuel);
         }
         self.fuel -= cost;
@@ -385,7 +385,11 @@ fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> 
 }
 
 /// docs/spec/assert.md §8: on floats alone.
-fn arithmetic(operator: ArithmeticOperator, [left, right]: [NodeId; 2], values: &mut Values<'_>) -> Outcome {
+fn arithmetic(
+    operator: ArithmeticOperator,
+    [left, right]: [NodeId; 2],
+    values: &mut Values<'_>,
+) -> Outcome {
     let view = values.view();
     let (Some(left), Some(right)) = (view.float(left), view.float(right)) else {
         return Ok(NULL);

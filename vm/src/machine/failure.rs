@@ -62,7 +62,9 @@ impl Machine {
     /// A crossed limit: no place turns it into a value, the rule is an error.
     pub(super) fn refuse(&mut self, error: FunctionError) -> Flow {
         self.fail_with(&error.to_string());
-        Flow::End(Ending::Failed { depth: ForeachDepth::default() })
+        Flow::End(Ending::Failed {
+            depth: ForeachDepth::default(),
+        })
     }
 
     /// Fails for a reason that a text says.

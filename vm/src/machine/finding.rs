@@ -302,7 +302,8 @@ impl Findings {
 
     /// The controls that findings are left of, in order.
     pub(crate) fn controls(&self) -> Vec<ControlId> {
-        let mut controls: Vec<ControlId> = self.remaining().map(|finding| finding.control).collect();
+        let mut controls: Vec<ControlId> =
+            self.remaining().map(|finding| finding.control).collect();
         controls.dedup();
         controls
     }
@@ -310,7 +311,11 @@ impl Findings {
     /// The names of the containers that a control's detail speaks of, exempted ones
     /// included, in the form that Kyverno cuts them out of it; `None` where it speaks of
     /// none (docs/spec/pod-security.md §11).
-    pub(crate) fn container_names(&self, control: ControlId, shown: Shown<'_>) -> Option<Vec<String>> {
+    pub(crate) fn container_names(
+        &self,
+        control: ControlId,
+        shown: Shown<'_>,
+    ) -> Option<Vec<String>> {
         let record = shown.tables.controls.get(control.index())?;
         let own = |finding: &&Finding| finding.control == control;
         let owned = |finding: &&Finding| own(finding) && finding.is(How::OWNED);

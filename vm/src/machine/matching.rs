@@ -136,7 +136,11 @@ pub(super) fn has_cluster_role(roles: TextsId, scene: &Scene<'_>) -> bool {
 /// Whether the user is one of the subjects.
 pub(super) fn is_subject(subjects: SubjectsId, scene: &Scene<'_>) -> bool {
     // Without a user the name is empty, which `exclude` can describe, as does `*`.
-    subjects_match(subjects, &scene.request.user.unwrap_or_default(), scene.tables)
+    subjects_match(
+        subjects,
+        &scene.request.user.unwrap_or_default(),
+        scene.tables,
+    )
 }
 
 /// Whether a list of kind selectors selects the request's kind and subresource.
@@ -190,7 +194,11 @@ fn lists_meet(list: TextsId, values: &[&str], tables: &Tables<'_>) -> bool {
     tables.text_list(list.0).any(|text| values.contains(&text))
 }
 
-fn subjects_match(list: SubjectsId, user: &crate::engine::UserInfo<'_>, tables: &Tables<'_>) -> bool {
+fn subjects_match(
+    list: SubjectsId,
+    user: &crate::engine::UserInfo<'_>,
+    tables: &Tables<'_>,
+) -> bool {
     let range = tables
         .subject_lists
         .get(list.index())

@@ -49,12 +49,12 @@ use pattern::{CachedPath, FoldState};
 
 pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
+pub(crate) use expression::NotedMessage;
 pub(crate) use finding::{Findings, Shown};
 pub(crate) use leaf::{leaf_holds, leaf_of_scalar_holds, scalar_of};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, kinds_match, selector_matches, wildcard_list_matches,
 };
-pub(crate) use expression::NotedMessage;
 pub(crate) use pattern::LoopState;
 
 /// The nodes that every evaluation's buffer begins with.
@@ -104,7 +104,10 @@ pub(crate) enum Ending {
     /// The rule passes by the alternative of that number.
     Alternative(u32),
     /// The pattern's error of that kind decides.
-    Error { kind: ErrorKind, depth: ForeachDepth },
+    Error {
+        kind: ErrorKind,
+        depth: ForeachDepth,
+    },
     /// No alternative held; whether one failed rather than skipped.
     AlternativesFailed {
         any_failed: bool,

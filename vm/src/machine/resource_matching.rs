@@ -5,8 +5,8 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::ObjectScope;
 use kpvm_format::instruction::{SelectorId, TextsId};
 
-use super::matching::{RequestFacts, SelectorLabels, selector_matches};
 use super::Scene;
+use super::matching::{RequestFacts, SelectorLabels, selector_matches};
 use crate::document::NodeId;
 
 /// The label that stands for a namespace of which nothing else is known.

@@ -115,7 +115,9 @@ impl Machine {
             Err(QueryError::Failed { text, failure }) => {
                 match path {
                     Some(path) => {
-                        self.fail_with(&format!("failed to resolve {query} at path {path}: {text}"));
+                        self.fail_with(&format!(
+                            "failed to resolve {query} at path {path}: {text}"
+                        ));
                     }
                     None => self.fail_with(&text),
                 }
@@ -224,7 +226,9 @@ pub(super) fn is_plain(text: &str, place: ExpressionPlace) -> bool {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         }
-        ExpressionPlace::QuotedKey => !text.contains(|found: char| found.is_control() || matches!(found, '"' | '\\')),
+        ExpressionPlace::QuotedKey => {
+            !text.contains(|found: char| found.is_control() || matches!(found, '"' | '\\'))
+        }
         // In a raw string a backslash escapes only the closing quote.
         ExpressionPlace::RawString => !text.contains('\'') && !text.ends_with('\\'),
     }

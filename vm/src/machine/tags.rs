@@ -12,8 +12,8 @@ use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Anchor, NONE, TagEntry};
 
 use super::explain::TagText;
-use super::trace::SeenTag;
 use super::pattern::FoldState;
+use super::trace::SeenTag;
 use super::{ErrorKind, Machine, Mode, Scene, leaf};
 use crate::document::{Kind, NodeId, View};
 use crate::scalar::wildcard;
@@ -209,7 +209,9 @@ impl Machine {
             anchor => (anchor, Cow::Borrowed(key)),
         };
         let slot = record.slot.get();
-        let computed = (slot != NONE).then(|| self.variable(VariableId(slot))).flatten();
+        let computed = (slot != NONE)
+            .then(|| self.variable(VariableId(slot)))
+            .flatten();
         Entry {
             number,
             record,

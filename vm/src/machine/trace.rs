@@ -2,7 +2,9 @@
 //! it looked at and what came of it.
 
 use kpvm_format::instruction::immediate::{AssertionFailure, Unassertable};
-use kpvm_format::instruction::{EntryId, Field, Op, OperandKind, Operation, RegisterId};
+use kpvm_format::instruction::{
+    EntryId, Field, Instruction, Op, OperandKind, Operation, RegisterId,
+};
 use kpvm_format::table::SiteKind;
 
 use super::assertion::is_public;
@@ -38,13 +40,16 @@ impl Machine {
     #[cold]
     pub(super) fn report(
         &mut self,
-        operation: Operation,
+        instruction: &Instruction,
         number: u32,
         held: bool,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) {
         let Some(observer) = world.observer.as_deref_mut() else {
+            return;
+        };
+        let Some(operation) = Operation::decode(instruction) else {
             return;
         };
         let tables = setting.tables;
@@ -222,9 +227,7 @@ fn value_register(operation: Operation) -> Option<RegisterId> {
         _ => {
             let mut operands = operation.op().operands().iter();
             operands
-                .any(|operand| {
-                    operand.field == Field::A && operand.kind == OperandKind::Source
-                })
+                .any(|operand| operand.field == Field::A && operand.kind == OperandKind::Source)
                 .then(|| RegisterId(operation.encode().a))
         }
     }
