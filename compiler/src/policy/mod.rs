@@ -1,4 +1,4 @@
-//! Policies: the typed model, reading it from YAML, checking it, autogen.
+//! Policies: typed model, reader, load checks and autogen.
 
 pub mod admission_policy;
 pub mod assertion;

@@ -1,7 +1,7 @@
-//! Reads the policies and exceptions of policies.kyverno.io: a tree in, the typed document
-//! out (docs/spec/cel.md §6.1 and 6.5).
+//! Reads policies and exceptions of policies.kyverno.io into typed documents
+//! (docs/spec/cel.md §6.1 and §6.5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::read::{bool_of, field, items, spanned_text, text_map, text_of, texts};
 use super::schema;
@@ -11,7 +11,7 @@ use super::validating_policy::{CelException, Mode, PolicyRef, ValidatingPolicy, 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{Location, SourceId};
 
-/// Reads a policy; `None` when there was an error, which is then among the diagnostics.
+/// Reads a policy; `None` after an error, which is reported in the diagnostics.
 pub fn read_validating_policy(
     tree: &Tree,
     source: SourceId,
@@ -91,8 +91,7 @@ pub fn read_validating_policy(
     (!failed).then_some(policy)
 }
 
-/// Reads an exception; `None` when there was an error, which is then among the
-/// diagnostics.
+/// Reads an exception; `None` after an error, which is reported in the diagnostics.
 pub fn read_cel_exception(
     tree: &Tree,
     source: SourceId,

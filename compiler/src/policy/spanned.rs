@@ -1,12 +1,12 @@
 //! Values with their source location.
 
-use kpvm::tree::Span;
+use kpvm_syntax::tree::Span;
 
-/// A value and its place in the policy's file.
+/// A value and its location in the policy file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Location.
     pub span: Span,
 }

@@ -1,7 +1,7 @@
 //! `ValidatingPolicy` and `NamespacedValidatingPolicy` of policies.kyverno.io, and the
-//! `PolicyException` of that group (docs/spec/cel.md §6.1 and 6.5).
+//! `PolicyException` of that group (docs/spec/cel.md §6.1 and §6.5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::MatchResources;
 use super::model::Spanned;
@@ -17,15 +17,15 @@ pub struct ValidatingPolicy {
     pub api_version: String,
     /// `metadata.name`.
     pub name: Spanned<String>,
-    /// `metadata.namespace`; empty when absent.
+    /// `metadata.namespace`; empty if absent.
     pub namespace: String,
     /// `metadata.annotations`, in the order of the text.
     pub annotations: Vec<(String, String)>,
-    /// What the requests are held against; those that autogen makes of it are others.
+    /// The part that autogen rewrites.
     pub spec: ValidatingSpec,
-    /// `spec.validationActions`; without any a failure is denied.
+    /// `spec.validationActions`; the default is to deny.
     pub actions: Vec<String>,
-    /// `spec.autogen.podControllers.controllers`; an empty list turns autogen off.
+    /// `spec.autogen.podControllers.controllers`; an empty list disables autogen.
     pub controllers: Option<Vec<String>>,
     /// `spec.evaluation.mode`.
     pub mode: Mode,
@@ -37,14 +37,14 @@ pub struct ValidatingPolicy {
     pub becomes_admission_policy: bool,
     /// The file.
     pub source: SourceId,
-    /// The whole document as read.
+    /// The whole document.
     pub tree: Tree,
 }
 
-/// What a policy looks at.
+/// What a policy evaluates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Objects of Kubernetes.
+    /// Kubernetes objects.
     Kubernetes,
     /// Any JSON.
     Json,
@@ -53,7 +53,7 @@ pub enum Mode {
 /// The part of a policy that autogen rewrites.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidatingSpec {
-    /// `matchConstraints`; without them nothing is matched.
+    /// `matchConstraints`; without them nothing matches.
     pub constraints: Option<MatchResources>,
     /// `matchConditions`.
     pub conditions: Vec<Tree>,
@@ -63,13 +63,12 @@ pub struct ValidatingSpec {
     pub validations: Vec<Tree>,
     /// `auditAnnotations`.
     pub annotations: Vec<Tree>,
-    /// Whether an error of a match condition means that it does not hold:
-    /// `failurePolicy: Ignore`.
+    /// `failurePolicy: Ignore`: whether an error of a match condition counts as false.
     pub ignores_failure: bool,
 }
 
 impl ValidatingPolicy {
-    /// The namespace of a namespaced policy.
+    /// Namespace of a namespaced policy.
     pub fn own_namespace(&self) -> Option<&str> {
         let namespace = match self.namespace.as_str() {
             "" => "default",
@@ -87,13 +86,13 @@ impl ValidatingPolicy {
         }
     }
 
-    /// Whether only the versions that it names are sent: `matchPolicy: Exact`.
+    /// `matchPolicy: Exact`: whether only the listed versions match.
     pub fn is_exact(&self) -> bool {
         let constraints = self.spec.constraints.as_ref();
         constraints.is_some_and(|constraints| text_of(&constraints.tree, "matchPolicy") == "Exact")
     }
 
-    /// Whether a failure refuses a request.
+    /// Whether a failure denies the request.
     pub fn denies(&self) -> bool {
         self.actions.is_empty() || self.actions.iter().any(|action| action == "Deny")
     }
@@ -117,9 +116,9 @@ impl ValidatingSpec {
 pub struct CelException {
     /// `metadata.name`.
     pub name: Spanned<String>,
-    /// `metadata.namespace`, empty when absent.
+    /// `metadata.namespace`, empty if absent.
     pub namespace: String,
-    /// `spec.policyRefs`: the policies by kind and name.
+    /// `spec.policyRefs`: policies by kind and name.
     pub policies: Vec<PolicyRef>,
     /// `spec.matchConditions`.
     pub conditions: Vec<Tree>,
@@ -127,17 +126,17 @@ pub struct CelException {
     pub images: Vec<String>,
     /// `spec.allowedValues`.
     pub values: Vec<String>,
-    /// Whether `spec.reportResult` is `pass`; else it is `skip`.
+    /// Whether `spec.reportResult` is `pass`; otherwise it is `skip`.
     pub reports_pass: bool,
-    /// The label `polex.kyverno.io/priority` if it is a positive number, else 0.
+    /// Label `polex.kyverno.io/priority` if it is a positive number, otherwise 0.
     pub priority: u32,
     /// The file.
     pub source: SourceId,
-    /// The whole document as read.
+    /// The whole document.
     pub tree: Tree,
 }
 
-/// A policy as an exception names it.
+/// Reference to a policy in an exception.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyRef {
     /// `kind`
@@ -147,7 +146,7 @@ pub struct PolicyRef {
 }
 
 impl CelException {
-    /// How people name it: `namespace/name`, or its name alone.
+    /// Display name: `namespace/name`, or only the name.
     pub fn key(&self) -> String {
         match self.namespace.as_str() {
             "" => self.name.value.clone(),
@@ -155,7 +154,8 @@ impl CelException {
         }
     }
 
-    /// Whether it exempts from the whole policy rather than allowing images or values.
+    /// Whether it exempts objects from the whole policy instead of allowing images or
+    /// values.
     pub fn is_whole(&self) -> bool {
         self.images.is_empty() && self.values.is_empty()
     }

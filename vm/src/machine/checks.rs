@@ -12,7 +12,7 @@ use super::finding::Finding;
 use super::shape::{Decoder, Fit, Renaming};
 use super::{Ending, Machine, Scene, Setting, Shown, World};
 use crate::document::NodeId;
-use crate::scalar::wildcard;
+use kpvm_semantics::wildcard;
 
 /// Steps that a finding takes, so that fuel bounds the memory of all of them.
 const STEPS_PER_NOTE: u64 = 8;

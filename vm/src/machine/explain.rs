@@ -7,12 +7,13 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{ExistencePatternDefect, ItemCount};
 use kpvm_format::instruction::{FoldSlot, LeafId, TextId};
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{Anchor, NONE, Site};
+use kpvm_format::table::{NONE, Site};
+use kpvm_semantics::anchor::Anchor;
 
 use super::{ErrorKind, Machine, Scene};
 use crate::document::{Kind, NodeId, View};
 use crate::engine::observer::Path;
-use crate::scalar::number::format_v_float;
+use kpvm_semantics::number::format_v_float;
 
 /// Bytes of one rendered value; more is cut.
 const VALUE_BYTES: usize = 64 << 10;

@@ -13,8 +13,9 @@ use super::{Ending, Machine, NULL, Scene, Setting, World, boolean, is_list};
 use crate::condition;
 use crate::document::{Kind, Label, NodeId, View};
 use crate::function::{self, FunctionError, Values};
-use crate::jmespath;
+use crate::jmespath as evaluator;
 use crate::text;
+use kpvm_syntax::jmespath;
 
 /// A message of a condition, noted when the condition came out as wanted.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +106,7 @@ impl Machine {
             return self.set_or_end(register, outcome);
         }
         let items = view.children(list);
-        let outcome = match jmespath::slice_places(slice, items.len()) {
+        let outcome = match evaluator::slice_places(slice, items.len()) {
             Err(error) => Err(FunctionError::Failed(error.to_string())),
             Ok(places) => {
                 let items: Vec<NodeId> = places.map(|place| items.at(place)).collect();
@@ -377,7 +378,7 @@ fn compare(comparison: Comparison, [left, right]: [NodeId; 2], values: &mut Valu
 fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> Outcome {
     let characters: Vec<char> = values.view().str(text).chars().collect();
     values.charge(characters.len() as u64 / 8)?;
-    let Ok(places) = jmespath::slice_places(slice, characters.len()) else {
+    let Ok(places) = evaluator::slice_places(slice, characters.len()) else {
         return Ok(NULL);
     };
     let part: String = places.filter_map(|place| characters.get(place)).collect();

@@ -108,7 +108,7 @@ impl Machine {
         let view = setting.view(world);
         if let Some(number) = view.float(value).filter(|number| !number.is_finite()) {
             let mut text = String::from("failed to process foreach: unsupported value: ");
-            crate::scalar::number::format_v_float(number, &mut text);
+            kpvm_semantics::number::format_v_float(number, &mut text);
             return self.fail(&text);
         }
         self.to_float(register, value, setting, world)
@@ -171,7 +171,7 @@ impl Machine {
             Some(Stored::AsItIs) => return self.set(register, value),
             Some(Stored::NotFinite(number)) => {
                 let mut text = String::from("json: unsupported value: ");
-                crate::scalar::number::format_v_float(number, &mut text);
+                kpvm_semantics::number::format_v_float(number, &mut text);
                 return self.fail(&text);
             }
             Some(Stored::Copied) => {}

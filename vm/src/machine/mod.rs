@@ -43,8 +43,8 @@ use crate::document::{DocumentBuffer, NodeId, Texts, View};
 use crate::engine::observer::Observer;
 use crate::function::{RegexCache, Values};
 use crate::host::Host;
-use crate::limits::Limits;
 use failure::Flow;
+use kpvm_semantics::limits::Limits;
 use pattern::{CachedPath, FoldState};
 
 pub(crate) use assertion::FailedAssertion;

@@ -10,7 +10,8 @@ use super::failure::{Failure, Flow};
 use super::{Machine, SUBJECT, Setting, World};
 use crate::document::NodeId;
 use crate::function::FunctionError;
-use crate::jmespath::{self, EvaluateError};
+use crate::jmespath::{self as evaluator, EvaluateError};
+use kpvm_syntax::jmespath;
 
 /// The error of such an expression if the host does not allow them.
 const SWITCHED_OFF: &str = "an expression whose text is known only at run time is not evaluated: the host has switched this off";
@@ -184,7 +185,7 @@ impl Machine {
                 members.push((values.label("images")?, images));
                 root = values.new_map(&members)?;
             }
-            Ok(jmespath::evaluate(expression, root, values)?)
+            Ok(evaluator::evaluate(expression, root, values)?)
         })
     }
 
@@ -207,8 +208,8 @@ impl Machine {
                 error.message
             ))),
             Ok(expression) => self.with_values(setting, world, |values| {
-                jmespath::evaluate(&expression, over, values).map_err(|error| match error {
-                    jmespath::EvaluateError::Refused(text) => FunctionError::Refused(text),
+                evaluator::evaluate(&expression, over, values).map_err(|error| match error {
+                    evaluator::EvaluateError::Refused(text) => FunctionError::Refused(text),
                     error => FunctionError::Failed(error.to_string()),
                 })
             }),

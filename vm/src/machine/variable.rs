@@ -103,9 +103,9 @@ impl Machine {
             None => {
                 let images = match setting.request.object.or(setting.request.old_object) {
                     None => Ok(None),
-                    Some(object) => crate::image::extract_images(
+                    Some(object) => crate::images::extract_images(
                         object,
-                        crate::image::ImageDefaults::KYVERNO,
+                        kpvm_semantics::image::ImageDefaults::KYVERNO,
                         world.buffer,
                         setting.texts,
                         &setting.tables.symbols,

@@ -1,4 +1,4 @@
-//! Tables of Markdown, one for each suite, and the last line of Kyverno.
+//! Markdown tables, one per suite, followed by Kyverno's summary line.
 
 use std::io::{self, Write};
 
