@@ -8,12 +8,11 @@ use std::collections::HashMap;
 
 use kpvm_format::BundleBuilder;
 use kpvm_format::MAX_LOOP_DEPTH;
-use kpvm_format::instruction::Op;
-use kpvm_format::instruction::{self, OperandKind};
+use kpvm_format::instruction::{Encoded, Op, Position, RegisterId, Translate};
 use kpvm_format::table;
 use zerocopy::little_endian::{U16, U32};
 
-use crate::ir::{Block, Instruction, Item, Label, Register, Segment};
+use crate::ir::{Block, Instruction, Item, Label, Register, Segment, Virtual};
 use crate::source::{Location, Sources};
 
 /// A block that needs more than the machine has.
@@ -48,9 +47,15 @@ pub fn generate(
     let accumulators = u8::try_from(block.text_accumulators()).map_err(|_| CodegenError::Folds)?;
     let positions = label_positions(block);
     let registers = allocate_registers(&instructions)?;
+    let mut placement = Placement {
+        positions: &positions,
+        registers: &registers,
+    };
     let start = bundle.code.len();
     for (position, ir) in instructions.iter().enumerate() {
-        bundle.code.push(encode(ir, &positions, &registers));
+        bundle
+            .code
+            .push(ir.operation.translate(&mut placement).encode());
         if let Some(site) = &ir.site {
             let site = table::Site {
                 instruction: U32::new((start + position) as u32),
@@ -111,36 +116,30 @@ fn label_positions(block: &Block) -> HashMap<Label, u32> {
     positions
 }
 
-fn encode(
-    ir: &Instruction,
-    positions: &HashMap<Label, u32>,
-    registers: &HashMap<Register, u8>,
-) -> instruction::Instruction {
-    let value = |field, kind| match kind {
-        OperandKind::Source | OperandKind::Destination => u32::from(
-            registers
-                .get(&Register(ir.field(field)))
-                .copied()
-                .unwrap_or(0),
-        ),
-        OperandKind::Forward | OperandKind::Backward => positions
-            .get(&Label(ir.field(field)))
-            .copied()
-            .unwrap_or(u32::MAX),
-        _ => ir.field(field),
-    };
-    let mut encoded = instruction::Instruction::new(ir.op);
-    for operand in ir.op.operands() {
-        let value = value(operand.field, operand.kind);
-        match operand.field {
-            instruction::Field::A => encoded.a = value as u8,
-            instruction::Field::B => encoded.b = value as u8,
-            instruction::Field::E => encoded.e = value as u8,
-            instruction::Field::C => encoded.c = U32::new(value),
-            instruction::Field::D => encoded.d = U32::new(value),
-        }
+/// Gives instructions the registers and positions of the bundle.
+struct Placement<'p> {
+    positions: &'p HashMap<Label, u32>,
+    registers: &'p HashMap<Register, u8>,
+}
+
+impl Placement<'_> {
+    fn register(&self, register: Register) -> RegisterId {
+        RegisterId(self.registers.get(&register).copied().unwrap_or(0))
     }
-    encoded
+}
+
+impl Translate<Virtual, Encoded> for Placement<'_> {
+    fn source(&mut self, register: Register) -> RegisterId {
+        self.register(register)
+    }
+
+    fn destination(&mut self, register: Register) -> RegisterId {
+        self.register(register)
+    }
+
+    fn target(&mut self, label: Label) -> Position {
+        Position(self.positions.get(&label).copied().unwrap_or(u32::MAX))
+    }
 }
 
 /// Last position at which each register is needed, and first at which it is written.
@@ -167,7 +166,7 @@ fn loop_ranges(instructions: &[&Instruction]) -> Vec<(usize, usize)> {
     let mut open = Vec::new();
     let mut ranges = Vec::new();
     for (position, ir) in instructions.iter().enumerate() {
-        match ir.op {
+        match ir.op() {
             Op::LoopBegin => open.push(position),
             Op::LoopNext => ranges.extend(open.pop().map(|begin| (begin, position))),
             _ => {}
@@ -214,7 +213,7 @@ fn write_path(path: &[Segment], bundle: &mut BundleBuilder) -> table::Range {
             },
             Segment::LoopIndex(slot) => table::PathSegment {
                 text: bundle.text(""),
-                loop_slot: U32::new(*slot),
+                loop_slot: U32::new(slot.0),
             },
         })
         .collect();
