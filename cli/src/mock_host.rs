@@ -1,12 +1,12 @@
-//! What a suite says that the world outside answers: the mocks of `kyverno test`.
+//! Host that answers from the mocks of a suite, as `kyverno test` does.
 //!
-//! The `apiCallResponses`, `clusterResources` and `globalContextEntries` of a Test enter
-//! (docs/spec/cli.md §7.5 to 7.7), a [`Host`] leaves that answers from them. What no
-//! mock covers is never asked of a network; time and randomness come from the process.
+//! Built from `apiCallResponses`, `clusterResources` and `globalContextEntries` of a Test
+//! (docs/spec/cli.md §7.5 to §7.7). The network is never used; time and random numbers come
+//! from the process.
 //!
 //! A mocked call is answered when a rule first uses it. Kyverno answers it while the
-//! context loads, so that a failing mock fails rules that never use it, and rules whose
-//! entry has a default; no suite at hand depends on it.
+//! context loads, so a failing mock also fails rules that never use it, and rules whose
+//! entry has a default; no known suite depends on that.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -33,16 +33,16 @@ use crate::values::Labels;
 /// Answers from mocks.
 #[derive(Debug, Clone, Default)]
 pub struct MockHost {
-    /// By `METHOD:url`, or `url` alone where a mock names no method.
+    /// By `METHOD:url`, or only `url` if a mock names no method.
     calls: BTreeMap<String, Response>,
     cluster: Option<Cluster>,
-    /// Whether the cluster is asked for ConfigMaps.
+    /// Whether ConfigMaps are read from the cluster.
     has_config_maps: bool,
     global_entries: BTreeMap<String, Value>,
     context: CelContext,
-    /// What parameters are looked for in.
+    /// Objects searched for parameters.
     client: Cluster,
-    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    /// Objects that bindings of ValidatingAdmissionPolicies may refer to.
     params: Parameters,
     process: ProcessHost,
 }
@@ -53,11 +53,11 @@ struct Response {
     body: Value,
 }
 
-/// The objects that an API server has.
+/// Objects of an API server.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
     objects: Vec<Value>,
-    /// Plural name by group and kind, from definitions of custom resources.
+    /// Plural name by group and kind, from CustomResourceDefinitions.
     plurals: BTreeMap<(String, String), String>,
 }
 
@@ -73,7 +73,7 @@ impl MockHost {
         }
     }
 
-    /// Reads `globalContextEntries`, files from below the directory of the suite
+    /// Reads `globalContextEntries` and their files below the directory of the suite
     /// (docs/spec/cli.md §7.7).
     pub fn read_global_entries(
         &mut self,
@@ -98,24 +98,24 @@ impl MockHost {
         }
     }
 
-    /// Gives the host an API server to ask. `kyverno test` reads ConfigMaps from it,
-    /// `kyverno apply` does not (section 7.5).
+    /// Sets the API server. `kyverno test` reads ConfigMaps from it, `kyverno apply` does
+    /// not (docs/spec/cli.md §7.5).
     pub fn set_cluster(&mut self, cluster: Cluster, has_config_maps: bool) {
         self.cluster = Some(cluster);
         self.has_config_maps = has_config_maps;
     }
 
-    /// Gives the host what expressions of CEL are told.
+    /// Sets the data of CEL expressions.
     pub fn set_context(&mut self, context: CelContext) {
         self.context = context;
     }
 
-    /// Gives the host the objects that bindings may refer to.
+    /// Sets the objects that bindings may refer to.
     pub fn set_params(&mut self, params: Parameters) {
         self.params = params;
     }
 
-    /// Gives the host the objects that may be parameters, beside those of the cluster.
+    /// Sets the objects that may be parameters, in addition to those of the cluster.
     pub fn set_client(&mut self, objects: impl Iterator<Item = Value>) {
         self.client = self.cluster.clone().unwrap_or_default();
         objects.for_each(|object| self.client.add(object));
@@ -126,7 +126,7 @@ impl MockHost {
         self.cluster.as_ref()
     }
 
-    /// The answer to a call; `None`: as if the entry were not written.
+    /// Answer to a call; `None` means that the entry counts as absent.
     fn call(&self, method: &str, url: &str, is_service: bool) -> Result<Option<Value>, String> {
         let keyed = self.calls.get(&format!("{method}:{url}"));
         if let Some(response) = keyed.or_else(|| self.calls.get(url)) {
@@ -143,8 +143,8 @@ impl MockHost {
         }
     }
 
-    /// A request of CEL: the mock with its method goes before the one without (section
-    /// 7.6); nothing is asked of the network.
+    /// An HTTP request of CEL: a mock with the method takes precedence over one without
+    /// (docs/spec/cli.md §7.6); the network is never used.
     fn http(&self, method: &str, url: &str) -> Result<Value, String> {
         let keyed = self.calls.get(&format!("{method}:{url}"));
         match keyed.or_else(|| self.calls.get(url)) {
@@ -153,7 +153,7 @@ impl MockHost {
         }
     }
 
-    /// Null where there is no such entry (docs/spec/cel.md §6.6).
+    /// Null if there is no such entry (docs/spec/cel.md §6.6).
     fn global_context(&self, name: &str, projection: &str) -> Result<Value, String> {
         let entry = self.global_entries.get(name);
         match (entry, projection) {
@@ -242,7 +242,7 @@ impl Host for MockHost {
     }
 }
 
-/// One of `apiCallResponses`, checked as section 7.6 says.
+/// One of `apiCallResponses`, checked as in docs/spec/cli.md §7.6.
 fn read_response(tree: &Tree, decoder: &mut Decoder) -> Option<(String, Response)> {
     let fields = decoder.fields(tree, &["url", "urlPath", "method", "response"]);
     let (url, path) = (
@@ -301,7 +301,7 @@ fn read_response(tree: &Tree, decoder: &mut Decoder) -> Option<(String, Response
     }
 }
 
-/// Name and value of one of `globalContextEntries` (section 7.7).
+/// Name and value of one of `globalContextEntries` (docs/spec/cli.md §7.7).
 fn read_global_entry(
     tree: &Tree,
     directory: &Path,
@@ -366,7 +366,7 @@ fn read_global_entry(
     Some((name, value))
 }
 
-/// What an expression finds in a value; what is wrong with it is refused at a place.
+/// Result of an expression on a value; errors are reported at a location.
 fn project(path: &str, root: &Value, place: &Tree, decoder: &mut Decoder) -> Value {
     query(path, root).unwrap_or_else(|error| {
         decoder.refuse(place.span, error, None);
@@ -374,7 +374,7 @@ fn project(path: &str, root: &Value, place: &Tree, decoder: &mut Decoder) -> Val
     })
 }
 
-/// The documents of a further file; what is wrong with it is refused where it is named.
+/// Documents of another file; its errors are reported where the file is named.
 pub(crate) fn read_documents(
     file: &Path,
     duplicate_keys: DuplicateKeys,
@@ -405,10 +405,10 @@ pub(crate) fn read_documents(
     documents
 }
 
-/// What an expression finds in a value.
+/// Result of an expression on a value.
 ///
 /// # Errors
-/// What is wrong with the expression, or with running it.
+/// If the expression is invalid or fails.
 pub fn query(expression: &str, root: &Value) -> Result<Value, String> {
     let shown = |error: &dyn std::fmt::Display| format!("{expression}: {error}");
     let code = compile_expression(expression).map_err(|error| shown(&error))?;
@@ -435,7 +435,7 @@ fn field<'v>(object: &'v Value, key: &str) -> &'v str {
 }
 
 impl Cluster {
-    /// Reads files of the kind ClusterResource (docs/spec/cli.md §2).
+    /// Reads files of kind ClusterResource (docs/spec/cli.md §2).
     pub fn read(files: &[Text], directory: &Path, decoder: &mut Decoder) -> Self {
         let mut cluster = Self::default();
         for file in files {
@@ -456,7 +456,8 @@ impl Cluster {
         directory: &Path,
         decoder: &mut Decoder,
     ) {
-        // Places in another text say nothing here: what is wrong is refused at its name.
+        // Locations in another file are not useful here: errors are reported where it is
+        // named.
         let mut inner = Decoder::new("cluster-resource", SourceId::default());
         let fields = inner.fields(document, &["apiVersion", "kind", "metadata", "spec"]);
         let spec = fields
@@ -484,7 +485,7 @@ impl Cluster {
         self.objects.push(object);
     }
 
-    /// Adds a CustomResourceDefinition, which says the plural of a kind.
+    /// Adds a CustomResourceDefinition, which states the plural of a kind.
     pub fn define(&mut self, definition: &Value) {
         let name = |pointer: &str| {
             let name = definition.pointer(pointer).and_then(Value::as_str);
@@ -494,12 +495,12 @@ impl Cluster {
         self.plurals.insert(key, name("/spec/names/plural"));
     }
 
-    /// Names of resources by group and kind, from definitions of custom resources.
+    /// Names of resources by group and kind, from CustomResourceDefinitions.
     pub fn plurals(&self) -> BTreeMap<(String, String), String> {
         self.plurals.clone()
     }
 
-    /// The labels of the namespaces that it has (docs/spec/cli.md §7.3).
+    /// Labels of its namespaces (docs/spec/cli.md §7.3).
     pub fn namespace_labels(&self) -> BTreeMap<String, Labels> {
         let namespaces = self.select("", "v1", "namespaces", None);
         let labels = |object: &Value| -> Labels {
@@ -517,7 +518,7 @@ impl Cluster {
             .collect()
     }
 
-    /// Whether an object is of a resource, which goes by the plural of its kind.
+    /// Whether an object belongs to a resource, identified by the plural of its kind.
     fn is_of(&self, object: &Value, group: &str, version: &str, plural: &str) -> bool {
         let (api_version, kind) = (field(object, "apiVersion"), field(object, "kind"));
         let own = api_version.split_once('/').unwrap_or(("", api_version));
@@ -531,7 +532,7 @@ impl Cluster {
         }
     }
 
-    /// The objects of a resource: of one namespace, or of all.
+    /// Objects of a resource, in one namespace or in all.
     fn select<'c>(
         &'c self,
         group: &'c str,
@@ -552,7 +553,7 @@ impl Cluster {
         objects.any(|object| resource_kind::plural(field(object, "kind")) == plural)
     }
 
-    /// The object of a name.
+    /// The object with a name.
     pub(crate) fn one(
         &self,
         group: &str,
@@ -569,7 +570,7 @@ impl Cluster {
             .ok_or_else(|| format!("{plural}{separator}{group} \"{name}\" not found"))
     }
 
-    /// The objects of a resource: of one namespace, or of all.
+    /// Objects of a resource, in one namespace or in all.
     pub fn list(
         &self,
         group: &str,
@@ -581,7 +582,7 @@ impl Cluster {
         found.cloned().collect()
     }
 
-    /// The answer to a question of CEL about objects: null for one that is not there.
+    /// Answer to a CEL query for objects: null for a missing one.
     fn answer(&self, query: &ExternalQuery<'_>) -> Option<Result<Value, String>> {
         let parts = |api_version: &'_ str| -> (String, String) {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -612,10 +613,10 @@ impl Cluster {
         }
     }
 
-    /// The answer to a GET: an object, or a list of objects.
+    /// Answer to a GET: an object, or a list of objects.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn get(&self, path: &str) -> Result<Value, String> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {
@@ -708,7 +709,7 @@ mod tests {
         assert_eq!(ask("GET", "http://h/x"), Ok(Some(json!({"by": "url"}))));
         assert_eq!(ask("POST", "http://h/x"), Ok(Some(json!({"by": "post"}))));
         assert!(ask("GET", "/api/v1/pods").unwrap_err().contains("HTTP 404"));
-        // Section 7.5: without a cluster the entry is as if it were not written.
+        // §7.5: without a cluster the entry counts as absent.
         assert_eq!(ask("GET", "http://h/y"), Ok(None));
         assert!(host.provides(ExternalKind::ApiCall));
         assert!(!host.provides(ExternalKind::ConfigMap));
