@@ -27,6 +27,7 @@ pub mod list;
 pub mod mock_host;
 pub mod models;
 pub mod nearest;
+pub mod nulls;
 pub mod omitted;
 pub mod output;
 pub mod part;

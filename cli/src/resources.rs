@@ -18,18 +18,9 @@ use serde_json::Value;
 use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};
 use crate::line_index::LineIndex;
 use crate::list::{Item, ListKind, expand};
+use crate::nulls;
 use crate::problem::Problem;
 use crate::scan::Place;
-
-/// Keys whose null values count as empty maps (docs/spec/cli.md §8.6, step 4).
-const NULL_IS_EMPTY: [&str; 6] = [
-    "annotations",
-    "labels",
-    "matchLabels",
-    "nodeSelector",
-    "data",
-    "stringData",
-];
 
 /// One object to evaluate.
 #[derive(Debug, Clone)]
@@ -283,7 +274,7 @@ impl Resources {
             return self.refuse("no-kind", source, tree.span, message, Some(hint));
         }
         default_namespace(&mut tree);
-        empty_nulls(&mut tree);
+        nulls::replace(&mut tree);
         self.list.push(Resource {
             tree,
             source,
@@ -429,29 +420,6 @@ fn default_namespace(tree: &mut Tree) {
             key_span: metadata.key_span,
             ..namespace
         }),
-    }
-}
-
-/// docs/spec/cli.md §8.6, step 4.
-fn empty_nulls(tree: &mut Tree) {
-    let mut waiting = vec![tree];
-    while let Some(tree) = waiting.pop() {
-        match &mut tree.value {
-            TreeValue::Map(members) => {
-                for member in members {
-                    if member.value.is_null() && NULL_IS_EMPTY.contains(&&*member.key) {
-                        member.value.value = TreeValue::Map(Vec::new());
-                    }
-                    waiting.push(&mut member.value);
-                }
-            }
-            TreeValue::List(items) => waiting.extend(items),
-            TreeValue::Null
-            | TreeValue::Bool(_)
-            | TreeValue::Int(_)
-            | TreeValue::Float(_)
-            | TreeValue::String(_) => {}
-        }
     }
 }
 

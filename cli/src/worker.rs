@@ -13,7 +13,6 @@ use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, Input, Operation, Request, Session, Status};
 use kpvm_compiler::source::Before;
 use kpvm_format::table::BodyKind;
-use memchr::memmem;
 use serde::Deserialize;
 
 use crate::diagnostics;
@@ -21,6 +20,7 @@ use crate::evaluation::Circumstances;
 use crate::input::{InputFile, Unreadable, read_file, utf8};
 use crate::json_text::{skip_space, value_end};
 use crate::list::ListKind;
+use crate::nulls;
 use crate::part::{Part, View};
 use crate::piece::{self, Holds, Piece, Text};
 use crate::position::Position;
@@ -301,10 +301,13 @@ impl<'p> Worker<'p> {
     /// Whether an object that can be taken as it is written passes every rule; if so, it is
     /// evaluated.
     fn passes(&mut self, bytes: &[u8], origin: Origin<'_>, work: &mut Work<'p>) -> bool {
-        // Some nulls count as empty maps.
-        if !self.is_plain || memmem::find(bytes, b"null").is_some() {
+        if !self.is_plain {
             return false;
         }
+        let Some(bytes) = nulls::replace_in_json(bytes) else {
+            return false;
+        };
+        let bytes = &*bytes;
         let Ok(head) = serde_json::from_slice::<Head<'_>>(bytes) else {
             return false;
         };
