@@ -17,6 +17,7 @@ use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
 use kpvm::limits::Limits;
 use kpvm::resource_kind;
 use kpvm::tree::{Span, Tree};
+use kpvm::manifest;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::expression::compile_expression;
 use kpvm_compiler::source::{LineColumn, SourceId};
@@ -391,7 +392,7 @@ pub(crate) fn read_documents(
         String::new()
     });
     let mut documents = Vec::new();
-    for document in yaml::read_all(&text, options) {
+    for document in manifest::read_all(&text, options) {
         match document {
             Ok(tree) => documents.push(tree),
             Err(error) => {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use kpvm::limits::Limits;
+use kpvm::manifest;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::Options;
 use kpvm_compiler::diagnostic::Diagnostic;
@@ -122,7 +123,7 @@ fn read_definitions(paths: &[PathBuf], models: &mut Models) {
             duplicate_keys: DuplicateKeys::Refuse,
             limits: &Limits::DEFAULT,
         };
-        let documents = yaml::read_all(&file.text, options);
+        let documents = manifest::read_all(&file.text, options);
         let source = models.read.sources.add(file.name, file.text);
         for document in documents {
             let document = match document {

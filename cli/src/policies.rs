@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use kpvm::tree::{Tree, TreeValue};
+use kpvm::manifest;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{
     Compilation, Options, check_documents, check_exceptions, compile_with_exceptions,
@@ -347,7 +348,7 @@ impl<'p> Reader<'p> {
             duplicate_keys: DuplicateKeys::Refuse,
             limits: &self.options.limits,
         };
-        let documents = yaml::read_all(&file.text, options);
+        let documents = manifest::read_all(&file.text, options);
         let source = self.policies.sources.add(file.name, file.text);
         for document in documents {
             match document {

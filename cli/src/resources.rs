@@ -7,13 +7,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use kpvm::document::Numbers;
+use kpvm::json;
 use kpvm::limits::Limits;
+use kpvm::manifest;
 use kpvm::resource_kind::{self, Scope};
 use kpvm::tree::{Member, Span, Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm::yaml::{self, DuplicateKeys, YamlError};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Before, LineColumn, Location, SourceId, Sources};
-use serde_json::Value;
 
 use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};
 use crate::line_index::LineIndex;
@@ -349,35 +350,25 @@ fn clean_path(path: &str) -> String {
     format!("{root}{}", parts.join("/"))
 }
 
-/// The documents of a file: YAML, or where that is not even YAML, JSON values one
-/// behind the other. YAML comes first because it keeps the place of every value.
+/// The documents of a file: JSON values one after another, or YAML.
 fn documents(file: &InputFile, duplicate_keys: DuplicateKeys) -> Vec<Result<Tree, (Span, String)>> {
+    if duplicate_keys == DuplicateKeys::LastWins && manifest::begins_like_json(&file.text) {
+        let options = json::Options {
+            duplicate_keys,
+            numbers: json::Numbers::Kubernetes,
+            limits: &Limits::DEFAULT,
+        };
+        if let Ok(trees) = json::read_stream(&file.text, options) {
+            return trees.into_iter().map(Ok).collect();
+        }
+    }
     let options = yaml::Options {
         duplicate_keys,
         limits: &Limits::DEFAULT,
     };
-    let documents = yaml::read_all(&file.text, options);
-    if duplicate_keys == DuplicateKeys::LastWins
-        && documents.iter().any(Result::is_err)
-        && let Some(trees) = read_json(&file.text)
-    {
-        return trees.into_iter().map(Ok).collect();
-    }
-    documents
-        .into_iter()
-        .map(|document| document.map_err(|error| (error.span, error.kind.to_string())))
-        .collect()
-}
-
-/// JSON values, if the text is nothing else; their places are not known apart.
-fn read_json(text: &str) -> Option<Vec<Tree>> {
-    if !text.trim_start().starts_with(['{', '[']) {
-        return None;
-    }
-    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text)
-        .into_iter()
-        .collect();
-    Some(values.ok()?.iter().map(Tree::from).collect())
+    let documents = manifest::read_all(&file.text, options).into_iter();
+    let explain = |error: YamlError| (error.span, error.kind.to_string());
+    documents.map(|document| document.map_err(explain)).collect()
 }
 
 /// Whether the kind is known to be cluster-scoped. Every unknown kind counts as

@@ -352,7 +352,8 @@ impl<'b> Scanner<'b> {
     }
 }
 
-fn object(resource: &Resource, resources: &Resources) -> Object {
+/// What reports say of a resource.
+pub fn object(resource: &Resource, resources: &Resources) -> Object {
     let name = match (&resource.payload, resource.metadata("name")) {
         (Some(payload), _) => &payload.path,
         (None, "") => resource.metadata("generateName"),

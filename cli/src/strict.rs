@@ -8,6 +8,7 @@
 
 use kpvm::limits::Limits;
 use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm::manifest;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId};
@@ -87,7 +88,7 @@ impl Decoder {
             limits: &Limits::DEFAULT,
         };
         let mut documents = Vec::new();
-        for document in yaml::read_all(text, options) {
+        for document in manifest::read_all(text, options) {
             match document {
                 Ok(tree) => documents.push(tree),
                 Err(error) => {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use kpvm::jmespath;
 use kpvm::jmespath::functions::{self, Accepted, Arguments as Signature, Function};
 use kpvm::limits::Limits;
+use kpvm::manifest;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
@@ -182,7 +183,7 @@ fn read_input(path: &Path, streams: &mut Streams<'_>) -> io::Result<Option<Value
         duplicate_keys: DuplicateKeys::Refuse,
         limits: &Limits::DEFAULT,
     };
-    match yaml::read_all(&file.text, options).into_iter().next() {
+    match manifest::read_all(&file.text, options).into_iter().next() {
         None => Ok(Some(Value::Null)),
         Some(Ok(tree)) => Ok(Some(expression::to_json(&tree))),
         Some(Err(error)) => {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use kpvm::engine::Bundle;
 use kpvm::tree::Tree;
+use kpvm::manifest;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
@@ -254,7 +255,7 @@ impl Loader<'_> {
     }
 
     fn add_file(&mut self, name: String, text: String, role: Role) {
-        let read = yaml::read_all(
+        let read = manifest::read_all(
             &text,
             yaml::Options {
                 duplicate_keys: DuplicateKeys::Refuse,

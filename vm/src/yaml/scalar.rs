@@ -268,7 +268,7 @@ impl Scalar<'_> {
 /// Go prints floats below 1e21 without an exponent, as the shortest digits that
 /// read back, and Kubernetes takes that text for an int64 where it fits. So the
 /// integer is that of the digits, not of the float's exact value.
-fn integral(float: f64) -> Option<i64> {
+pub(crate) fn integral(float: f64) -> Option<i64> {
     if float.fract() == 0.0 && float.abs() < 1e21 {
         float.to_string().parse().ok()
     } else {
