@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn mentions() {
+    fn names_in_queries() {
         for query in ["x.y", "(x)", "a||x", "\"x\"", "_x", "x", " x ", "'x'"] {
             assert!(mentions(query, "x"), "{query}");
         }
