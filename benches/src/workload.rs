@@ -336,8 +336,15 @@ pub fn write_server_pods(
     const APPLIED: &str = r#""annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"creationTimestamp\":null,\"labels\":null,\"name\":\"NAME\"},\"status\":{}}\n","#;
     let pods = [compliant_pod(), POD.to_vec()];
     let [compliant, refused] = pods.map(|pod| String::from_utf8_lossy(&pod).into_owned());
-    assert!(refused.contains("\"lastProbeTime\":null"), "a Pod has nulls");
-    assert_eq!(refused.matches(ANNOTATIONS).count(), 1, "one map of annotations");
+    assert!(
+        refused.contains("\"lastProbeTime\":null"),
+        "a Pod has nulls"
+    );
+    assert_eq!(
+        refused.matches(ANNOTATIONS).count(),
+        1,
+        "one map of annotations"
+    );
     let mut state = seed;
     for number in 0..count {
         let mut pick = |end| next(&mut state, end);
@@ -350,7 +357,10 @@ pub fn write_server_pods(
             .replace("NAME", &name)
             .replace(NAME, &name)
             .replace(NAMESPACE, &format!("team-{team}"))
-            .replace(UID, &format!("{number:08x}-{app:04x}-4000-8000-{team:012x}"));
+            .replace(
+                UID,
+                &format!("{number:08x}-{app:04x}-4000-8000-{team:012x}"),
+            );
         writeln!(out, "{pod}")?;
     }
     Ok(())

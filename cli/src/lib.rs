@@ -16,6 +16,7 @@ pub mod explain;
 pub mod expression;
 pub mod fake_client;
 pub mod go_json;
+pub mod head;
 pub mod heading;
 pub mod hints;
 pub mod host;

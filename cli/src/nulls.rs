@@ -86,7 +86,13 @@ fn key_before(json: &[u8], at: usize) -> Key<'_> {
     }
     match memrchr2(b'"', b'\\', before) {
         Some(start) if before.get(start) == Some(&b'\\') => Key::Escaped,
-        Some(start) if before.get(..start).is_some_and(|front| front.ends_with(b"\\")) => Key::None,
+        Some(start)
+            if before
+                .get(..start)
+                .is_some_and(|front| front.ends_with(b"\\")) =>
+        {
+            Key::None
+        }
         Some(start) => Key::Plain(before.get(start + 1..).unwrap_or_default()),
         None => Key::None,
     }
@@ -132,8 +138,22 @@ mod tests {
     /// What is replaced in a text and what is replaced in its tree are the same.
     #[test]
     fn text_and_tree_agree() {
-        let keys = ["labels", "data", "metadata", "a\\\"labels", "labels\\\\", ""];
-        let values = ["null", "\"labels\"", "{\"labels\":null}", "[null]", "\":null\"", "{}"];
+        let keys = [
+            "labels",
+            "data",
+            "metadata",
+            "a\\\"labels",
+            "labels\\\\",
+            "",
+        ];
+        let values = [
+            "null",
+            "\"labels\"",
+            "{\"labels\":null}",
+            "[null]",
+            "\":null\"",
+            "{}",
+        ];
         for (key, value) in keys.iter().flat_map(|key| values.map(|value| (key, value))) {
             for (other, more) in keys.iter().flat_map(|key| values.map(|value| (key, value))) {
                 let text = format!(

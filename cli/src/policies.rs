@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm::manifest;
+use kpvm::tree::{Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{
     Compilation, Options, check_documents, check_exceptions, compile_with_exceptions,

@@ -368,7 +368,9 @@ fn documents(file: &InputFile, duplicate_keys: DuplicateKeys) -> Vec<Result<Tree
     };
     let documents = manifest::read_all(&file.text, options).into_iter();
     let explain = |error: YamlError| (error.span, error.kind.to_string());
-    documents.map(|document| document.map_err(explain)).collect()
+    documents
+        .map(|document| document.map_err(explain))
+        .collect()
 }
 
 /// Whether the kind is known to be cluster-scoped. Every unknown kind counts as

@@ -7,8 +7,8 @@
 //! the first thing.
 
 use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm::manifest;
+use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId};

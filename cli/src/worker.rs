@@ -4,7 +4,6 @@
 //! is evaluated from its text; only if a rule does not pass is it also read into a tree, for the
 //! places of findings. Any other object is read into a tree first, and evaluated from that.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -12,10 +11,10 @@ use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
 use kpvm_compiler::source::Before;
 use kpvm_format::table::BodyKind;
-use serde::Deserialize;
 
 use crate::diagnostics;
 use crate::evaluation::Circumstances;
+use crate::head::Head;
 use crate::input::{InputFile, Unreadable, read_file, utf8};
 use crate::json_text::{skip_space, value_end};
 use crate::list::ListKind;
@@ -87,35 +86,6 @@ struct Json<'t> {
     before: Before,
     /// The text that excerpts are taken from, and what precedes that.
     text: &'t dyn Fn() -> (Vec<u8>, Before),
-}
-
-/// What is asked of an object before it is known to be one that the engine can read from
-/// its text.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head<'h> {
-    #[serde(borrow)]
-    api_version: Option<Cow<'h, str>>,
-    #[serde(borrow)]
-    kind: Option<Cow<'h, str>>,
-    #[serde(borrow)]
-    metadata: Metadata<'h>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct Metadata<'h> {
-    #[serde(borrow)]
-    name: Cow<'h, str>,
-    #[serde(borrow)]
-    generate_name: Cow<'h, str>,
-    #[serde(borrow)]
-    namespace: Cow<'h, str>,
-    #[serde(borrow)]
-    uid: Cow<'h, str>,
-    #[serde(borrow)]
-    resource_version: Cow<'h, str>,
 }
 
 impl<'p> Worker<'p> {
@@ -305,15 +275,15 @@ impl<'p> Worker<'p> {
         let Some(bytes) = nulls::replace_in_json(object.bytes) else {
             return false;
         };
-        let Ok(head) = serde_json::from_slice::<Head<'_>>(&bytes) else {
+        let Some(head) = Head::read(&bytes) else {
             return false;
         };
         let Some(bytes) = origin.list.and_then(|list| completed(&bytes, &head, list)) else {
             return self.evaluate_json(&bytes, &head, object, origin, work);
         };
-        match serde_json::from_slice::<Head<'_>>(&bytes) {
-            Ok(head) => self.evaluate_json(&bytes, &head, object, origin, work),
-            Err(_) => false,
+        match Head::read(&bytes) {
+            Some(head) => self.evaluate_json(&bytes, &head, object, origin, work),
+            None => false,
         }
     }
 
@@ -515,4 +485,82 @@ fn is_plain(circumstances: &Circumstances) -> bool {
         && plurals.is_empty()
         && subresources.is_empty()
         && user.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::piece::Piece;
+    use crate::report::Format;
+    use kpvm_compiler::compile::{Options, compile};
+    use kpvm_compiler::source::Sources;
+
+    const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: labels
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: x, pattern: {metadata: {labels: {app: '?*'}}}}
+";
+
+    /// An object in JSON is read into a tree only if a rule does not pass, whatever nulls it has.
+    #[test]
+    fn objects_that_pass_are_not_read_into_trees() {
+        let mut sources = Sources::new();
+        sources.add("p.yaml", POLICY);
+        let bundle = compile(&sources, &Options::default()).bundle.unwrap();
+        let bundle = Bundle::load(bundle).unwrap();
+        let pod = |labels: &str, more: &str| {
+            format!(
+                r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a","namespace":"b","creationTimestamp":null,"labels":{labels}}},"status":{{"conditions":[{{"lastProbeTime":null{more}}}]}}}}"#
+            )
+        };
+        let good = pod(r#"{"app":"a"}"#, "");
+        let bad = pod("null", "");
+        for (lines, texts, findings) in [
+            ([&good, &good, &good], 0, [3, 0]),
+            ([&good, &bad, &good], 1, [2, 1]),
+            ([&bad, &bad, &bad], 3, [0, 3]),
+            // Only a reader of JSON takes surrogate pairs.
+            (
+                [&pod("null", r#","icon":"\ud83c\udf88""#), &good, &good],
+                1,
+                [2, 1],
+            ),
+        ] {
+            let facts = Facts::new(&bundle);
+            let plan = Plan {
+                bundle: &bundle,
+                facts: &facts,
+                settings: &Settings::default(),
+                outside: &Outside::default(),
+                view: &View {
+                    formats: vec![Format::Text],
+                    policies: None,
+                    now: 0,
+                    verbose: false,
+                    exception_ttl: 0,
+                },
+            };
+            let text = lines.map(String::as_str).join("\n");
+            let part = piece::Part {
+                name: "pods.ndjson".into(),
+                before: Before::default(),
+                bytes: text.into_bytes(),
+                holds: Holds::Lines,
+            };
+            let piece = Piece {
+                bytes: 0,
+                texts: vec![Text::Part(part)],
+            };
+            let outcome = Worker::new(plan).evaluate(piece).unwrap().outcome;
+            assert_eq!(outcome.texts, texts, "{text}");
+            assert_eq!(outcome.problems, 0, "{text}");
+            let summary = outcome.scan.summary;
+            assert_eq!([summary.pass, summary.fail], findings, "{text}");
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree};
 use kpvm::manifest;
+use kpvm::tree::{Span, Tree};
 use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 use kpvm_format::{Bundle, BundleBuilder};

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kpvm::engine::Bundle;
-use kpvm::tree::Tree;
 use kpvm::manifest;
+use kpvm::tree::Tree;
 use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};

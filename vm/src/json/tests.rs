@@ -23,19 +23,52 @@ fn shown(tree: &Tree) -> String {
 /// Texts of JSON, built from pieces in many ways.
 fn texts() -> Vec<String> {
     let scalars = [
-        "null", "true", "false", "0", "-0", "12", "-7", "1.0", "1.50", "1e3", "1E-2", "2.5e+3",
-        "9223372036854775807", "9223372036854775808", "-9223372036854775808",
-        "-9223372036854775809", "18446744073709551616", "1e21", "123456789012345678901.0",
-        "\"\"", "\"a\"", "\"null\"", "\"a b\"", "\" x \"", "\"é日\"", "\"a\\nb\\t\\\"\\\\\\/\"",
-        "\"\\u00e9\\u0041\\u0000\"", "\"#: - [\"", "\"'\"", "\"<<\"", "{}", "[]", "{ }", "[\n]",
+        "null",
+        "true",
+        "false",
+        "0",
+        "-0",
+        "12",
+        "-7",
+        "1.0",
+        "1.50",
+        "1e3",
+        "1E-2",
+        "2.5e+3",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551616",
+        "1e21",
+        "123456789012345678901.0",
+        "\"\"",
+        "\"a\"",
+        "\"null\"",
+        "\"a b\"",
+        "\" x \"",
+        "\"é日\"",
+        "\"a\\nb\\t\\\"\\\\\\/\"",
+        "\"\\u00e9\\u0041\\u0000\"",
+        "\"#: - [\"",
+        "\"'\"",
+        "\"<<\"",
+        "{}",
+        "[]",
+        "{ }",
+        "[\n]",
     ];
     let mut texts = Vec::new();
     for (index, scalar) in scalars.iter().enumerate() {
         let other = scalars[(index * 7 + 3) % scalars.len()];
         texts.push(format!("{{\"a\":{scalar}}}"));
         texts.push(format!("[{scalar},{other}]"));
-        texts.push(format!("{{\n\t\"a\" : {scalar} ,\r\n  \"b\":[ {other} , [{scalar}]\n]\n}}\n"));
-        texts.push(format!(" {{\"k\": {{\"a\": {scalar}, \"b\": {other}, \"a\": [{other}]}}}} "));
+        texts.push(format!(
+            "{{\n\t\"a\" : {scalar} ,\r\n  \"b\":[ {other} , [{scalar}]\n]\n}}\n"
+        ));
+        texts.push(format!(
+            " {{\"k\": {{\"a\": {scalar}, \"b\": {other}, \"a\": [{other}]}}}} "
+        ));
         texts.push(format!("{{\"a\":\n{scalar}\n,\n\"<<\"\n:{other}}}"));
     }
     let many: Vec<String> = (0..40).map(|n| format!("\"k{}\":{n}", n % 33)).collect();
@@ -93,7 +126,9 @@ fn what_is_json_agrees_with_another_reader() {
             let (front, rest) = original.split_at(at);
             let after = rest.get(1..).unwrap_or_default();
             let mut changed = vec![front.to_owned(), format!("{front}{after}")];
-            for with in ["\"", ",", "]", "}", "{", "1", "0", "-", ".", "e", "\\", "n", " ", "\u{1}"] {
+            for with in [
+                "\"", ",", "]", "}", "{", "1", "0", "-", ".", "e", "\\", "n", " ", "\u{1}",
+            ] {
                 changed.push(format!("{front}{with}{after}"));
                 changed.push(format!("{front}{with}{rest}"));
             }
@@ -104,7 +139,11 @@ fn what_is_json_agrees_with_another_reader() {
                         let json = |value: serde_json::Value| shown(&Tree::from(&value));
                         let plain = |tree: &Tree| json(tree.to_json());
                         let floats = |value: &serde_json::Value| {
-                            plain(&read(&value.to_string(), options(DuplicateKeys::LastWins)).unwrap().0)
+                            plain(
+                                &read(&value.to_string(), options(DuplicateKeys::LastWins))
+                                    .unwrap()
+                                    .0,
+                            )
                         };
                         assert_eq!(plain(&tree), floats(&other), "{text}");
                     }
@@ -122,9 +161,15 @@ fn what_is_json_agrees_with_another_reader() {
 fn streams_have_places() {
     let text = "{\"a\":1}\n{\"b\":2} [3]4\n";
     let trees = read_stream(text, options(DuplicateKeys::LastWins)).unwrap();
-    let places: Vec<_> = trees.iter().map(|tree| (tree.span.start, tree.span.end)).collect();
+    let places: Vec<_> = trees
+        .iter()
+        .map(|tree| (tree.span.start, tree.span.end))
+        .collect();
     assert_eq!(places, [(0, 7), (8, 15), (16, 19), (19, 20)]);
-    assert_eq!(read_stream(" \n", options(DuplicateKeys::LastWins)), Ok(vec![]));
+    assert_eq!(
+        read_stream(" \n", options(DuplicateKeys::LastWins)),
+        Ok(vec![])
+    );
     assert!(read_stream("{} x", options(DuplicateKeys::LastWins)).is_err());
 }
 

@@ -114,7 +114,8 @@ impl<'t, 'l> Builder<'t, 'l> {
     }
 
     fn finish(&self) -> Result<(), Error> {
-        self.out_of_range.map_or(Ok(()), |span| Err(Error::NumberRange(span)))
+        self.out_of_range
+            .map_or(Ok(()), |span| Err(Error::NumberRange(span)))
     }
 
     fn value(&mut self) -> Result<Tree, Error> {
@@ -238,5 +239,6 @@ fn has_duplicates(members: &[Member]) -> bool {
     }
     let mut keys: Vec<&str> = members.iter().map(|member| &*member.key).collect();
     keys.sort_unstable();
-    keys.windows(2).any(|pair| matches!(pair, [left, right] if left == right))
+    keys.windows(2)
+        .any(|pair| matches!(pair, [left, right] if left == right))
 }
