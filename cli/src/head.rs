@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use kpvm::json::{Reader, Token};
+use kpvm_syntax::json::{Reader, Token};
 
 use crate::json_text::{skip_space, value_end};
 

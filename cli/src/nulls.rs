@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 use memchr::{memmem, memrchr2};
 
 /// The keys whose null values are empty maps, at any depth.

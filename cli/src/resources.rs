@@ -7,14 +7,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use kpvm::document::Numbers;
-use kpvm::json;
-use kpvm::limits::Limits;
-use kpvm::manifest;
-use kpvm::resource_kind::{self, Scope};
-use kpvm::tree::{Member, Span, Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys, YamlError};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Before, LineColumn, Location, SourceId, Sources};
+use kpvm_semantics::limits::Limits;
+use kpvm_semantics::resource_kind::{self, Scope};
+use kpvm_syntax::json;
+use kpvm_syntax::manifest;
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::yaml::{self, DuplicateKeys, YamlError};
 
 use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};
 use crate::line_index::LineIndex;

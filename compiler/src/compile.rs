@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::manifest;
-use kpvm::tree::{Span, Tree};
-use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 use kpvm_format::{Bundle, BundleBuilder};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::manifest;
+use kpvm_syntax::tree::{Span, Tree};
+use kpvm_syntax::yaml;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::cel;

@@ -1,16 +1,12 @@
-//! The front end of CEL (docs/spec/cel.md).
+//! The CEL front end (docs/spec/cel.md).
 //!
-//! The text of an expression and the [`Environment`] that it may use enter; a syntax
-//! tree with the type of every part, or errors with their places in the text, leave.
-//! [`lower`] makes IR of it, like that of every other dialect.
+//! Parses and checks the text of an expression against an [`Environment`]; returns a typed
+//! syntax tree, or errors with their locations in the text. [`lower`] translates it to IR,
+//! like every other dialect.
 
-pub mod ast;
 pub mod check;
 pub mod environment;
-mod lexer;
 pub mod lower;
-mod macros;
-mod parser;
 pub mod rule;
 pub mod types;
 pub mod validating_policy;
@@ -19,29 +15,10 @@ use std::fmt::Write;
 
 pub use check::{Checked, TypeError, check};
 pub use environment::Environment;
-pub use parser::parse;
+pub use kpvm_syntax::cel::{SyntaxError, ast, parse};
 pub use types::Type;
 
 use self::ast::Expr;
-
-/// Why a text is no CEL.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SyntaxError {
-    /// Offset in the text.
-    pub at: usize,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl SyntaxError {
-    fn new(at: usize, message: impl Into<String>) -> Self {
-        Self {
-            at,
-            message: message.into(),
-        }
-    }
-}
 
 impl From<SyntaxError> for TypeError {
     fn from(error: SyntaxError) -> Self {
@@ -53,12 +30,12 @@ impl From<SyntaxError> for TypeError {
     }
 }
 
-/// An expression that can be lowered.
+/// An expression ready for lowering.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Its tree.
+    /// Its syntax tree.
     pub expression: Expr,
-    /// What is known of its parts.
+    /// Types and references of its parts.
     pub checked: Checked,
 }
 
@@ -72,9 +49,9 @@ impl Program {
 /// Parses and checks an expression.
 ///
 /// # Errors
-/// What is wrong with it, all of it where it parses.
+/// All type errors, or the first syntax error.
 pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<TypeError>> {
-    let expression = parse(text, environment).map_err(|error| vec![error.into()])?;
+    let expression = parse(text, environment.macros()).map_err(|error| vec![error.into()])?;
     let mut checked = check(&expression, environment);
     checked
         .errors
@@ -91,12 +68,12 @@ pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<Typ
 
 mod literals;
 
-/// Parses an expression and checks nothing: what is wrong is found when it runs.
+/// Parses an expression without checking it: errors are found at run time.
 ///
 /// # Errors
-/// The first thing that is no CEL.
+/// The first syntax error.
 pub fn compile_unchecked(text: &str, environment: &Environment) -> Result<Program, SyntaxError> {
-    let expression = parse(text, environment)?;
+    let expression = parse(text, environment.macros())?;
     let mut checked = check(&expression, environment);
     checked.is_strict = false;
     Ok(Program {
@@ -105,7 +82,7 @@ pub fn compile_unchecked(text: &str, environment: &Environment) -> Result<Progra
     })
 }
 
-/// Errors as cel-go prints them, one below the other with the line of each.
+/// Formats errors like cel-go, each with its source line.
 pub fn render_errors(text: &str, errors: &[TypeError]) -> String {
     let mut out = String::new();
     for error in errors {
