@@ -549,7 +549,7 @@ spec:
             let part = piece::Part {
                 name: "pods.ndjson".into(),
                 before: Before::default(),
-                bytes: text.into_bytes(),
+                bytes: text.clone().into_bytes(),
                 holds: Holds::Lines,
             };
             let piece = Piece {

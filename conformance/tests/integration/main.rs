@@ -8,5 +8,6 @@ mod allocations;
 mod answers;
 mod deterministic;
 mod hostile;
+mod import_cycles;
 mod projection;
 mod steps;
