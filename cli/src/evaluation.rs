@@ -55,15 +55,6 @@ pub enum EvaluationError {
     NotAnObject(String),
 }
 
-/// Whether a computed rule is a written rule or was generated from it
-/// (docs/spec/cli.md §4.3).
-pub fn is_computed_from(computed: &str, written: &str) -> bool {
-    let generated = computed.strip_prefix("autogen-");
-    computed == written
-        || generated.is_some_and(|rule| rule == written)
-        || generated.and_then(|rule| rule.strip_prefix("cronjob-")) == Some(written)
-}
-
 /// The message that reports show: the rule's `reportProperties` may replace it, by status
 /// or for all (docs/spec/cli.md §10.2).
 pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {

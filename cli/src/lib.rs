@@ -7,7 +7,9 @@
 //! rule means is never decided here.
 
 pub mod cel_context;
+pub mod cluster;
 pub mod command;
+pub mod computed_rule;
 pub mod coverage;
 pub mod demands;
 pub mod diagnostics;
@@ -34,6 +36,7 @@ pub mod output;
 pub mod part;
 pub mod piece;
 pub mod pipeline;
+pub mod place;
 pub mod policies;
 pub mod position;
 pub mod problem;
@@ -41,6 +44,7 @@ pub mod report;
 pub mod resource_host;
 pub mod resources;
 pub mod scan;
+pub mod serialised;
 pub mod stream;
 pub mod strict;
 pub mod suite;
@@ -48,4 +52,5 @@ pub mod text;
 pub mod unmatched;
 pub mod user_info;
 pub mod values;
+pub mod why_unmatched;
 pub mod worker;

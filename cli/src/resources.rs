@@ -20,8 +20,8 @@ use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};
 use crate::line_index::LineIndex;
 use crate::list::{Item, ListKind, expand};
 use crate::nulls;
+use crate::place::Place;
 use crate::problem::Problem;
-use crate::scan::Place;
 
 /// One object to evaluate.
 #[derive(Debug, Clone)]

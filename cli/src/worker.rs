@@ -21,11 +21,12 @@ use crate::list::ListKind;
 use crate::nulls;
 use crate::part::{Part, View};
 use crate::piece::{self, Holds, Piece, Text};
+use crate::place::Place;
 use crate::position::Position;
 use crate::problem::Problem;
 use crate::resource_host::{Outside, ResourceHost, is_global_entry};
 use crate::resources::{Resources, is_cluster_scoped};
-use crate::scan::{self, Facts, Object, Place, Scan, Scanner, Settings, failed_check};
+use crate::scan::{self, Facts, Object, Scan, Scanner, Settings, failed_check};
 
 /// A line that is longer is shown nowhere, so that what stands before an object on its line
 /// need not be there.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::scan::Place;
+use crate::place::Place;
 
 /// What happened when one rule met one resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]

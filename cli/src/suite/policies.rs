@@ -24,7 +24,7 @@ use kpvm_syntax::manifest;
 use kpvm_syntax::tree::Tree;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 
-use crate::evaluation::is_computed_from;
+use crate::computed_rule::is_computed_from;
 use crate::input::read_inputs;
 use crate::list::{Item, expand};
 use crate::policies::{Class, classify};
