@@ -9,7 +9,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use serde_json::Value;
 
-use crate::mock_host::Cluster;
+use crate::cluster::Cluster;
 
 /// Resources known without any object.
 const REGISTERED: [&str; 9] = [
