@@ -6,4 +6,5 @@
 pub mod cel;
 pub mod jmespath;
 pub mod tree;
+#[cfg(feature = "yaml")]
 pub mod yaml;
