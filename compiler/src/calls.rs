@@ -63,6 +63,7 @@ pub(crate) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Function> 
     }
 }
 
+/// Recursion depth: that of the tree, which the parser bounds.
 fn visit(expression: &Expression, dialect: Dialect, problems: &mut Vec<ExpressionProblem>) {
     problems.extend(problem_of(expression, dialect));
     for child in expression.node.children() {
