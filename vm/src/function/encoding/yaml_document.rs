@@ -46,4 +46,3 @@ fn yaml_error(text: &str, error: &YamlError) -> FunctionError {
         _ => FunctionError::failed(format!("yaml: {error}")),
     }
 }
-
