@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 use kpvm_format::{Bundle, BundleBuilder};
 use kpvm_semantics::limits::Limits;
+use kpvm_syntax::manifest;
 use kpvm_syntax::tree::{Span, Tree};
 use kpvm_syntax::yaml;
 
@@ -81,7 +82,7 @@ pub fn compile(sources: &Sources, options: &Options) -> Compilation {
     let mut diagnostics = Vec::new();
     let mut documents = Vec::new();
     for (source, file) in sources.iter() {
-        for document in yaml::read_all(&file.text, read_options(options)) {
+        for document in manifest::read_all(&file.text, read_options(options)) {
             match document {
                 Ok(tree) => documents.push((source, tree)),
                 Err(error) => {

@@ -21,5 +21,6 @@ mod pod_security;
 mod pod_security_standards;
 mod policies;
 mod recorded;
+mod review_responses;
 mod trace;
 mod validating_policies;
