@@ -1,13 +1,13 @@
-//! The library behind the programs `kpc` and `kpvm`: a thin layer over the compiler
-//! and the engine.
+//! Library of the programs `kpc` and `kpvm`: a thin layer over the compiler and the engine.
 //!
-//! Arguments, files and standard input enter; reports and diagnostics leave, through
-//! the writers of [`stream::Streams`]. The payload goes to standard output and all
-//! that is meant for people and is not the payload goes to standard error. What a
-//! rule means is never decided here.
+//! All output goes through the writers of [`stream::Streams`]: the payload to standard
+//! output, everything else for people to standard error. The meaning of a rule is never
+//! decided here.
 
 pub mod cel_context;
+pub mod cluster;
 pub mod command;
+pub mod computed_rule;
 pub mod coverage;
 pub mod demands;
 pub mod diagnostics;
@@ -16,6 +16,7 @@ pub mod explain;
 pub mod expression;
 pub mod fake_client;
 pub mod go_json;
+pub mod head;
 pub mod heading;
 pub mod hints;
 pub mod host;
@@ -27,11 +28,13 @@ pub mod list;
 pub mod mock_host;
 pub mod models;
 pub mod nearest;
+pub mod nulls;
 pub mod omitted;
 pub mod output;
 pub mod part;
 pub mod piece;
 pub mod pipeline;
+pub mod place;
 pub mod policies;
 pub mod position;
 pub mod problem;
@@ -39,6 +42,7 @@ pub mod report;
 pub mod resource_host;
 pub mod resources;
 pub mod scan;
+pub mod serialised;
 pub mod stream;
 pub mod strict;
 pub mod suite;
@@ -46,4 +50,5 @@ pub mod text;
 pub mod unmatched;
 pub mod user_info;
 pub mod values;
+pub mod why_unmatched;
 pub mod worker;

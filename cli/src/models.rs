@@ -1,16 +1,19 @@
-//! Policies as they are read, for commands that look at what policies say and run
-//! nothing: from paths to the typed model, with the resources of an API server.
+//! Loads policies as typed models, with the resources of an API server, for commands that
+//! inspect policies without running them.
 
 use std::io;
 use std::path::PathBuf;
 
-use kpvm_compiler::compile::Options;
+use kpvm_compiler::compile::{Options, check_documents, check_exceptions};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
+use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_exception, read_policy};
+use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating_policy};
 use kpvm_compiler::policy::validating_policy::{CelException, ValidatingPolicy};
 use kpvm_compiler::source::Location;
 use kpvm_semantics::limits::Limits;
+use kpvm_syntax::manifest;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::{Value, json};
 
@@ -18,29 +21,28 @@ use crate::diagnostics::{show_error, show_note};
 use crate::input::read_inputs;
 use crate::list::{Item, expand};
 use crate::policies::{self, Policies, PolicyPaths};
-use crate::report::{write_json, write_yaml};
+use crate::serialised::{write_json, write_yaml};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, Streams};
 use crate::text::count;
 
-/// What such commands are given.
+/// Arguments of such commands.
 #[derive(Debug, clap::Args)]
 pub struct ModelArguments {
-    /// Policy files, directories (read with all below them), or - for standard input
+    /// Policy files, directories (searched recursively), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// CustomResourceDefinitions that say the resources of kinds which are not built in:
-    /// files or directories
+    /// CustomResourceDefinitions of kinds that are not built in: files or directories
     #[arg(long = "crd", value_name = "FILE")]
     pub definitions: Vec<PathBuf>,
-    /// Leave out policies of kinds that are not supported yet, and say which
+    /// Omit policies of kinds that are not supported yet, and list them
     #[arg(long)]
     pub skip_unsupported: bool,
-    /// The form of the output
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Form,
 }
 
-/// The forms of documents for Kubernetes.
+/// Formats of documents for Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Form {
     /// YAML documents
@@ -53,24 +55,24 @@ pub enum Form {
 /// Everything that was read.
 #[derive(Debug)]
 pub struct Models {
-    /// The texts, with what was found in them.
+    /// The texts and their diagnostics.
     pub read: Policies,
     /// The policies that Kyverno would load.
     pub policies: Vec<Policy>,
     /// Those of policies.kyverno.io.
     pub validating: Vec<ValidatingPolicy>,
-    /// How many policies and bindings of Kubernetes there are, which concern no command.
+    /// Number of Kubernetes admission policies and bindings, which no command uses.
     pub admission: usize,
     /// The exceptions.
     pub exceptions: Vec<PolicyException>,
-    /// The exceptions to policies of policies.kyverno.io.
+    /// Exceptions for policies of policies.kyverno.io.
     pub cel_exceptions: Vec<CelException>,
-    /// What an API server would have.
+    /// Resources of an API server.
     pub discovery: Discovery,
 }
 
-/// Reads policies, exceptions and definitions, and shows what is wrong with them; the
-/// exit code if that is the end.
+/// Reads policies, exceptions and definitions, and reports errors; returns the exit code if
+/// they are fatal.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -89,7 +91,7 @@ pub fn load(
         exceptions_within_policies: true,
         exceptions_among: None,
     };
-    let mut models = policies::load_models(&paths, &mut io::stdin(), &options);
+    let mut models = read_models(&paths, &mut io::stdin(), &options);
     read_definitions(&arguments.definitions, &mut models);
     models.read.show(streams)?;
     if !models.read.unreadable.is_empty() {
@@ -113,7 +115,54 @@ pub fn load(
     Ok(Ok(models))
 }
 
-/// Documents of other kinds beside definitions are passed over.
+/// Reads all policies and exceptions and checks them as Kyverno does when they are
+/// loaded, but compiles nothing: rules that are not supported yet are there as well.
+fn read_models(paths: &PolicyPaths<'_>, stdin: &mut dyn io::Read, options: &Options) -> Models {
+    let (mut read, documents) = policies::read(paths, stdin, options);
+    let diagnostics = &mut read.compilation.diagnostics;
+    diagnostics.extend(documents.diagnostics);
+    diagnostics.extend(check_documents(&documents.policies, options));
+    diagnostics.extend(check_exceptions(&documents.exceptions, options));
+    // What is wrong has been said.
+    let mut said = Vec::new();
+    let mut models = Models {
+        policies: Vec::new(),
+        validating: Vec::new(),
+        admission: 0,
+        exceptions: Vec::new(),
+        cel_exceptions: Vec::new(),
+        discovery: Discovery::default(),
+        read,
+    };
+    for (source, tree) in &documents.policies {
+        match document_kind(tree) {
+            DocumentKind::ValidatingPolicy => {
+                let policy = read_validating_policy(tree, *source, &mut said);
+                models.validating.extend(policy);
+            }
+            DocumentKind::AdmissionPolicy | DocumentKind::AdmissionBinding => {
+                models.admission += 1;
+            }
+            _ => models
+                .policies
+                .extend(read_policy(tree, *source, &mut said)),
+        }
+    }
+    for (source, tree) in &documents.exceptions {
+        match document_kind(tree) {
+            DocumentKind::CelException => {
+                let exception = read_cel_exception(tree, *source, &mut said);
+                models.cel_exceptions.extend(exception);
+            }
+            _ => models
+                .exceptions
+                .extend(read_exception(tree, *source, &mut said)),
+        }
+    }
+    models
+}
+
+/// Ignores documents other than definitions.
 fn read_definitions(paths: &[PathBuf], models: &mut Models) {
     let inputs = read_inputs(paths, &mut io::empty());
     models.read.unreadable.extend(inputs.unreadable);
@@ -122,7 +171,7 @@ fn read_definitions(paths: &[PathBuf], models: &mut Models) {
             duplicate_keys: DuplicateKeys::Refuse,
             limits: &Limits::DEFAULT,
         };
-        let documents = yaml::read_all(&file.text, options);
+        let documents = manifest::read_all(&file.text, options);
         let source = models.read.sources.add(file.name, file.text);
         for document in documents {
             let document = match document {

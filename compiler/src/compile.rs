@@ -6,6 +6,7 @@ use kpvm_format::meta::{Meta, OmittedRule};
 use kpvm_format::table::BodyKind;
 use kpvm_format::{Bundle, BundleBuilder};
 use kpvm_semantics::limits::Limits;
+use kpvm_syntax::manifest;
 use kpvm_syntax::tree::{Span, Tree};
 use kpvm_syntax::yaml;
 
@@ -91,7 +92,7 @@ pub fn compile(sources: &Sources, options: &Options) -> Compilation {
     let mut diagnostics = Vec::new();
     let mut documents = Vec::new();
     for (source, file) in sources.iter() {
-        for document in yaml::read_all(&file.text, read_options(options)) {
+        for document in manifest::read_all(&file.text, read_options(options)) {
             match document {
                 Ok(tree) => documents.push((source, tree)),
                 Err(error) => {
@@ -239,7 +240,10 @@ impl Compilation {
                 }
                 self.bundle = Some(bytes);
             }
-            Err(error) => self.diagnostics.push(too_big(&module, &error)),
+            Err(blocks) => {
+                let found = blocks.iter().map(|block| too_big(&module, block));
+                self.diagnostics.extend(found);
+            }
         }
     }
 }

@@ -13,15 +13,17 @@ use kpvm_syntax::tree::Span;
 use rayon::prelude::*;
 
 use crate::cel_context::CelContext;
+use crate::cluster::Cluster;
 use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
 use crate::explain::{self, Explainer, Trace};
 use crate::fake_client::{self, Parameters};
 use crate::input::{Unreadable, read_file, read_regular_file};
-use crate::mock_host::{Cluster, MockHost};
+use crate::mock_host::MockHost;
+use crate::place::Place;
 use crate::problem::{Problem, Report};
 use crate::resources::Resource;
-use crate::scan::{Place, failed_check};
+use crate::scan::failed_check;
 use crate::strict::{Decoder, Text};
 use crate::suite::document::{Document, read_documents};
 use crate::suite::judge::{Judge, RuleAnswer};
@@ -564,7 +566,7 @@ fn rule_in_policy(tables: &Tables<'_>, response: &RuleResponse<'_>) -> usize {
 }
 
 /// The status that reports show: failures of a policy that is not scored only warn
-/// (section 10.2).
+/// (docs/spec/cli.md §10.2).
 fn report_status(response: &RuleResponse<'_>) -> &'static str {
     match response.status() {
         Status::Fail if !response.is_scored() => "warn",

@@ -18,18 +18,9 @@ pub use error::{YamlError, YamlErrorKind, line_column};
 pub use split::{DocumentText, split_documents};
 
 use self::build::{Builder, Failure};
+pub use crate::tree::DuplicateKeys;
 use crate::tree::{Span, Tree, TreeValue};
 use kpvm_semantics::limits::Limits;
-
-/// Treatment of duplicate keys in a map (docs/spec/cli.md §8.4). Keys are compared as text:
-/// `1` and `"1"` are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DuplicateKeys {
-    /// It is an error: policies, exceptions, values and test files.
-    Refuse,
-    /// The last one wins: resources.
-    LastWins,
-}
 
 /// Reader options.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +57,11 @@ pub fn read(document: DocumentText<'_>, options: Options<'_>) -> Result<Option<T
             column,
         }
     })
+}
+
+/// Whether a text has none of the characters for which a document is refused.
+pub(crate) fn has_known_characters(text: &str) -> bool {
+    check_characters(text, 0).is_ok()
 }
 
 /// Skips a UTF-8 byte order mark at the start of the file.
