@@ -8,4 +8,5 @@ pub mod jmespath;
 pub mod json;
 pub mod manifest;
 pub mod tree;
+#[cfg(feature = "yaml")]
 pub mod yaml;
