@@ -1,4 +1,4 @@
-//! From the events of an evaluation to the traces of the rules that are to be explained.
+//! Records the events of an evaluation as traces of the explained rules.
 
 use kpvm::engine::Status;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use kpvm::engine::observer::{
 };
 use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::criterion::Criterion;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, Leaf, LeafKind, Site, SiteKind};
 use kpvm_semantics::anchor::Anchor;
@@ -20,19 +20,19 @@ use crate::resources::{Resource, Resources};
 use crate::scan::{place_in, policy_place};
 use crate::text::count;
 
-/// Bytes of a value that is shown.
+/// Maximum length of a shown value, in bytes.
 const SHOWN_BYTES: usize = 240;
 
-/// Characters of the text of a failure.
+/// Maximum length of the text of a failure, in characters.
 const FAILURE_CHARACTERS: usize = 1000;
 
-/// Steps of a trace; further ones are only counted.
+/// Maximum number of steps of a trace; further ones are only counted.
 const STEPS: usize = 10_000;
 
-/// Writes down what happens to some rules on one resource.
+/// Records what happens to some rules on one resource.
 pub(super) struct Recorder<'r> {
     tables: Tables<'r>,
-    /// Names of the policies' files.
+    /// Names of the policy files.
     files: &'r [String],
     rules: &'r BTreeSet<u32>,
     resources: &'r Resources,
@@ -41,10 +41,10 @@ pub(super) struct Recorder<'r> {
     current: Option<Current>,
 }
 
-/// The rule at hand.
+/// The current rule.
 struct Current {
     trace: Trace,
-    /// Steps that others are inside of, outermost first.
+    /// Steps that are still open, outermost first.
     open: Vec<Step>,
     steps: usize,
 }
@@ -63,7 +63,7 @@ impl Current {
 
     fn close(&mut self) {
         if let Some(step) = self.open.pop() {
-            // A message or a property without variables of the context is no news.
+            // A message or a property without context variables is not interesting.
             let is_aside = SIDE_STAGES
                 .iter()
                 .any(|stage| step.part == stage_name(*stage));
@@ -85,7 +85,7 @@ impl Current {
         innermost.is_some_and(|step| step.step == kind && step.part == part)
     }
 
-    /// An alternative that another test follows, or the end, has held.
+    /// An alternative followed by another test, or by the end, has held.
     fn close_alternative(&mut self) {
         if let Some(step) = self.open.last_mut()
             && step.step == StepKind::Alternative
@@ -116,7 +116,7 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// The traces: of the rules that have a response, else of the first rule alone.
+    /// The traces: of the rules with a response, otherwise only of the first rule.
     pub(super) fn finish(self) -> Vec<Trace> {
         let mut traces = self.finished;
         if traces.iter().any(has_response) {
@@ -175,10 +175,9 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// The step of a test; none for structure that is as it has to be.
+    /// Step of a test; none for structure that holds.
     fn test(&self, test: &Test<'_>) -> Option<Step> {
-        let instruction = self.tables.code.get(test.instruction as usize)?;
-        let op = Op::decode(instruction.op)?;
+        let criterion = self.tables.criterion(test.instruction)?;
         let kind = match test.site.kind() {
             SiteKind::Filter => StepKind::Filter,
             SiteKind::Exclusion => StepKind::Exclusion,
@@ -192,33 +191,39 @@ impl<'r> Recorder<'r> {
         step.held = Some(test.held);
         step.path = test.path.to_string();
         match test.subject {
-            Tested::Request(_) if op == Op::JumpIfNoUser => {
-                step.found = Some(filter::NO_USER.into());
-                step.expected = Some("a user, for roles, clusterRoles and subjects".into());
-            }
-            Tested::Request(facts) => {
-                step.expected = Some(filter::expected(&self.tables, op, instruction));
-                step.found = Some(filter::found(op, &facts, SHOWN_BYTES));
-            }
+            Tested::Request(facts) => match criterion {
+                Criterion::Filter(filter) => {
+                    step.expected = Some(filter::expected(&self.tables, filter));
+                    step.found = Some(filter::found(filter, &facts, SHOWN_BYTES));
+                }
+                _ => {
+                    step.found = Some(filter::NO_USER.into());
+                    step.expected = Some("a user, for roles, clusterRoles and subjects".into());
+                }
+            },
             Tested::Condition { key, value } => {
                 step.found = Some(key.show(SHOWN_BYTES));
-                step.operator =
-                    ConditionOperator::decode(instruction.e).map(ConditionOperator::name);
+                step.operator = match criterion {
+                    Criterion::Condition(operator) => Some(ConditionOperator::name(operator)),
+                    _ => None,
+                };
                 step.expected = Some(value.show(SHOWN_BYTES));
             }
             Tested::Value { found, pattern } => {
-                if op == Op::RequirePresent {
-                    let key = self.tables.symbols.text(SymbolId(instruction.c.get()));
+                if let Criterion::Present(key) = criterion {
+                    let key = self.tables.symbols.text(key);
                     step.path = format!("{}{key}/", step.path);
                 }
                 let looks = !matches!(
-                    op,
-                    Op::FailExistence | Op::FailEmptyPattern | Op::FailExistencePattern
+                    criterion,
+                    Criterion::ExistingItem
+                        | Criterion::NonEmptyPattern
+                        | Criterion::ExistencePattern
                 );
                 step.found = looks.then(|| found.show(SHOWN_BYTES));
                 step.expected = match pattern {
                     Some(pattern) => Some(pattern.show(SHOWN_BYTES)),
-                    None => self.pattern(op, instruction, test.site.kind()),
+                    None => self.pattern(criterion, test.site.kind()),
                 };
             }
             Tested::Tag {
@@ -264,20 +269,25 @@ impl<'r> Recorder<'r> {
         step.policy_place = place.map(|place| self.place(place));
     }
 
-    /// What a pattern asks for.
-    fn pattern(&self, op: Op, instruction: &Instruction, kind: SiteKind) -> Option<String> {
-        let number = instruction.c.get();
-        Some(match op {
-            Op::TestLeaf => return self.leaf(number),
-            Op::JumpIfMissing if kind == SiteKind::Absence => ABSENT.into(),
-            Op::RequirePresent => "\"*\"".into(),
-            Op::RequireMap => "a map".into(),
-            Op::RequireList | Op::RequireExistenceList => "a list".into(),
-            Op::RequireLength => format!("at least {number} items"),
-            Op::FailExistence => "an item that fits".into(),
-            Op::FailEmptyPattern => "a pattern that is no empty list".into(),
-            Op::FailExistencePattern => "an existence anchor over a list of maps".into(),
-            _ => return None,
+    /// Expected value of a pattern.
+    fn pattern(&self, criterion: Criterion, kind: SiteKind) -> Option<String> {
+        Some(match criterion {
+            Criterion::Leaf(leaf) => return self.leaf(leaf.0),
+            Criterion::Absent if kind == SiteKind::Absence => ABSENT.into(),
+            Criterion::Present(_) => "\"*\"".into(),
+            Criterion::Map => "a map".into(),
+            Criterion::List => "a list".into(),
+            Criterion::Length(length) => format!("at least {} items", length.0),
+            Criterion::ExistingItem => "an item that fits".into(),
+            Criterion::NonEmptyPattern => "a pattern that is no empty list".into(),
+            Criterion::ExistencePattern => "an existence anchor over a list of maps".into(),
+            Criterion::Absent
+            | Criterion::Filter(_)
+            | Criterion::User
+            | Criterion::Condition(_)
+            | Criterion::Expression
+            | Criterion::Tags(_)
+            | Criterion::Other => return None,
         })
     }
 
@@ -436,7 +446,7 @@ impl<'r> Recorder<'r> {
                     Some(outer) => &mut outer.steps,
                     None => &mut current.trace.steps,
                 };
-                // Of failures in a row the last one says most.
+                // Of consecutive failures the last one is the most specific.
                 inside.pop_if(|step| step.step == StepKind::Failure);
                 let mut step = Step::new(StepKind::Failure, "");
                 step.found = Some(cut(text));
@@ -445,7 +455,7 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// Closes the element of a foreach that is over; whether there was one.
+    /// Closes the finished element of a foreach; returns whether there was one.
     fn leave_element(&self, site: &Site, current: &mut Current) -> bool {
         let prefix = format!("{}.element[", self.tables.text(site.part));
         let is_own = |step: &Step| step.step == StepKind::Element && step.part.starts_with(&prefix);
@@ -547,7 +557,7 @@ fn stage_name(stage: Stage) -> &'static str {
     }
 }
 
-/// `anyPattern[0]` of `anyPattern[0]…`, with what stands in front of it.
+/// `anyPattern[0]` of `anyPattern[0]…`, with its prefix.
 fn alternative_of(part: &str) -> Option<&str> {
     let start = part.find("anyPattern[")?;
     let length = part.get(start..)?.find(']')?;

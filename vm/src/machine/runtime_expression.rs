@@ -16,11 +16,17 @@ use kpvm_syntax::jmespath;
 /// The error of such an expression if the host does not allow them.
 const SWITCHED_OFF: &str = "an expression whose text is known only at run time is not evaluated: the host has switched this off";
 
+/// Whether such an expression may be evaluated. Without the feature this is never true, so the
+/// parser and the evaluator are not linked.
+fn is_allowed(setting: Setting<'_>) -> bool {
+    cfg!(feature = "runtime-expressions") && setting.runtime_expressions
+}
+
 /// Why a query has no value.
 enum QueryError {
     /// The text that Kyverno shows, and what failed.
     Failed { text: String, failure: Failure },
-    /// A crossed limit.
+    /// A limit was exceeded.
     Refused(FunctionError),
 }
 
@@ -59,8 +65,8 @@ impl From<EvaluateError> for QueryError {
 }
 
 impl Machine {
-    /// FALLBACK: an expression whose text is known only now, over the whole context.
-    /// With a path, errors are worded as those of a variable at that path.
+    /// FALLBACK: an expression whose text is known only now, over the whole context. With a
+    /// path, errors are worded like those of a variable at that path.
     pub(super) fn evaluate_text(
         &mut self,
         register: RegisterId,
@@ -69,7 +75,7 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        if !setting.runtime_expressions {
+        if !is_allowed(setting) {
             return self.refuse(FunctionError::Refused(SWITCHED_OFF.into()));
         }
         let text = setting.view(world).str(source);
@@ -80,7 +86,7 @@ impl Machine {
             return Flow::Jump;
         }
         let mut query = match path {
-            // Braces are cut off a variable wherever they stand, but not off a path.
+            // Braces are removed from a variable wherever they occur, but not from a path.
             Some(_) => text.replace("{{", "").replace("}}", ""),
             None => text.to_owned(),
         };
@@ -90,7 +96,7 @@ impl Machine {
         }
         let mut failed = matches!(self.ensure_mentioned(&query, setting, world), Flow::Jump);
         if !failed && jmespath::mentions(&query, "images") {
-            // Images that cannot be read fail whatever the query does with them.
+            // Images that cannot be read are a failure whatever the query does with them.
             let flow = self.load_images(register, setting, world);
             failed = matches!(flow, Flow::Jump) && self.failure != Failure::Key;
         }
@@ -189,7 +195,7 @@ impl Machine {
         })
     }
 
-    /// FALLBACK: as `evaluate_text`, over a value.
+    /// FALLBACK: like `evaluate_text`, over a value.
     pub(super) fn evaluate_over(
         &mut self,
         register: RegisterId,
@@ -198,7 +204,7 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        if !setting.runtime_expressions {
+        if !is_allowed(setting) {
             return self.refuse(FunctionError::Refused(SWITCHED_OFF.into()));
         }
         let query = setting.view(world).str(source).to_owned();
@@ -235,8 +241,8 @@ pub(super) fn is_plain(text: &str, place: ExpressionPlace) -> bool {
     }
 }
 
-/// Whether a text with `{{` and `}}` around it is one variable to Kyverno: braces inside
-/// are in pairs, and in no other braces.
+/// Whether Kyverno reads a text with `{{` and `}}` around it as one variable: braces inside
+/// are in pairs and not nested.
 fn is_inside_of_one_variable(text: &str) -> bool {
     let mut open = false;
     for byte in text.bytes() {
