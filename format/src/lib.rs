@@ -7,6 +7,7 @@
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`condition`]: the operators of conditions.
 //! - [`index`]: from an object to the rules worth trying.
+//! - [`plan`]: what the rules for a kind demand and read, derived by the compiler.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
@@ -21,9 +22,11 @@ pub mod function;
 pub mod index;
 pub mod instruction;
 pub mod meta;
+pub mod plan;
 pub mod symbol;
 pub mod table;
 mod verify;
+mod verify_plan;
 
 pub use bundle::{Bundle, BundleBuilder, FORMAT_VERSION, LoadError, Tables};
 pub use verify::{MAX_LOOP_DEPTH, VerifyError};

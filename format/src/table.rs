@@ -14,6 +14,8 @@ macro_rules! record {
     };
 }
 
+pub(crate) use record;
+
 /// Stands for "none" where a record names an optional entry.
 pub const NONE: u32 = u32::MAX;
 
