@@ -8,6 +8,7 @@ use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 use kpvm_format::{Bundle, BundleBuilder};
 
+use crate::analysis::add_analyses;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::cel;
 use crate::lower::validating_policy;
@@ -173,6 +174,7 @@ pub fn compile_with_exceptions(
     compilation.diagnostics = diagnostics;
     if !compilation.has_errors() {
         bundle.meta = meta(&policies, sources, &compilation.omitted);
+        add_analyses(&mut bundle);
         compilation.bundle = Some(bundle.finish());
     }
     compilation
@@ -210,7 +212,9 @@ pub fn add_exceptions(
         exceptions: exceptions.len(),
     };
     if !compilation.has_errors() {
-        compilation.bundle = Some(lowerer.finish().finish());
+        let mut bundle = lowerer.finish();
+        add_analyses(&mut bundle);
+        compilation.bundle = Some(bundle.finish());
     }
     compilation
 }

@@ -310,7 +310,7 @@ pub fn plural(kind: &str) -> String {
 }
 
 /// Makes a plural of the kind that the text ends with, from `start` on.
-pub(crate) fn make_plural(text: &mut String, start: usize) {
+pub fn make_plural(text: &mut String, start: usize) {
     let Some(kind) = text.get_mut(start..) else {
         return;
     };

@@ -164,6 +164,26 @@ impl Projection {
             .is_none_or(|root| root.how == How::Whole)
     }
 
+    /// For the comparison.
+    pub(crate) fn lines(&self, spots: &[String], symbols: &kpvm_format::symbol::SymbolTable<'_>) -> Vec<String> {
+        let mut lines = Vec::new();
+        fn go(p: &Projection, place: Place, path: &str, spots: &[String], symbols: &kpvm_format::symbol::SymbolTable<'_>, lines: &mut Vec<String>) {
+            let Some(step) = p.step(place) else { return };
+            let how = match step.how { How::Unread => "Unread", How::Members => "Members", How::Whole => "Whole" };
+            let spot = step.spot.filter(|_| step.how == How::Unread).and_then(|s| spots.get(s as usize));
+            if step.how == How::Unread && spot.is_none() { return; }
+            lines.push(format!("{path}: {how} {spot:?}"));
+            if step.how != How::Members { return; }
+            for (key, &below) in &step.keys {
+                go(p, below, &format!("{path}/{}", symbols.text(*key)), spots, symbols, lines);
+            }
+            if let Some(below) = step.items { go(p, below, &format!("{path}/*"), spots, symbols, lines); }
+        }
+        go(self, Place::ROOT, "", spots, symbols, &mut lines);
+        lines.sort();
+        lines
+    }
+
     fn step(&self, place: Place) -> Option<&Step> {
         self.steps.get(place.0 as usize)
     }

@@ -148,6 +148,48 @@ impl Plans {
     }
 }
 
+fn compare(
+    tables: &Tables<'_>,
+    topic: Topic<'_>,
+    operation: Operation,
+    plan: Option<&Plan>,
+    plain: &[PlainRule],
+    slim: Option<&Projection>,
+) {
+    use crate::plan::compare;
+    let [kind, resource] = topic.symbols;
+    let stored = tables.topic(kind, resource).unwrap_or_else(|| panic!("no topic for {topic:?}"));
+    let number = stored.operations[operation.bit().trailing_zeros() as usize].get();
+    let stored = tables.kind_plans[number as usize];
+    let (lines, spots) = compare::stored(stored.plan.get(), tables);
+    let derived = plan.map_or(Vec::new(), |plan| compare::derived(plan, tables));
+    same(&derived, &lines, "plan", topic);
+    let derived_spots = plan.map_or(Vec::new(), |plan| compare::derived_spots(plan, tables));
+    let project = |number| compare::stored_projection(tables.projection(number), &spots, tables);
+    // spots at which nothing is demanded are not stored
+    let kept: Vec<String> = derived_spots.iter().map(|s| if spots.contains(s) { s.clone() } else { "-".into() }).collect();
+    let derived = slim.map(|slim| {
+        let mut lines = slim.lines(&kept, &tables.symbols);
+        lines.retain(|line| !line.ends_with("Some(\"-\")"));
+        lines
+    });
+    same(&derived.unwrap_or_default(), &project(stored.slim.get()).unwrap_or_default(), "slim", topic);
+    let full = derive(tables, topic, None).map(|full| full.lines(&[], &tables.symbols));
+    same(&full.unwrap_or_default(), &project(stored.full.get()).unwrap_or_default(), "full", topic);
+    let selectors = |list: u32| Tables::range(tables.kind_selectors, tables.kind_lists[list as usize]);
+    let block = |body: u16| crate::plan::PlanView::new(tables, stored.plan.get()).unwrap().bodies()[body as usize].block.get();
+    let stored: Vec<_> = Tables::range(tables.plain_rules, stored.plain).iter().map(|r| (r.rule.get(), selectors(r.kinds.get()), block(r.body.get()))).collect();
+    let plain: Vec<_> = plain.iter().map(|r| (r.rule, selectors(r.kinds), plan.unwrap().block_of(r.body))).collect();
+    assert!(stored == plain, "plain {topic:?}");
+}
+
+fn same(derived: &[String], stored: &[String], what: &str, topic: Topic<'_>) {
+    if derived != stored {
+        let only = |a: &[String], b: &[String]| a.iter().filter(|l| !b.contains(l)).take(20).cloned().collect::<Vec<_>>().join("\n");
+        panic!("{what} {topic:?}: derived only:\n{}\nstored only:\n{}", only(derived, stored), only(stored, derived));
+    }
+}
+
 impl KindPlan {
     fn new(tables: &Tables<'_>, topic: Topic<'_>, operation: Operation, may_plan: bool) -> Self {
         // Rules for some names or namespaces only would be tested for all objects, so they
@@ -168,6 +210,9 @@ impl KindPlan {
         let slim = plan
             .as_ref()
             .and_then(|plan| derive(tables, topic, Some(plan)));
+        if may_plan {
+            compare(tables, topic, operation, plan.as_ref(), &plain, slim.as_ref());
+        }
         Self {
             plan,
             plain,

@@ -7,6 +7,8 @@
 //! would end is known. Any other is run as ever, for its message above all, so a plan
 //! never changes what is said of an object, only what it costs to pass.
 
+#[allow(clippy::all)]
+pub(crate) mod compare;
 mod derive;
 mod nodes;
 #[cfg(test)]
@@ -21,6 +23,7 @@ use crate::machine::{Ending, leaf_of_scalar_holds};
 use crate::scalar::pattern_string::Scalar;
 
 pub(crate) use text::TextWalk;
+pub(crate) use kpvm_format::plan::PlanView;
 
 /// Spots below one another, at most.
 const MAX_DEPTH: u8 = 64;
@@ -151,6 +154,8 @@ impl Plan {
         plan.index_keys();
         plan
     }
+
+    pub(crate) fn block_of(&self, body: BodyId) -> u32 { self.bodies[body.0].block }
 
     /// Whether no body is part of it.
     pub(crate) fn is_empty(&self) -> bool {
