@@ -11,7 +11,7 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 /// Writes a value, on one line or indented by two.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(value: &Value, compact: bool, out: &mut dyn Write) -> io::Result<()> {
     let written = if compact {
         let formatter = Go(CompactFormatter);

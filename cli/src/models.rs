@@ -73,7 +73,7 @@ pub struct Models {
 /// exit code if that is the end.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn load(
     arguments: &ModelArguments,
     exceptions: &[PathBuf],
@@ -153,7 +153,7 @@ fn read_definitions(paths: &[PathBuf], models: &mut Models) {
 /// Writes documents for Kubernetes.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(documents: &[Value], form: Form, out: &mut dyn io::Write) -> io::Result<()> {
     match (form, documents) {
         (Form::Json, [only]) => write_json(only, out),

@@ -17,7 +17,7 @@ use kpvm_compiler::compile::{
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_exception, read_policy};
-use kpvm_compiler::policy::validating_policy::{read_cel_exception, read_validating_policy};
+use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating_policy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 
 use crate::diagnostics::{self, show_error, show_note, show_warning};
@@ -545,7 +545,7 @@ impl Policies {
     /// Shows everything that people should know about the policies.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn show(&self, streams: &mut Streams<'_>) -> io::Result<()> {
         for unreadable in &self.unreadable {
             show_unreadable(unreadable, streams)?;

@@ -130,7 +130,7 @@ impl<'p> Worker<'p> {
     /// Evaluates a piece.
     ///
     /// # Errors
-    /// Those of the serialisers.
+    /// Fails if a serialiser fails.
     pub fn evaluate(&mut self, piece: Piece) -> io::Result<Part<'p>> {
         let mut work = Work {
             resources: Resources::default(),

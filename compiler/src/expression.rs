@@ -24,12 +24,14 @@ use kpvm_format::instruction::Op;
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
-use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::emitter::Emitter;
 use crate::frontend::expression::Current;
 use crate::frontend::jmespath;
+use crate::frontend::pools::Pools;
+use crate::frontend::scope::Scope;
 use crate::frontend::{cel, context};
 use crate::ir::{Block, Instruction, Label, Register};
-use crate::lower::{Lowerer, Pools};
+use crate::lower::Lowerer;
 use crate::source::{SourceId, Sources};
 
 /// Why there is no bundle.

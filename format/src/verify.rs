@@ -8,9 +8,6 @@
 //! the pool at character borders; the index lists exactly the rules it should.
 
 use crate::bundle::Tables;
-use crate::cel;
-use crate::condition::ConditionOperator;
-use crate::function::Function;
 use crate::instruction::{Field, Instruction, Op, OperandKind};
 use crate::meta::Meta;
 use crate::symbol::SymbolTableError;
@@ -635,19 +632,16 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
         OperandKind::Accumulator => {
             number("text accumulator", value, usize::from(block.accumulators))
         }
-        OperandKind::Function => number("function", value, Function::ALL.len()),
-        OperandKind::CelFunction => number("function", value, cel::Function::ALL.len()),
-        OperandKind::CelRoot => number("root", value, cel::Root::ALL.len()),
-        OperandKind::ConditionOperator => {
-            number("condition operator", value, ConditionOperator::ALL.len())
-        }
         OperandKind::TagPattern => number("tag pattern", value, tables.tag_patterns.len()),
+        OperandKind::Immediate(kind) => ensure(value <= kind.last(), || {
+            format!("{} {value} is not in 0..={}", kind.name(), kind.last())
+        }),
         OperandKind::Block => number("block", value, tables.blocks.len()),
         OperandKind::Shape => number("shape", value, tables.shapes.len()),
         OperandKind::Control => number("control", value, tables.controls.len()),
         OperandKind::Exclusion => number("exclusion", value, tables.exclusions.len()),
         // Jumps are checked with their position: forward ones by `verify_block`,
         // those back by `loop_nesting`.
-        OperandKind::Immediate | OperandKind::Forward | OperandKind::Backward => Ok(()),
+        OperandKind::Forward | OperandKind::Backward => Ok(()),
     }
 }

@@ -12,9 +12,6 @@ use super::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
 
-/// Names of values in a tree's expressions, innermost last.
-pub(super) type Bindings = Vec<(Box<str>, Register)>;
-
 /// What a node is about.
 #[derive(Debug, Clone, Copy)]
 enum Subject {

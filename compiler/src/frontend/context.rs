@@ -6,10 +6,11 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table;
 use zerocopy::little_endian::U32;
 
-use super::emitter::{Emitter, Scope};
+use super::emitter::Emitter;
+use super::scope::Scope;
 use super::template::has_variable;
+use crate::frontend::pools::Pools;
 use crate::ir::{Block, Instruction, Label, Register};
-use crate::lower::Pools;
 use crate::source::{Location, SourceId};
 use kpvm::jmespath::mentions;
 

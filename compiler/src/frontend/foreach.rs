@@ -372,7 +372,7 @@ impl Emitter<'_, '_> {
                 self.fail(&error, failed);
                 return Ok(());
             }
-            Ok(resolved) => crate::lower::floats_only(&unescape_keys(&resolved)),
+            Ok(resolved) => super::template::floats_only(&unescape_keys(&resolved)),
         };
         if resolved.as_str().is_some_and(has_variable) {
             return Err(ForeachError {

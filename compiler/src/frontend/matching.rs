@@ -9,8 +9,8 @@ use kpvm_format::table::{self, NONE, Range, RequirementOperator, SubjectKind};
 use zerocopy::little_endian::U32;
 
 use super::emitter::Emitter;
+use crate::frontend::pools::Pools;
 use crate::ir::{Block, Instruction, Label, Site, SiteKind};
-use crate::lower::Pools;
 use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject};
 use crate::source::{Location, SourceId};

@@ -7,13 +7,23 @@ use serde_json::Value;
 
 use super::*;
 
-/// A file of the shared test data, or `None` with a note where it is absent.
-fn shared(path: &str) -> Option<Vec<Value>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
-    match std::fs::read_to_string(root.join(path)) {
+/// Files of Kyverno's recorded outcomes.
+const RECORDED: [&str; 2] = [
+    "jmespath-kyverno/cases.json",
+    "jmespath-kyverno/language.json",
+];
+
+fn recorded(path: &str) -> Vec<Value> {
+    serde_json::from_str(&kpvm_golden::read(path).unwrap()).unwrap()
+}
+
+/// A file of the public suite, or `None` with a note where it is absent.
+fn public_suite(name: &str) -> Option<Vec<Value>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance/jmespath");
+    match std::fs::read_to_string(root.join(name)) {
         Ok(text) => Some(serde_json::from_str(&text).unwrap()),
         Err(error) => {
-            println!("skipped: {path}: {error}");
+            println!("skipped: {name}: {error}");
             None
         }
     }
@@ -23,9 +33,9 @@ fn text<'v>(case: &'v Value, key: &str) -> Option<&'v str> {
     case.get(key).and_then(Value::as_str)
 }
 
-/// Every golden case compiles or fails exactly as recorded.
-fn golden(path: &str) {
-    for case in shared(path).unwrap_or_default() {
+#[test]
+fn recorded_expressions_parse_or_fail_as_recorded() {
+    for case in RECORDED.into_iter().flat_map(recorded) {
         let expression = text(&case, "expression").unwrap();
         let found = parse(expression).map_err(|error| error.message);
         match text(&case, "compile_error") {
@@ -33,16 +43,6 @@ fn golden(path: &str) {
             None => assert!(found.is_ok(), "{expression}: {found:?}"),
         }
     }
-}
-
-#[test]
-fn golden_language_cases() {
-    golden("jmespath-kyverno/language.json");
-}
-
-#[test]
-fn golden_function_cases() {
-    golden("jmespath-kyverno/cases.json");
 }
 
 /// Expressions which the public suite calls errors and this dialect compiles, and
@@ -70,7 +70,7 @@ fn public_suite_syntax() {
         "unicode",
         "wildcard",
     ] {
-        for group in shared(&format!("jmespath/{name}.json")).unwrap_or_default() {
+        for group in public_suite(&format!("{name}.json")).unwrap_or_default() {
             for case in group.get("cases").and_then(Value::as_array).unwrap() {
                 let expression = text(case, "expression").unwrap();
                 let syntax = text(case, "error") == Some("syntax");
@@ -90,11 +90,8 @@ fn public_suite_syntax() {
 /// word, and no recorded success is called a failure.
 #[test]
 fn golden_problems() {
-    for path in [
-        "jmespath-kyverno/cases.json",
-        "jmespath-kyverno/language.json",
-    ] {
-        for case in shared(path).unwrap_or_default() {
+    for path in RECORDED {
+        for case in recorded(path) {
             let expression = text(&case, "expression").unwrap();
             let Ok(parsed) = parse(expression) else {
                 continue;
@@ -386,11 +383,8 @@ proptest! {
 
 #[test]
 fn golden_expressions_print_and_read_the_same() {
-    for path in [
-        "jmespath-kyverno/cases.json",
-        "jmespath-kyverno/language.json",
-    ] {
-        for case in shared(path).unwrap_or_default() {
+    for path in RECORDED {
+        for case in recorded(path) {
             printing_keeps_the_tree(text(&case, "expression").unwrap()).unwrap();
         }
     }

@@ -13,10 +13,11 @@ use kpvm_format::table::SiteKind;
 use super::lower::{self, Bindings, Source};
 use super::rule::{self, Scene, Text, VARIABLES, begin, text_at, wrap};
 use super::{Environment, Program, Type, TypeError};
-use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
+use crate::frontend::pools::Pools;
+use crate::frontend::scope::Scope;
 use crate::ir::{Block, Instruction, Label, Site};
-use crate::lower::Pools;
 use crate::policy::validating_policy::{Mode, ValidatingSpec};
 use crate::source::{Location, SourceId};
 

@@ -10,9 +10,10 @@ use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::NoteFlags as How;
 
 use super::controls::{CONTROLS, Control, Demand, Inherited, Of, Revision, Test};
-use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::emitter::Emitter;
+use crate::frontend::pools::Pools;
+use crate::frontend::scope::Scope;
 use crate::ir::{Instruction, Label, Register};
-use crate::lower::Pools;
 use crate::source::SourceId;
 
 /// The lists of containers, in the order in which they are visited.

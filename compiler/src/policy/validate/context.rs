@@ -1,5 +1,5 @@
-//! Context entries of a rule (docs/spec/policies.md §2.7). Those of foreach blocks are not
-//! checked, as in Kyverno.
+//! Checks the context entries of a rule (docs/spec/policies.md §2.7). As in Kyverno, those
+//! of foreach blocks are not checked.
 
 use kpvm::tree::Tree;
 

@@ -9,8 +9,8 @@ use crate::diagnostic::Diagnostic;
 use crate::policy::model::PolicyException;
 use crate::policy::read::{field, items};
 
-/// Checks a `PolicyException` as Kyverno does before it accepts one, and warns of one
-/// that can never hold.
+/// Checks a `PolicyException` as Kyverno does when it loads one, and warns of one that can
+/// never apply.
 pub fn validate_exception(exception: &PolicyException, diagnostics: &mut Vec<Diagnostic>) {
     let key = exception.key();
     let mut report = Report::new(exception.source, &key, diagnostics);

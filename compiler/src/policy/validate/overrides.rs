@@ -1,4 +1,4 @@
-//! Failure action overrides: no namespace may be both enforced and audited
+//! Checks failure action overrides: no namespace may be both enforced and audited
 //! (docs/spec/policies.md §2.4).
 
 use kpvm::tree::{Span, Tree};
@@ -34,7 +34,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The same literal, or one pattern that matches the other's text.
+    /// Whether both are the same literal, or one is a pattern that matches the other.
     fn conflicts(&self, other: &Entry<'_>) -> bool {
         let covers =
             |pattern: &str, text: &str| contains_wildcard(pattern) && matches(pattern, text);
