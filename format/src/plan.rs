@@ -291,6 +291,34 @@ impl<'t> PlanView<'t> {
     }
 }
 
+impl PlanTest {
+    /// What it demands.
+    #[inline(always)]
+    pub fn kind(&self) -> DemandKind {
+        match self.demand {
+            0 => DemandKind::Map,
+            1 => DemandKind::List,
+            2 => DemandKind::Some,
+            3 => DemandKind::Nothing,
+            4 => DemandKind::Leaf,
+            5 => DemandKind::ItemLeaf,
+            _ => DemandKind::Tags,
+        }
+    }
+}
+
+impl ProjectionPlace {
+    /// What is read here.
+    #[inline(always)]
+    pub fn reading(&self) -> Reading {
+        match self.reading {
+            0 => Reading::Unread,
+            1 => Reading::Members,
+            _ => Reading::Whole,
+        }
+    }
+}
+
 impl PlanSpot {
     /// The bits of the keys that are required.
     #[inline(always)]

@@ -17,6 +17,7 @@ pub mod labels;
 pub mod limits;
 mod machine;
 mod plan;
+mod legacy;
 pub mod resource_kind;
 pub mod scalar;
 mod text;

@@ -12,6 +12,8 @@ mod kinds;
 mod places;
 mod projection;
 mod spots;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use kpvm_format::BundleBuilder;

@@ -308,7 +308,7 @@ struct Reader<'i, 'b, 'p> {
     /// Nodes in the buffer at the largest number of values allowed, less what was skipped.
     count_end: usize,
     /// What is read; `None`: everything.
-    projection: Option<&'p Projection>,
+    projection: Option<Projection<'p>>,
     /// Who walks over what is not read.
     bystander: Option<&'p mut dyn Bystander>,
 }

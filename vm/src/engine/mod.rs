@@ -50,7 +50,6 @@
 mod expression;
 pub mod observer;
 mod plans;
-mod projection;
 mod request;
 mod response;
 mod review;

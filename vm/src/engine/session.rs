@@ -11,13 +11,13 @@ use std::fmt::Write;
 
 use kpvm_format::Tables;
 use kpvm_format::index::ObjectKeys;
+use kpvm_format::plan::PlainRule;
 use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };
 
 use super::observer::{Event, NotTried, Observer, Stage, Verdict};
-use super::plans::{KindPlan, PlainRule, Plans, Reading};
-use super::projection::Topic;
+use super::plans::{KnownKind, Plans, Reading};
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
 use super::response::{
     ControlTexts, Decision, Evaluation, ExceptionRange, Message, Outcome, RuleResponse, Status,
@@ -36,7 +36,7 @@ use crate::machine::{
     Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
     is_secret_path, kinds_match, render_go_value, selector_matches, wildcard_list_matches,
 };
-use crate::plan::{Proof, Survey, TextWalk};
+use crate::plan::{Proof, Survey, TextWalk, test_nodes};
 use crate::resource_kind::make_plural;
 use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
@@ -260,11 +260,11 @@ impl<'b> Session<'b> {
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         if observer.is_none()
-            && let Some(topic) = self.topic_for_plan(request)
+            && let Some(known) = self.known_kind(request)
         {
             // Lent out, so that the rest of the session can be used beside them.
             let mut plans = std::mem::replace(&mut self.plans, Plans::new());
-            let result = self.run_planned(request, host, mode, topic, &mut plans);
+            let result = self.run_planned(request, host, mode, &known, &mut plans);
             self.plans = plans;
             if let Some(result) = result {
                 return result;
@@ -274,8 +274,11 @@ impl<'b> Session<'b> {
             .map(|_| ())
     }
 
-    /// What the request is about, if it is evaluated with a plan.
-    fn topic_for_plan<'r>(&mut self, request: &Request<'r>) -> Option<Topic<'r>> {
+    /// What the bundle knows about objects of the request's kind.
+    fn known_kind<'r>(&mut self, request: &Request<'r>) -> Option<KnownKind<'r>>
+    where
+        'b: 'r,
+    {
         // A payload has no kind.
         if request.is_payload || request.variables.is_some() {
             return None;
@@ -296,7 +299,8 @@ impl<'b> Session<'b> {
             }
             resource => resource,
         };
-        Some(Topic::new(&self.tables, kind, resource))
+        let may_plan = self.plans.may_plan;
+        KnownKind::new(&self.tables, kind, resource, request.operation, may_plan)
     }
 
     /// Evaluates with the plan of a kind. `None` where a rule looked at what was not read:
@@ -306,14 +310,14 @@ impl<'b> Session<'b> {
         request: &Request<'_>,
         host: &mut dyn Host,
         mode: Mode,
-        topic: Topic<'_>,
+        known: &KnownKind<'_>,
         plans: &mut Plans,
     ) -> Option<Result<(), EvaluateError>> {
         let main = request.object.or(request.old_object)?;
         let may_project = plans.may_project && matches!(main, Input::Json(_));
-        let (known, survey) = plans.of(&self.tables, topic, request.operation);
+        let (record, survey) = plans.of(known);
         let mut reading = match may_project {
-            true => known.reading(&self.tables),
+            true => record.reading(known),
             false => Reading::Whole,
         };
         let planned = Planned {
@@ -322,9 +326,9 @@ impl<'b> Session<'b> {
             reading,
         };
         let mut result = self.run_once(request, host, None, mode, Some(planned));
-        known.count(known.is_decided(survey));
+        record.count(known.is_decided(survey));
         if result == Ok(false) {
-            reading = known.reading_for_rules(&self.tables);
+            reading = record.reading_for_rules(known);
             let planned = Planned {
                 known,
                 survey,
@@ -333,7 +337,7 @@ impl<'b> Session<'b> {
             result = self.run_once(request, host, None, mode, Some(planned));
         }
         if self.buffer.has_looked_at_unread() {
-            known.miss();
+            record.miss();
             plans.missed += 1;
             return None;
         }
@@ -550,7 +554,7 @@ impl<'b> Session<'b> {
 
 /// An evaluation with the plan of a kind.
 struct Planned<'p> {
-    known: &'p KindPlan,
+    known: &'p KnownKind<'p>,
     survey: &'p mut Survey,
     reading: Reading,
 }
@@ -560,7 +564,7 @@ impl<'p> Planned<'p> {
         self.reading == Reading::Slim
     }
 
-    fn projection(&self) -> Option<&'p Projection> {
+    fn projection(&self) -> Option<Projection<'p>> {
         self.known.projection(self.reading)
     }
 
@@ -590,7 +594,7 @@ impl<'p> Planned<'p> {
     ) -> Option<Proof<'_>> {
         let plan = self.known.plan.as_ref()?;
         let has_text_walk = self.is_slim();
-        plan.test_nodes(main, view, tables, has_text_walk, self.survey);
+        test_nodes(plan, main, view, tables, has_text_walk, self.survey);
         let proof = Proof {
             plan,
             survey: self.survey,
@@ -602,7 +606,7 @@ impl<'p> Planned<'p> {
 }
 
 fn part_of<'p>(
-    projection: Option<&'p Projection>,
+    projection: Option<Projection<'p>>,
     walk: Option<&'p mut TextWalk<'_>>,
 ) -> Option<Part<'p>> {
     Some(Part {
@@ -775,17 +779,18 @@ impl<'e> PlainRules<'e> {
     fn ending(&mut self, number: u32, evaluator: &Evaluator<'e, '_>) -> Option<Ending> {
         let proof = self.proof?;
         while let [first, rest @ ..] = self.rest
-            && first.rule < number
+            && first.rule.get() < number
         {
             self.rest = rest;
         }
-        let plain = self.rest.first().filter(|plain| plain.rule == number)?;
-        if self.kinds.0 != plain.kinds {
-            let matches = kinds_match(plain.kinds, evaluator.tables, evaluator.facts);
-            self.kinds = (plain.kinds, matches);
+        let plain = self.rest.first().filter(|plain| plain.rule.get() == number)?;
+        let kinds = plain.kinds.get();
+        if self.kinds.0 != kinds {
+            let matches = kinds_match(kinds, evaluator.tables, evaluator.facts);
+            self.kinds = (kinds, matches);
         }
         if self.kinds.1 {
-            proof.ending(plain.body)
+            proof.ending(plain.body.get())
         } else {
             None
         }
@@ -1815,7 +1820,7 @@ fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
 }
 
 /// Whether autogen replaces the rule for this kind.
-pub(super) fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
+fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
     Tables::range(tables.index_kinds, rule.dropped_kinds)
         .iter()
         .any(|&dropped| tables.text(dropped) == kind)

@@ -18,9 +18,9 @@ use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, Rule};
 
 use crate::cel;
-use crate::document::projection::{Place, Projection};
+use super::places::{Place, Projection};
 use crate::machine::MAX_NESTED_BLOCKS;
-use crate::plan::{Plan, Spot};
+use super::{Plan, Spot};
 
 /// Where more places than this meet in a register, they are read as a whole and no longer
 /// followed: every way into a block's failures adds one, and a rule can have thousands.
