@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anstyle::{AnsiColor, Style};
-use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::Sources;
+use kpvm_syntax::tree::Span;
 
 use crate::text::{clean, count, visible};
 

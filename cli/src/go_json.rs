@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use kpvm::scalar::number::format_json_float;
+use kpvm_semantics::number::format_json_float;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};

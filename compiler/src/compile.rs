@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree};
-use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 use kpvm_format::{Bundle, BundleBuilder};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Span, Tree};
+use kpvm_syntax::yaml;
 
 use crate::analysis::add_analyses;
 use crate::diagnostic::{Diagnostic, Severity};

@@ -3,6 +3,7 @@
 //! Nothing here ever looks at a resource.
 
 pub mod analysis;
+pub mod calls;
 pub mod codegen;
 pub mod compile;
 pub mod diagnostic;

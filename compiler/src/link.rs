@@ -8,12 +8,12 @@ mod cel_exception;
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::scalar::wildcard;
 use kpvm_format::BundleBuilder;
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, BodyKind, NONE, PolicyFlags, Range};
+use kpvm_semantics::limits::Limits;
+use kpvm_semantics::wildcard;
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;

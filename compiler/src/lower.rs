@@ -7,11 +7,11 @@ pub(crate) mod validating_policy;
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::tree::Span;
 use kpvm_format::BundleBuilder;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, KeyKind, NONE, PolicyFlags, Range, RuleFlags};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Span;
 use zerocopy::little_endian::U32;
 
 use self::computed_rules::{IndexedRule, computed_rules};

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
-use kpvm::tree::Tree;
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::{SourceId, Sources};
+use kpvm_syntax::tree::Tree;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;

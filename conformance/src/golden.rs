@@ -1,11 +1,11 @@
 //! Runs cases in the format of the golden answers (`conformance/data/README.md`): whole
 //! policies with the real engine's answer for every rule.
 
-use kpvm::tree::Tree;
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::policy::{autogen, read, validate};
 use kpvm_compiler::source::SourceId;
+use kpvm_syntax::tree::Tree;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -16,6 +16,15 @@ macro_rules! record {
 
 pub(crate) use record;
 
+/// Number of comparison operators, `kpvm_semantics::Operator`.
+pub const OPERATORS: u8 = 6;
+
+/// Number of wildcard shapes, `kpvm_semantics::WildcardClass`.
+pub const WILDCARD_CLASSES: u8 = 6;
+
+/// Number of anchors, `kpvm_semantics::anchor::Anchor`.
+pub const ANCHORS: u8 = 7;
+
 /// Stands for "none" where a record names an optional entry.
 pub const NONE: u32 = u32::MAX;
 
@@ -113,9 +122,9 @@ impl LeafKind {
 record! {
     /// One comparison of a string pattern, operand parsed at compile time.
     Comparison {
-        /// An [`Operator`].
+        /// An `kpvm_semantics::Operator`, below [`OPERATORS`].
         operator: u8,
-        /// A [`WildcardClass`] of the operand.
+        /// A `kpvm_semantics::WildcardClass`, below [`WILDCARD_CLASSES`] of the operand.
         class: u8,
         /// Bits of [`ComparisonFlags`].
         flags: u8,
@@ -142,79 +151,6 @@ impl ComparisonFlags {
     pub const BIG_QUANTITY: u8 = 4;
     /// All bits that mean something.
     pub const ALL: u8 = 7;
-}
-
-/// Comparison operators of string patterns (docs/spec/patterns.md §6.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Operator {
-    /// none
-    Equal,
-    /// `!`
-    NotEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-}
-
-impl Operator {
-    /// Every operator in the order of its number.
-    pub const ALL: [Operator; 6] = [
-        Operator::Equal,
-        Operator::NotEqual,
-        Operator::Greater,
-        Operator::GreaterOrEqual,
-        Operator::Less,
-        Operator::LessOrEqual,
-    ];
-
-    /// Whether a value that stands in this order to the operand is accepted.
-    #[must_use]
-    pub fn accepts(self, value_to_operand: std::cmp::Ordering) -> bool {
-        match self {
-            Operator::Equal => value_to_operand.is_eq(),
-            Operator::NotEqual => value_to_operand.is_ne(),
-            Operator::Greater => value_to_operand.is_gt(),
-            Operator::GreaterOrEqual => value_to_operand.is_ge(),
-            Operator::Less => value_to_operand.is_lt(),
-            Operator::LessOrEqual => value_to_operand.is_le(),
-        }
-    }
-}
-
-/// The shape of a wildcard, for the cheapest test that gives the same answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum WildcardClass {
-    /// No wildcard.
-    Literal,
-    /// `*`
-    Any,
-    /// `text*`
-    Prefix,
-    /// `*text`
-    Suffix,
-    /// `*text*`
-    Contains,
-    /// Anything else.
-    General,
-}
-
-impl WildcardClass {
-    /// Every class in the order of its number.
-    pub const ALL: [WildcardClass; 6] = [
-        WildcardClass::Literal,
-        WildcardClass::Any,
-        WildcardClass::Prefix,
-        WildcardClass::Suffix,
-        WildcardClass::Contains,
-        WildcardClass::General,
-    ];
 }
 
 /// How a comparison is joined with the one behind it.
@@ -602,7 +538,7 @@ record! {
 record! {
     /// One entry of a [`TagPattern`].
     TagEntry {
-        /// An [`Anchor`].
+        /// An `kpvm_semantics::anchor::Anchor`, below [`ANCHORS`].
         anchor: u8,
         /// 1 when the key has a wildcard.
         wildcard: u8,
@@ -614,51 +550,6 @@ record! {
         leaf: U32,
         /// The variable that holds the pattern computed for the value, or [`NONE`].
         slot: U32,
-    }
-}
-
-/// Anchors of a key (docs/spec/patterns.md §4.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Anchor {
-    /// A plain key.
-    None,
-    /// `(key)`
-    Conditional,
-    /// `=(key)`
-    Equality,
-    /// `X(key)`
-    Negation,
-    /// `^(key)`
-    Existence,
-    /// `<(key)`
-    Global,
-    /// `+(key)`, for mutation only.
-    AddIfNotPresent,
-}
-
-impl Anchor {
-    /// Every anchor in the order of its number.
-    pub const ALL: [Anchor; 7] = [
-        Anchor::None,
-        Anchor::Conditional,
-        Anchor::Equality,
-        Anchor::Negation,
-        Anchor::Existence,
-        Anchor::Global,
-        Anchor::AddIfNotPresent,
-    ];
-
-    /// The characters in front of the parenthesis.
-    pub fn modifier(self) -> &'static str {
-        match self {
-            Anchor::None | Anchor::Conditional => "",
-            Anchor::Equality => "=",
-            Anchor::Negation => "X",
-            Anchor::Existence => "^",
-            Anchor::Global => "<",
-            Anchor::AddIfNotPresent => "+",
-        }
     }
 }
 

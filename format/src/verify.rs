@@ -161,12 +161,12 @@ fn verify_leaves(tables: &Tables<'_>) -> Verified {
         number(
             "operator",
             u32::from(comparison.operator),
-            Operator::ALL.len(),
+            usize::from(OPERATORS),
         )?;
         number(
             "wildcard class",
             u32::from(comparison.class),
-            WildcardClass::ALL.len(),
+            usize::from(WILDCARD_CLASSES),
         )?;
         number("join", u32::from(comparison.join), Join::ALL.len())?;
         bits(
@@ -373,7 +373,7 @@ fn verify_matching(tables: &Tables<'_>) -> Verified {
         range("tag entries", pattern.entries, tables.tag_entries.len())?;
     }
     for entry in tables.tag_entries {
-        number("anchor", u32::from(entry.anchor), Anchor::ALL.len())?;
+        number("anchor", u32::from(entry.anchor), usize::from(ANCHORS))?;
         bits("flag of a tag entry", entry.wildcard | entry.star, 1)?;
         tables.check_text(entry.key)?;
         number("leaf", entry.leaf.get(), tables.leaves.len())?;

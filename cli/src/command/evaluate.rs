@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use kpvm::engine::Bundle;
-use kpvm::scalar::duration;
-use kpvm::tree::Span;
 use kpvm_compiler::source::SourceId;
+use kpvm_semantics::duration;
+use kpvm_syntax::tree::Span;
 
 use crate::cel_context::CelContext;
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kpvm::jmespath;
-use kpvm::jmespath::functions::{self, Accepted, Arguments as Signature, Function};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_format::signature::{self, Accepted, Arguments as Signature, Function};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::jmespath;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::Value;
 
 use crate::diagnostics::{self, show_error, show_note};
@@ -288,17 +288,17 @@ fn describe(
 
 fn function(arguments: &FunctionArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     if arguments.names.is_empty() {
-        for function in functions::iter() {
+        for function in signature::iter() {
             describe_function(function, streams)?;
         }
         return Ok(EXIT_OK);
     }
     let mut code = EXIT_OK;
     for name in &arguments.names {
-        match functions::lookup(name) {
+        match signature::lookup(name) {
             Some(function) => describe_function(function, streams)?,
             None => {
-                let near = functions::nearest(name);
+                let near = signature::nearest(name);
                 let hint = near.map(|near| format!("; did you mean `{}`?", near.name));
                 let hint = hint.unwrap_or_default();
                 show_error(

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kpvm::limits::Limits;
+use kpvm_semantics::limits::Limits;
 
 use crate::stream::{EXIT_OK, Streams};
 

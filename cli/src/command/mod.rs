@@ -24,8 +24,8 @@ pub mod webhooks;
 use std::io;
 use std::path::Path;
 
-use kpvm::limits::Limits;
 use kpvm_format::Bundle;
+use kpvm_semantics::limits::Limits;
 
 use crate::diagnostics::show_error;
 use crate::input::reason;

@@ -20,7 +20,8 @@ use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{Anchor, LeafKind, NONE, Place, Range, Rule, Site, SiteKind};
+use kpvm_format::table::{LeafKind, NONE, Place, Range, Rule, Site, SiteKind};
+use kpvm_semantics::anchor::Anchor;
 use serde::Serialize;
 
 use crate::explain::filter;

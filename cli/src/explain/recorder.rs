@@ -10,7 +10,8 @@ use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, Anchor, Leaf, LeafKind, Site, SiteKind};
+use kpvm_format::table::{self, Leaf, LeafKind, Site, SiteKind};
+use kpvm_semantics::anchor::Anchor;
 
 use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};

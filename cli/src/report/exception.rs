@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use kpvm::scalar::duration;
+use kpvm_semantics::duration;
 use serde::{Deserialize, Serialize};
 
 use crate::report::Run;

@@ -426,8 +426,8 @@ pub fn notes(resources: &Resources) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kpvm::limits::Limits;
-    use kpvm::yaml::{DuplicateKeys, Options, read_all};
+    use kpvm_semantics::limits::Limits;
+    use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 
     /// Our reader interprets YAML as Kubernetes does (docs/spec/cli.md §8.3), where many
     /// plain scalars are not text. Whatever is written must read back unchanged.
@@ -535,7 +535,7 @@ mod tests {
                 Some(Ok(tree)) if documents.is_empty() => tree,
                 other => panic!("{text:?} became {written:?}: {other:?}"),
             };
-            let found = tree.get("text").and_then(kpvm::tree::Tree::as_str);
+            let found = tree.get("text").and_then(kpvm_syntax::tree::Tree::as_str);
             assert_eq!(found, Some(text), "{written}");
             let item = tree
                 .get("list")

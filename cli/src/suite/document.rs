@@ -1,8 +1,8 @@
 //! The Test document: what a suite loads and expects (docs/spec/cli.md §1.5 and §2).
 
 use kpvm::engine::Operation;
-use kpvm::tree::{Span, Tree};
 use kpvm_compiler::source::SourceId;
+use kpvm_syntax::tree::{Span, Tree};
 
 use crate::strict::{Decoder, Fields, Text};
 

@@ -307,7 +307,7 @@ impl Judge<'_> {
         }
     }
 
-    fn location(&self, span: kpvm::tree::Span) -> Location {
+    fn location(&self, span: kpvm_syntax::tree::Span) -> Location {
         Location {
             source: self.suite,
             span,

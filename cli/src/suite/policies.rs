@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kpvm::engine::Bundle;
-use kpvm::tree::Tree;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::admission_policy::{read_admission_binding, read_admission_policy};
@@ -22,6 +20,8 @@ use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use kpvm_format::meta::OmittedRule;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use crate::evaluation::is_computed_from;
 use crate::input::read_inputs;

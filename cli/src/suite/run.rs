@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use kpvm::engine::observer::Observer;
 use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
-use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
+use kpvm_syntax::tree::Span;
 use rayon::prelude::*;
 
 use crate::cel_context::CelContext;

@@ -1,6 +1,6 @@
 //! `--test-case-selector`: which rows are run (docs/spec/cli.md §4.7).
 
-use kpvm::scalar::wildcard;
+use kpvm_semantics::wildcard;
 
 use crate::strict::Text;
 use crate::suite::document::Expectation;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
-use kpvm::yaml::{DuplicateKeys, Options, read_all};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 use serde_json::Value;
 
 /// Suites that are not run, and why.

@@ -118,7 +118,7 @@ fn functions_are_described() {
         .lines()
         .filter(|line| line.starts_with("Name: "))
         .count();
-    assert_eq!(names, kpvm::jmespath::functions::iter().count());
+    assert_eq!(names, kpvm_format::signature::iter().count());
     let (code, _, err) = jp(&["function", "upper"], "");
     assert_eq!(code, 2);
     assert_eq!(

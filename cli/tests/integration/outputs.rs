@@ -50,17 +50,17 @@ fn json() -> Value {
     serde_json::from_str(&report_as("json")).unwrap()
 }
 
-fn yaml_documents(text: &str) -> Vec<kpvm::tree::Tree> {
-    let options = kpvm::yaml::Options {
-        duplicate_keys: kpvm::yaml::DuplicateKeys::Refuse,
-        limits: &kpvm::limits::Limits::DEFAULT,
+fn yaml_documents(text: &str) -> Vec<kpvm_syntax::tree::Tree> {
+    let options = kpvm_syntax::yaml::Options {
+        duplicate_keys: kpvm_syntax::yaml::DuplicateKeys::Refuse,
+        limits: &kpvm_semantics::limits::Limits::DEFAULT,
     };
-    let documents = kpvm::yaml::read_all(text, options);
+    let documents = kpvm_syntax::yaml::read_all(text, options);
     documents.into_iter().map(Result::unwrap).collect()
 }
 
 /// Every text under a key, wherever it stands, in order.
-fn texts_under(tree: &kpvm::tree::Tree, key: &str) -> Vec<String> {
+fn texts_under(tree: &kpvm_syntax::tree::Tree, key: &str) -> Vec<String> {
     let own = tree.as_map().into_iter().flatten();
     let own = own.flat_map(|member| {
         let text = member.value.as_str().filter(|_| &*member.key == key);

@@ -81,12 +81,12 @@ fn explain() {
 
 #[test]
 fn yaml_and_json_say_the_same() {
-    let options = kpvm::yaml::Options {
-        duplicate_keys: kpvm::yaml::DuplicateKeys::Refuse,
-        limits: &kpvm::limits::Limits::DEFAULT,
+    let options = kpvm_syntax::yaml::Options {
+        duplicate_keys: kpvm_syntax::yaml::DuplicateKeys::Refuse,
+        limits: &kpvm_semantics::limits::Limits::DEFAULT,
     };
     let [json, yaml] = ["json", "yaml"].map(|format| {
-        let mut documents = kpvm::yaml::read_all(&report(format), options);
+        let mut documents = kpvm_syntax::yaml::read_all(&report(format), options);
         documents.pop().unwrap().unwrap()
     });
     assert_eq!(json, yaml);

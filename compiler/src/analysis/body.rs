@@ -9,12 +9,13 @@
 //! it does. For the second alternative of an `anyPattern` the opposite matters too: a demand
 //! that does not hold has to end the first.
 
-use kpvm::scalar::pattern_string::{Scalar, matches_text};
+use kpvm_semantics::pattern_string::{Scalar, matches_text};
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::plan::{DemandKind, MAX_SPOT_DEPTH};
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{Anchor, LeafKind, NONE};
+use kpvm_format::table::{LeafKind, NONE};
+use kpvm_semantics::anchor::Anchor;
 
 use super::flow::{Analysis, Lattice, Onward, forward};
 use super::spots::{Alternative, Body, Demand, Spot, Spots};

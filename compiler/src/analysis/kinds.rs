@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use kpvm::resource_kind::make_plural;
+use kpvm_semantics::resource_kind::make_plural;
 use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;

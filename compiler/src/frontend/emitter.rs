@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use kpvm::tree::{Span, TreeValue};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Span, TreeValue};
 
 use super::pools::Pools;
 use super::scope::Scope;

@@ -1,8 +1,8 @@
 //! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body of
 //! its own; what an element comes to is counted, skipped, or ends the rule.
 
-use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::condition::Messages;
 use super::context;

@@ -1,7 +1,6 @@
 //! The front ends, one for each dialect that a rule can be written in; every one of
 //! them ends in the IR.
 
-pub mod anchor;
 pub mod assertion;
 pub mod cel;
 pub mod condition;
@@ -11,7 +10,6 @@ pub mod exception;
 pub mod expression;
 pub mod foreach;
 pub mod index_key;
-pub mod jmespath;
 pub mod leaf;
 pub mod matching;
 mod nested;

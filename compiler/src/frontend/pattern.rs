@@ -15,15 +15,16 @@ pub use self::alternatives::{
 
 use std::collections::HashMap;
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, Anchor};
+use kpvm_format::table;
+use kpvm_semantics::anchor::Anchor;
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use self::tags::Tags;
-use super::anchor::{self, AnchoredKey};
 use super::emitter::Emitter;
 use super::template::has_variable;
 use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
+use kpvm_semantics::anchor::{self, AnchoredKey};
 
 /// A pattern that cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]

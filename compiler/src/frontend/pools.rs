@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::BundleBuilder;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ConstantKind, Range};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Tree, TreeValue};
 use zerocopy::little_endian::{U32, U64};
 
 use super::leaf::Leaves;

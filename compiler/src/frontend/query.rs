@@ -1,13 +1,13 @@
 //! Queries: texts of expressions over the whole context, and the loaders of the context
 //! entries that they mention.
 
-use kpvm::jmespath::mentions;
 use kpvm_format::instruction::Op;
+use kpvm_syntax::jmespath::mentions;
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use super::jmespath;
 use crate::ir::{Instruction, Label, Register};
+use kpvm_syntax::jmespath;
 
 /// What a DELETE rewrites.
 const REQUEST_OBJECT: &str = "request.object";

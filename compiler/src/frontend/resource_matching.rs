@@ -232,7 +232,10 @@ mod tests {
             exclude_resource_rules: Vec::new(),
             namespace_selector: None,
             object_selector: None,
-            tree: kpvm::tree::Tree::new(kpvm::tree::TreeValue::Null, Default::default()),
+            tree: kpvm_syntax::tree::Tree::new(
+                kpvm_syntax::tree::TreeValue::Null,
+                Default::default(),
+            ),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Values with variables in them (docs/spec/conditions.md §4): a tree in, code that computes
 //! the substituted value out. What has no variable is a constant.
 
-use kpvm::tree::{Member, Tree, TreeValue};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
 use super::pools::Pools;

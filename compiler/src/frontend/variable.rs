@@ -3,7 +3,7 @@
 //!
 //! In: one text of a policy (a leaf, a key, a message). Out: places and names.
 //! Nothing is resolved here: the expression inside a variable is read by
-//! [`jmespath`](super::jmespath), the path of a reference is looked up elsewhere.
+//! [`jmespath`](kpvm_syntax::jmespath), the path of a reference is looked up elsewhere.
 //!
 //! Kyverno finds both with regular expressions (docs/spec/conditions.md §4.2 and 5) that
 //! swallow the character before. The scanners here find the same places in time
@@ -543,7 +543,7 @@ mod tests {
             };
             if error.contains("incorrect query") {
                 let name = scan(text)[0].name(text).expression;
-                let parsed = crate::frontend::jmespath::parse(&name).unwrap_err();
+                let parsed = kpvm_syntax::jmespath::parse(&name).unwrap_err();
                 let expected =
                     format!("failed to resolve {name} at path : incorrect query {name}: {parsed}");
                 assert_eq!(error, expected);

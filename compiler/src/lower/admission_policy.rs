@@ -5,9 +5,9 @@
 //! no later one is. Without a cluster the constraints of the policy itself count only
 //! where it has no binding.
 
-use kpvm::limits::Limits;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags};
+use kpvm_semantics::limits::Limits;
 use zerocopy::little_endian::U32;
 
 use super::Lowerer;

@@ -1,6 +1,6 @@
 //! The rules of a policy as the index lists them: written and generated.
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use crate::policy::autogen;
 use crate::policy::kind_selector::KindSelector;

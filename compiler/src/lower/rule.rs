@@ -1,8 +1,8 @@
 //! A rule in, its blocks out.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, MessageKind, NONE};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 use zerocopy::little_endian::U32;
 
 use super::LowerError;

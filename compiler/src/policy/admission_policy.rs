@@ -1,7 +1,7 @@
 //! Reads Kubernetes' `ValidatingAdmissionPolicy` and `ValidatingAdmissionPolicyBinding`
 //! into typed documents (docs/spec/cel.md §5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::MatchResources;
 use super::model::Spanned;

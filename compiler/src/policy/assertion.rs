@@ -4,8 +4,9 @@
 //! The tree itself is kept as read. Expressions are parsed here too, so that a tree with an
 //! invalid expression is rejected with its location.
 
-use kpvm::jmespath::{self, AssertionNode, Dialect, Expression, Node};
-use kpvm::tree::{Span, Tree, TreeValue};
+use crate::calls;
+use kpvm_syntax::jmespath::{self, AssertionNode, Dialect, Expression, Node};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 /// Maximum length of an expression in a message, in characters.
 const SHOWN_CHARACTERS: usize = 80;
@@ -178,7 +179,7 @@ fn read_expression(text: &str, span: Span) -> Result<Expression, AssertionError>
     };
     let expression = jmespath::parse_in(text, Dialect::Assertion)
         .map_err(|error| refuse(&error.message, None))?;
-    match jmespath::check_in(&expression, Dialect::Assertion)
+    match calls::check_in(&expression, Dialect::Assertion)
         .into_iter()
         .next()
     {
@@ -341,11 +342,13 @@ mod tests {
     #[test]
     fn names_that_nothing_binds() {
         let text = "{'(a)->x': {b: '($x + $y)', '~i.c': {'($i)': '(let $z = $x in $z)'}}, '($x)': '($entry + $z)'}";
-        let options = kpvm::yaml::Options {
-            duplicate_keys: kpvm::yaml::DuplicateKeys::Refuse,
-            limits: &kpvm::limits::Limits::DEFAULT,
+        let options = kpvm_syntax::yaml::Options {
+            duplicate_keys: kpvm_syntax::yaml::DuplicateKeys::Refuse,
+            limits: &kpvm_semantics::limits::Limits::DEFAULT,
         };
-        let tree = kpvm::yaml::read_all(text, options).remove(0).unwrap();
+        let tree = kpvm_syntax::yaml::read_all(text, options)
+            .remove(0)
+            .unwrap();
         let names = unbound_names(&tree, &["entry"]);
         let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["y", "x", "z"]);

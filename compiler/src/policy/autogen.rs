@@ -4,7 +4,7 @@
 //! locations of the text they are derived from. Nothing here fails: a rule that cannot be
 //! generated is omitted.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::kind_selector::contains_kind;
 use super::model::{Filter, MatchBlock, Policy, ResourceDescription, Rule};

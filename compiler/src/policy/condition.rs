@@ -3,7 +3,7 @@
 //!
 //! Operators and values are not checked here; the load checks do that.
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use thiserror::Error;
 
 use super::spanned::Spanned;

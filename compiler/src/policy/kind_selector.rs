@@ -4,7 +4,7 @@
 //! Parsing never fails: a text with too many parts becomes a selector that matches nothing
 //! real, as in Kyverno.
 
-use kpvm::scalar::wildcard::matches;
+use kpvm_semantics::wildcard::matches;
 
 /// One entry of a `kinds` list; every part may contain wildcards.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]

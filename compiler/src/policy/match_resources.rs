@@ -2,7 +2,7 @@
 //! and of ValidatingAdmissionPolicies, `matchResources` of their bindings
 //! (docs/spec/cel.md §6.1).
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::model::{LabelRequirement, LabelSelector};
 use super::read::{field, items, label_selector, text_of, texts};

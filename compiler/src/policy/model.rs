@@ -4,7 +4,7 @@
 //! After reading, nobody checks again whether a rule has a name. Free-form parts (patterns,
 //! condition values, ...) stay [`Tree`]s with their locations.
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::condition::AnyAll;
 pub use super::spanned::Spanned;

@@ -4,7 +4,7 @@
 //! All schema violations are reported, not only the first, and nothing is returned then.
 //! The meaning of fields is not checked here; see [`super::validate`].
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::condition::AnyAll;
 use super::model::{

@@ -1,7 +1,7 @@
 //! Reads policies and exceptions of policies.kyverno.io into typed documents
 //! (docs/spec/cel.md §6.1 and §6.5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::read::{bool_of, field, items, spanned_text, text_map, text_of, texts};
 use super::schema;

@@ -7,9 +7,9 @@
 //! loader accepts such documents while an API server refuses them.
 //!
 //! Both walks recurse along the table; documents have a bounded depth by the time
-//! they are trees ([`kpvm::limits::Limits::document_depth`]).
+//! they are trees ([`kpvm_semantics::limits::Limits::document_depth`]).
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::condition::{AnyAll, Conditions};
 use super::spelling::nearest;

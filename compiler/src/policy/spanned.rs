@@ -1,6 +1,6 @@
 //! Values with their source location.
 
-use kpvm::tree::Span;
+use kpvm_syntax::tree::Span;
 
 /// A value and its location in the policy file.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! JSON values as trees, for tests.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 use serde_json::Value;
 
 /// The value as a tree; every node gets a distinct artificial span.

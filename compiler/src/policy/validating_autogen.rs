@@ -4,7 +4,7 @@
 //! Unlike for ClusterPolicies, this is purely textual: every `object.spec` and
 //! `object.metadata`, also in messages, is replaced by the path of the template.
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::{MatchResources, ResourceRule};
 use super::validating_policy::{Mode, ValidatingPolicy, ValidatingSpec};

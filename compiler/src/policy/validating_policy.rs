@@ -1,7 +1,7 @@
 //! `ValidatingPolicy` and `NamespacedValidatingPolicy` of policies.kyverno.io, and the
 //! `PolicyException` of that group (docs/spec/cel.md §6.1 and §6.5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::MatchResources;
 use super::model::Spanned;

@@ -1,11 +1,11 @@
 //! Compiles a policy and evaluates one request, for tables of worked cases.
 
 use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{SourceId, Sources};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 /// One response.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 
 use crate::common::{compile, compile_with, create, evaluate, policy, rule};
 use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Options, add_exceptions};
 use kpvm_compiler::source::{SourceId, Sources};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 const DENY: &str = "{message: denied, deny: {}}";
 const PODS: &str = "match: {any: [{resources: {kinds: [Pod]}}]}";

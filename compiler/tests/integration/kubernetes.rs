@@ -1,9 +1,6 @@
 //! What is made of policies for an API server: webhooks (docs/spec/policies.md §13) and
 //! ValidatingAdmissionPolicies (docs/spec/cel.md §4).
 
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::generated_admission_policy::{
     Generated, Refusal, generate, generate_from_validating,
 };
@@ -14,6 +11,9 @@ use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating
 use kpvm_compiler::policy::validating_policy::ValidatingPolicy;
 use kpvm_compiler::source::SourceId;
 use kpvm_compiler::webhooks::{Service, derive};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::{Value, json};
 
 fn tree(text: &str) -> Tree {

@@ -5,9 +5,9 @@
 
 use crate::common::{Response, compile, evaluate, policy, rule};
 use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 /// A container's security context that the restricted level allows.
 const OK: &str = "securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, \

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{compile, policy, rule};
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 fn sorted(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)

@@ -7,10 +7,11 @@ use kpvm::document::{DocumentBuffer, Kind, NodeId, Numbers, ReadOptions, TextSou
 use kpvm::engine::{Answer, Bundle, ExpressionSession};
 use kpvm::function::{RegexCache, Values};
 use kpvm::host::{ExternalQuery, Host, Timestamp};
-use kpvm::jmespath::{evaluate, parse};
-use kpvm::limits::Limits;
+use kpvm::jmespath::evaluate;
 use kpvm_compiler::expression::{compile_documents, compile_expression};
 use kpvm_format::symbol::SymbolTable;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::jmespath::parse;
 use serde_json::{Value, json};
 
 /// Time stands still, and chance always says the same.
@@ -130,8 +131,8 @@ pub(crate) fn run_document(document: &Value, context: &Value) -> Result<Value, S
 }
 
 /// A value as the compiler reads it from a policy.
-pub(crate) fn tree(value: &Value) -> kpvm::tree::Tree {
-    use kpvm::tree::{Member, Span, Tree, TreeValue};
+pub(crate) fn tree(value: &Value) -> kpvm_syntax::tree::Tree {
+    use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
     let span = Span::default();
     let value = match value {
         Value::Null => TreeValue::Null,

@@ -3,12 +3,12 @@
 //! bundles. None may grow by more than a fiftieth without being recorded anew here.
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
-use kpvm::limits::Limits;
 use kpvm_bench::workload::{
     About, POD, bundle, cel_rule, compliant_pod, expression_rule, further_policies, limited_pod,
     pod_security_policies, restricted_rule,
 };
 use kpvm_compiler::source::Sources;
+use kpvm_semantics::limits::Limits;
 
 /// A count, and what it was when it was recorded.
 struct Count {

@@ -15,7 +15,7 @@ use kpvm_format::plan::{DemandKind, PlanBody, PlanSpot, PlanView};
 
 use crate::document::Kind;
 use crate::machine::{Ending, leaf_of_scalar_holds};
-use crate::scalar::pattern_string::Scalar;
+use kpvm_semantics::pattern_string::Scalar;
 
 pub(crate) use nodes::test_nodes;
 pub(crate) use text::TextWalk;

@@ -2,12 +2,12 @@
 
 use kpvm_format::Tables;
 use kpvm_format::plan::{DemandKind, PlanView};
-use kpvm_format::table::Anchor;
+use kpvm_semantics::anchor::Anchor;
 
 use super::{ROOT, Survey, looks_inside};
 use crate::document::{Kind, NodeId, View};
 use crate::machine::{leaf_holds, scalar_of};
-use crate::scalar::wildcard;
+use kpvm_semantics::wildcard;
 
 /// What a walk over nodes needs.
 struct NodeWalk<'w> {

@@ -4,9 +4,10 @@
 use kpvm::document::{DocumentBuffer, Kind, Label, NodeId, Texts};
 use kpvm::function::{RegexCache, Values};
 use kpvm::host::{ExternalQuery, Host, Timestamp};
-use kpvm::jmespath::{evaluate, parse};
-use kpvm::limits::Limits;
+use kpvm::jmespath::evaluate;
 use kpvm_format::symbol::SymbolTable;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::jmespath::parse;
 use serde_json::{Value, json};
 
 /// Time stands still, and chance always says the same.

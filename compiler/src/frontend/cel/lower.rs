@@ -15,9 +15,9 @@ mod optional;
 
 use std::collections::HashMap;
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::cel::Root;
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use self::literal::constant_of;
 use super::Program;

@@ -4,10 +4,10 @@
 //! What does not compile is no error of the policy: as in Kyverno it fails where it is
 //! evaluated. [`check`] says so before anything runs.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::cel::Root;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, SiteKind};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 use zerocopy::little_endian::U32;
 
 use super::lower::{self, Bindings, Source};

@@ -5,10 +5,10 @@
 //! What does not compile keeps the whole policy from loading; [`Programs::compile`] says
 //! what that is, and only what compiled can be lowered.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::cel::Root;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::SiteKind;
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::lower::{self, Bindings, Source};
 use super::rule::{self, Scene, Text, VARIABLES, begin, text_at, wrap};

@@ -1,7 +1,7 @@
 //! `anyPattern`: alternatives, of which one has to hold.
 
-use kpvm::tree::Tree;
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::Tree;
 
 use super::{Lowering, PatternError, Subject};
 use crate::frontend::emitter::Emitter;

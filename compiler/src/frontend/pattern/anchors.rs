@@ -1,12 +1,12 @@
 //! Keys with anchors (docs/spec/patterns.md §4).
 
-use kpvm::tree::{Member, Tree};
 use kpvm_format::instruction::Op;
-use kpvm_format::table::Anchor;
+use kpvm_semantics::anchor::Anchor;
+use kpvm_syntax::tree::{Member, Tree};
 
 use super::{Lowering, PatternError, Place, go_type, key_may_skip};
-use crate::frontend::anchor::{self, AnchoredKey};
 use crate::ir::{Instruction, Label, Register, SiteKind};
+use kpvm_semantics::anchor::{self, AnchoredKey};
 
 /// The value under a key, plain or anchored; the smallest key text wins.
 pub(super) fn find_inner<'t>(members: &'t [Member], inner: &str) -> Option<&'t Tree> {

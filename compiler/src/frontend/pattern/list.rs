@@ -1,7 +1,7 @@
 //! Lists: of scalars, of maps, and positional ones (docs/spec/patterns.md §3.4).
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::{Lowering, PatternError, Place, may_skip};
 use crate::ir::{Instruction, Label, Register};

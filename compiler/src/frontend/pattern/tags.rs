@@ -1,16 +1,17 @@
 //! Labels and annotations, whose keys may be wildcards (docs/spec/patterns.md §9).
 
-use kpvm::scalar::wildcard::contains_wildcard;
-use kpvm::tree::{Member, Tree, TreeValue};
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, Anchor};
+use kpvm_format::table;
+use kpvm_semantics::anchor::Anchor;
+use kpvm_semantics::wildcard::contains_wildcard;
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 use zerocopy::little_endian::U32;
 
 use super::Lowering;
 use super::anchors::find_inner;
-use crate::frontend::anchor::{self, AnchoredKey};
 use crate::ir::{Instruction, Register};
 use crate::source::Location;
+use kpvm_semantics::anchor::{self, AnchoredKey};
 
 /// A map under `metadata.labels` or `metadata.annotations`: entries that are not text
 /// are dropped there (section 9).

@@ -4,10 +4,10 @@
 //!
 //! The subject of the block is a map with `spec` and `metadata`, decoded.
 
-use kpvm::tree::TreeValue;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::NoteFlags as How;
+use kpvm_syntax::tree::TreeValue;
 
 use super::controls::{CONTROLS, Control, Demand, Inherited, Of, Revision, Test};
 use crate::frontend::emitter::Emitter;

@@ -12,9 +12,9 @@ pub mod controls;
 pub mod exclude;
 mod shape;
 
-use kpvm::tree::{Span, Tree};
 use kpvm_format::instruction::Op;
 use kpvm_format::table;
+use kpvm_syntax::tree::{Span, Tree};
 
 use self::checks::Chosen;
 use self::controls::{CONTROLS, Level};

@@ -1,7 +1,7 @@
 //! Checks the body of a validate rule: exactly one form, allowed anchors in patterns,
 //! required fields of foreach and CEL (docs/spec/policies.md §2.8).
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::variables::anchored;
 use super::{Bodies, Report};

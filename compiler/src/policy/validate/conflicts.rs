@@ -1,12 +1,12 @@
 //! Checks whether `exclude` removes everything that `match` selects, as far as Kyverno
 //! detects it (docs/spec/policies.md §2.2.1).
 
-use kpvm::tree::{Member, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::Report;
 use crate::policy::model::{Filter, LabelRequirement, LabelSelector, Rule, Spanned};
 use crate::policy::read::items;
-use kpvm::scalar::wildcard::matches;
+use kpvm_semantics::wildcard::matches;
 
 pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     let Some(exclude) = rule.tree.get("exclude").filter(|tree| !tree.is_null()) else {

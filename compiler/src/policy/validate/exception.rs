@@ -1,6 +1,6 @@
 //! The load check of a `PolicyException` (docs/spec/policies.md §9).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::structure::{check_filter, span_at};
 use super::variables::user_info;

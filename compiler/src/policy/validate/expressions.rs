@@ -6,8 +6,10 @@
 
 use std::ops::Range;
 
-use kpvm::jmespath::{self, ExpressionProblem, ProblemKind};
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::jmespath;
+
+use crate::calls::{self, ExpressionProblem, ProblemKind};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::Report;
 use crate::diagnostic::Severity;
@@ -77,7 +79,7 @@ pub(super) fn check_expression(
         })
     };
     match jmespath::parse(expression) {
-        Ok(parsed) => Ok(jmespath::check(&parsed)
+        Ok(parsed) => Ok(calls::check(&parsed)
             .into_iter()
             .map(|found| Problem {
                 code: code(found.kind),

@@ -1,7 +1,7 @@
 //! Restrictions of the kind `*` (docs/spec/policies.md §2.5), and the check that every
 //! filter of `match` names kinds (§2.6, last paragraph).
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::{Bodies, Report};
 use crate::policy::autogen::filters;

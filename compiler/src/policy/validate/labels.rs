@@ -1,6 +1,6 @@
 //! Checks that labels and annotations in patterns are texts (docs/spec/policies.md §2.9).
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::Report;
 use crate::policy::model::Rule;

@@ -23,7 +23,7 @@ mod warnings;
 
 use std::collections::{HashMap, HashSet};
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::autogen::{compute_rules, has_content};
 use super::model::{Policy, Rule};
@@ -550,7 +550,7 @@ mod tests {
 
     #[test]
     fn the_deepest_document_that_is_read_is_checked() {
-        let depth = kpvm::limits::Limits::DEFAULT.document_depth;
+        let depth = kpvm_semantics::limits::Limits::DEFAULT.document_depth;
         let mut pattern = json!("{{ request.object.a }}");
         for _ in 0..depth {
             pattern = json!({ "a": pattern });

@@ -1,13 +1,13 @@
 //! Checks failure action overrides: no namespace may be both enforced and audited
 //! (docs/spec/policies.md §2.4).
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::structure::span_at;
 use super::{Bodies, Report};
 use crate::policy::model::{FailureActionOverride, Policy, PolicyKind};
 use crate::policy::read::{field, items};
-use kpvm::scalar::wildcard::{contains_wildcard, matches};
+use kpvm_semantics::wildcard::{contains_wildcard, matches};
 
 pub(super) fn check(policy: &Policy, report: &mut Report<'_>) {
     if policy.kind == PolicyKind::Policy {

@@ -4,7 +4,7 @@
 //! What Kyverno's own check rejects is an error. Unknown names are checked only by the
 //! schema of the cluster, or not at all: they are [`Report::unworkable`].
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::Report;
 use super::structure::span_at;

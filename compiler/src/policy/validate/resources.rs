@@ -1,6 +1,6 @@
 //! Checks match blocks and conditions of computed rules (docs/spec/policies.md §2.6).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::Report;
 use super::conflicts::canonical;

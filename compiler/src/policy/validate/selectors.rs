@@ -2,7 +2,7 @@
 //! §5.4).
 
 use crate::policy::model::{LabelRequirement, LabelSelector};
-use kpvm::scalar::wildcard::contains_wildcard;
+use kpvm_semantics::wildcard::contains_wildcard;
 
 /// Error of a filter's selector, if any. A selector with a wildcard in its labels is not
 /// checked: it is expanded for each object.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::conflicts;
 use super::selectors;

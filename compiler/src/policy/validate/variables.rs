@@ -1,6 +1,6 @@
 //! Checks which variables a policy uses, and where (docs/spec/policies.md §2.3).
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::expressions::{self, Place, Problem};
 use super::structure::span_at;
@@ -9,7 +9,7 @@ use super::{CheckedRule, Report};
 use crate::policy::model::{Filter, MatchBlock, Policy};
 use crate::policy::read::{field, items, text_of};
 use crate::policy::text;
-use kpvm::scalar::wildcard::matches;
+use kpvm_semantics::wildcard::matches;
 
 pub(super) fn check(policy: &Policy, computed: &[CheckedRule], report: &mut Report<'_>) {
     if policy.background {

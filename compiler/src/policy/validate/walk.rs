@@ -1,7 +1,7 @@
 //! Visits every text of a tree with its JSON path, as Kyverno's traversal does: leaves
 //! under their own path, keys under that of their map.
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 /// One leaf or key.
 pub(super) struct Visit<'a> {

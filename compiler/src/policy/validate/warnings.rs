@@ -1,7 +1,7 @@
 //! Warnings about valid policies (docs/spec/policies.md §2.10, and lower-case actions of
 //! §1.2).
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::structure::span_at;
 use super::walk::{Element, walk};

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kpvm::engine::{Bundle, Input, Request, Session};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile, compile_with_exceptions};
 use kpvm_compiler::diagnostic::Severity;
 use kpvm_compiler::source::Sources;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 /// Stack of the thread that runs a row (row 106).
 const STACK: usize = 256 << 10;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use kpvm::engine::{Input, Request};
-use kpvm::limits::Limits;
-use kpvm::tree::{Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Tree, TreeValue};
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use super::oracle::{Expect, Seen, check, compile_policies, evaluate, policy_with_pattern};
 

@@ -1,8 +1,8 @@
 //! Calls of functions.
 
-use kpvm::tree::TreeValue;
 use kpvm_format::cel::Function;
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::TreeValue;
 
 use super::Lowering;
 use super::literal::is_empty_list;

@@ -1,9 +1,9 @@
 //! Conditions: expressions that jump rather than give a value.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::cel::Function;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::ConstantKind;
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::Lowering;
 use super::literal::constant_of;

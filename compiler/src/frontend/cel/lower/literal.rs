@@ -1,8 +1,8 @@
 //! Literals, and lists and maps of values.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, ConstantKind, Range};
+use kpvm_syntax::tree::{Tree, TreeValue};
 use zerocopy::little_endian::U64;
 
 use super::Lowering;
@@ -29,7 +29,7 @@ pub(super) fn constant_of(expression: &Expr) -> Option<Tree> {
             TreeValue::List(elements.iter().map(item).collect::<Option<_>>()?)
         }
         Node::Map(entries) => {
-            let mut members: Vec<kpvm::tree::Member> = Vec::new();
+            let mut members: Vec<kpvm_syntax::tree::Member> = Vec::new();
             for entry in entries {
                 let Node::Literal(Literal::String(key)) = &entry.key.node else {
                     return None;
@@ -37,7 +37,7 @@ pub(super) fn constant_of(expression: &Expr) -> Option<Tree> {
                 if entry.optional || members.iter().any(|member| *member.key == **key) {
                     return None;
                 }
-                members.push(kpvm::tree::Member {
+                members.push(kpvm_syntax::tree::Member {
                     key: key.as_str().into(),
                     key_span: entry.key.span,
                     value: constant_of(&entry.value)?,

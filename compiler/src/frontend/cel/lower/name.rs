@@ -1,9 +1,9 @@
 //! Names, fields, and the paths that they make.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, ConstantKind};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::{Lowering, Source};
 use crate::frontend::cel::ast::{Expr, Literal, Node};
