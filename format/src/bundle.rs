@@ -24,6 +24,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::instruction::Instruction;
 use crate::meta::Meta;
+use crate::outside::{OutsideDemand, OutsideField};
 use crate::plan::{
     KindPlan, PlainRule, Plan, PlanBody, PlanSpot, PlanTest, ProjectionPlace, Topic,
 };
@@ -261,10 +262,16 @@ sections! {
     projections: Range = 52;
     /// The places of projections.
     projection_places: ProjectionPlace = 53;
+    /// What rules ask of the host, by rule.
+    outside_demands: OutsideDemand = 54;
+    /// The fields of requests for data.
+    outside_fields: OutsideField = 55;
+    /// Names and values of these fields.
+    outside_text: u8 = 56;
 }
 
-const META_SECTION: usize = 54;
-const SECTION_COUNT: usize = 55;
+const META_SECTION: usize = 57;
+const SECTION_COUNT: usize = 58;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -490,6 +497,9 @@ impl<'a> Tables<'a> {
         plan_breaks: &[],
         projections: &[],
         projection_places: &[],
+        outside_demands: &[],
+        outside_fields: &[],
+        outside_text: &[],
     };
 
     /// The text; empty if it does not lie in the pool.

@@ -173,7 +173,8 @@ impl Function {
         )
     }
 
-    /// Whether its value depends on the host: data, the time or randomness.
+    /// Whether its value depends on the host: data, the time or randomness. Functions on an
+    /// authorizer are not listed: the authorizer itself comes from the host.
     pub fn asks_host(self) -> bool {
         self.is_outside()
             || matches!(

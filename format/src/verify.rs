@@ -67,7 +67,7 @@ pub(crate) fn range(what: &str, range: Range, count: usize) -> Verified {
     })
 }
 
-fn bits(what: &str, value: u8, all: u8) -> Verified {
+pub(crate) fn bits(what: &str, value: u8, all: u8) -> Verified {
     ensure(value & !all == 0, || format!("unknown {what} {value:#x}"))
 }
 

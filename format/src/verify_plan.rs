@@ -1,4 +1,4 @@
-//! Verification of plans and projections.
+//! Verification of what the compiler derived: plans, projections and demands.
 //!
 //! Guaranteed afterwards: every reference is in range; children follow their parents, so a walk
 //! down ends; a lookup in a hash table ends. Whether a plan agrees with the code is not checked
@@ -7,10 +7,12 @@
 use crate::bundle::Tables;
 use crate::plan::*;
 use crate::table::{NONE, Range};
-use crate::verify::{Verified, ensure, number, optional, range};
+use crate::outside::OutsideKind;
+use crate::verify::{Verified, bits, ensure, number, optional, range};
 
 /// Checks all plans and projections.
 pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
+    verify_outside(tables)?;
     verify_topics(tables)?;
     verify_tests(tables)?;
     let mut ends = [0; 3];
@@ -36,6 +38,30 @@ fn follows(what: &str, part: Range, end: &mut u32, count: usize) -> Verified {
     })?;
     range(what, part, count)?;
     *end += part.length.get();
+    Ok(())
+}
+
+fn verify_outside(tables: &Tables<'_>) -> Verified {
+    let demands = tables.outside_demands;
+    let fields = tables.outside_fields;
+    for demand in demands {
+        number("rule", demand.rule.get(), tables.rules.len())?;
+        number("kind of demand", demand.kind.into(), OutsideKind::ALL.len())?;
+        range("fields", demand.fields, fields.len())?;
+    }
+    ensure(demands.is_sorted_by_key(|demand| demand.rule.get()), || {
+        "demands out of order".into()
+    })?;
+    for field in fields {
+        for text in [field.name, field.value] {
+            let range_of_bytes = Range {
+                start: text.offset,
+                length: text.length,
+            };
+            range("text", range_of_bytes, tables.outside_text.len())?;
+        }
+        bits("flag of a field", field.computed, 1)?;
+    }
     Ok(())
 }
 

@@ -14,7 +14,6 @@ mod images;
 pub mod jmespath;
 mod machine;
 mod plan;
-mod legacy;
 mod text;
 
 pub use kpvm_semantics::limits::Limits;

@@ -125,3 +125,9 @@ impl Successors {
         }
     }
 }
+
+/// The first instructions of the loops of a block.
+pub fn loop_heads(code: &[Instruction]) -> Vec<usize> {
+    let successors = code.iter().map(|code| Successors::of(code, 0));
+    successors.filter_map(|successors| successors.back).collect()
+}

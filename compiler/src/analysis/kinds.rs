@@ -9,6 +9,7 @@ use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{BodyKind, KindSelector, NONE, PolicyFlags};
 
 use super::body::add_body;
+use super::demands;
 use super::places::{Place, Places};
 use super::projection;
 use super::spots::{Spot, Spots};
@@ -42,6 +43,11 @@ pub(super) fn analyse(tables: &Tables<'_>) -> Sections {
             resource,
             operations,
         });
+    }
+    for (number, rule) in (0..).zip(tables.rules) {
+        let demands = demands::of_rule(tables, rule).into_iter();
+        let demands = demands.map(|demand| (number, demand));
+        kinds.sections.demands.extend(demands);
     }
     kinds.sections
 }

@@ -4,14 +4,16 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
 use kpvm_format::BundleBuilder;
+use kpvm_format::outside::{OutsideDemand, OutsideField};
 use kpvm_format::plan::{
     self, END, KindPlan, MAX_PLACES, Plan, PlanBody, PlanSpot, PlanTest, ProjectionPlace, Reading,
     Topic, slot_of,
 };
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{NONE, Range};
+use kpvm_format::table::{NONE, Range, Text};
 use zerocopy::little_endian::{U16, U32};
 
+use super::demands::{Demand, DemandField};
 use super::places::{Place, PlaceNode, Places};
 use super::spots::{Spot, SpotNode, Spots};
 
@@ -88,6 +90,8 @@ pub(super) struct Sections {
     plan_numbers: HashMap<PlanImage, u32>,
     plan_tests: Shared<PlanTest>,
     plan_breaks: Shared<U16>,
+    /// What each rule asks for, by rule.
+    pub(super) demands: Vec<(u32, Demand)>,
     projections: Vec<Vec<ProjectionPlace>>,
     projection_numbers: HashMap<Vec<ProjectionPlace>, u32>,
 }
@@ -224,6 +228,7 @@ impl Sections {
         bundle.plain_rules = self.plain_rules.table;
         bundle.plan_tests = self.plan_tests.table;
         bundle.plan_breaks = self.plan_breaks.table;
+        write_demands(&self.demands, bundle);
         bundle.plans.clear();
         bundle.plan_spots.clear();
         bundle.plan_slots.clear();
@@ -245,6 +250,33 @@ impl Sections {
             bundle.projections.push(range);
         }
     }
+}
+
+fn write_demands(demands: &[(u32, Demand)], bundle: &mut BundleBuilder) {
+    let mut text: Shared<u8> = Shared::default();
+    let mut fields = Shared::default();
+    let mut text_of = |part: &str| {
+        let range = text.range(part.as_bytes().to_vec());
+        Text {
+            offset: range.start,
+            length: range.length,
+        }
+    };
+    let mut record = |field: &DemandField| OutsideField {
+        name: text_of(&field.name),
+        value: text_of(&field.value.to_string()),
+        computed: u8::from(field.computed),
+    };
+    bundle.outside_demands = demands
+        .iter()
+        .map(|(rule, (kind, known))| OutsideDemand {
+            rule: U32::new(*rule),
+            kind: *kind as u8,
+            fields: fields.range(known.iter().map(&mut record).collect()),
+        })
+        .collect();
+    bundle.outside_fields = fields.table;
+    bundle.outside_text = text.table;
 }
 
 fn append<T: Clone>(table: &mut Vec<T>, part: &[T]) -> Range {

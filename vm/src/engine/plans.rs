@@ -106,9 +106,6 @@ impl<'t> KnownKind<'t> {
         operation: Operation,
         may_plan: bool,
     ) -> Option<Self> {
-        if may_plan {
-            crate::legacy::check::check(tables, kind, resource, operation);
-        }
         let symbol = |name: &str| {
             let symbol = tables.symbols.lookup(name.as_bytes());
             symbol.map_or(NONE, |symbol| symbol.0)
