@@ -11,8 +11,9 @@ use std::rc::Rc;
 use kpvm_format::Tables;
 use kpvm_format::cel::Function as CelFunction;
 use kpvm_format::function::Function;
+use kpvm_format::instruction::immediate::{PayloadPart, Provision};
 use kpvm_format::instruction::{
-    Instruction, ListSlot, Op, Operation, OperandKind, PayloadPart, Provision, RegisterId, TextSlot,
+    Instruction, ListSlot, Op, OperandKind, Operation, RegisterId, TextSlot,
 };
 use kpvm_format::outside::OutsideKind;
 use kpvm_format::signature::{self, Purity};
