@@ -38,7 +38,7 @@ record! {
         kind: U32,
         /// Symbol of the resource, or [`NONE`] where no rule names it.
         resource: U32,
-        /// Number of the `kind_plans` entry for each operation, in the order of their bits.
+        /// Number of the `kind_plans` entry for CREATE, UPDATE, DELETE and CONNECT.
         operations: [U32; 4],
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
 use kpvm::engine::{Bundle, Input, Operation, Request, Session};
 use kpvm_bench::interleave::time;
-use kpvm_cli::report::write_yaml;
+use kpvm_cli::serialised::write_yaml;
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::tree::Tree;
 use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};

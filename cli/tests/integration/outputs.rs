@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::Files;
+use kpvm_cli::place::Place;
 use kpvm_cli::report::entry::{Entries, Entry, Level, Notice, RuleFacts, demand};
 use kpvm_cli::report::section::Sections;
 use kpvm_cli::report::{github, junit, markdown, sarif};
-use kpvm_cli::scan::{Outcome, Place, Summary};
+use kpvm_cli::scan::{Outcome, Summary};
 use quick_junit::{Report, TestCaseStatus};
 use serde_json::Value;
 

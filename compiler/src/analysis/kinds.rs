@@ -15,7 +15,7 @@ use super::projection;
 use super::spots::{Spot, Spots};
 use super::write::{KindFacts, PlainRule, Sections, TopicFacts};
 
-/// The operations, in the order of their bits.
+/// The operations, in the order of `Topic::operations`.
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Most bodies of all plans for each rule. Rules for every kind are part of the plan of each

@@ -56,6 +56,7 @@ mod plans;
 mod request;
 mod response;
 mod review;
+mod review_response;
 mod session;
 
 pub use error::EvaluateError;
@@ -64,4 +65,5 @@ pub use kpvm_format::Bundle;
 pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo, merge};
 pub use response::{Decision, Evaluation, FailureDetail, PodSecurityDetail, RuleResponse, Status};
 pub use review::{Review, ReviewError};
+pub use review_response::{FailurePolicy, ReviewResponse};
 pub use session::Session;

@@ -115,7 +115,12 @@ impl<'t> KnownKind<'t> {
             resource => symbol(resource),
         };
         let topic = tables.topic(symbol(kind), resource)?;
-        let operation = operation.bit().trailing_zeros() as usize;
+        let operation = match operation {
+            Operation::Create => 0,
+            Operation::Update => 1,
+            Operation::Delete => 2,
+            Operation::Connect => 3,
+        };
         let number = topic.operations.get(operation)?.get() as usize;
         let facts = tables.kind_plans.get(number)?;
         let projection = |number| Some(Projection { places: tables.projection(number)? });

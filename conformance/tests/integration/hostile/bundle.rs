@@ -71,6 +71,7 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
     let Ok(bundle) = Bundle::load(bytes) else {
         return false;
     };
+    let is_verified = analysis::verify(&bundle).is_ok();
     let mut session = Session::new(&bundle);
     for object in objects {
         let Ok(evaluation) = session.evaluate(&Request::create(Input::Json(object))) else {
@@ -84,7 +85,10 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
         let answers = shown(evaluation);
         let request = Request::create(Input::Json(object));
         let observed = session.evaluate_observed(&request, &mut NoHost, &mut Telling);
-        assert_eq!(observed.map(shown).ok(), Some(answers));
+        // A plan that is not that of the code can say something else; `kpc verify` finds it.
+        if is_verified {
+            assert_eq!(observed.map(shown).ok(), Some(answers));
+        }
     }
     true
 }
@@ -233,12 +237,12 @@ fn versions_flags_and_tails() {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     refused(
         "row 12",
-        "bundle format 5, this program reads 4",
+        "bundle format 6, this program reads 5",
         &with(8, &(version + 1).to_le_bytes()),
     );
     refused(
         "row 12",
-        "bundle format 3, this program reads 4",
+        "bundle format 4, this program reads 5",
         &with(8, &(version - 1).to_le_bytes()),
     );
     refused(

@@ -1,5 +1,6 @@
 //! Rules that the plan decides together with their kinds, so that nothing needs to run.
 
+use kpvm_format::instruction::KindsId;
 use kpvm_format::table::NONE;
 
 use super::Evaluator;
@@ -44,7 +45,7 @@ impl<'e> PlainRules<'e> {
         let plain = self.rest.first().filter(|plain| plain.rule.get() == number)?;
         let kinds = plain.kinds.get();
         if self.kinds.0 != kinds {
-            let matches = kinds_match(kinds, evaluator.tables, evaluator.facts);
+            let matches = kinds_match(KindsId(kinds), evaluator.tables, evaluator.facts);
             self.kinds = (kinds, matches);
         }
         if self.kinds.1 {
