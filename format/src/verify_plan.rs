@@ -5,9 +5,9 @@
 //! here: the compiler can derive it again and compare.
 
 use crate::bundle::Tables;
+use crate::outside::OutsideKind;
 use crate::plan::*;
 use crate::table::{NONE, Range};
-use crate::outside::OutsideKind;
 use crate::verify::{Verified, bits, ensure, number, optional, range};
 
 /// Checks all plans and projections.
@@ -25,7 +25,12 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     }
     let mut end = 0;
     for &projection in tables.projections {
-        follows("places", projection, &mut end, tables.projection_places.len())?;
+        follows(
+            "places",
+            projection,
+            &mut end,
+            tables.projection_places.len(),
+        )?;
         verify_projection(tables, Tables::range(tables.projection_places, projection))?;
     }
     Ok(())
@@ -104,9 +109,9 @@ fn verify_tests(tables: &Tables<'_>) -> Verified {
                 number("leaf", operand, tables.leaves.len())?;
             }
             Some(DemandKind::Tags) => number("tag pattern", operand, tables.tag_patterns.len())?,
-            Some(
-                DemandKind::Map | DemandKind::List | DemandKind::Some | DemandKind::Nothing,
-            ) => ensure(operand == 0, || "a demand with an operand".into())?,
+            Some(DemandKind::Map | DemandKind::List | DemandKind::Some | DemandKind::Nothing) => {
+                ensure(operand == 0, || "a demand with an operand".into())?
+            }
         }
         number("list", test.breaks.get(), tables.plan_breaks.len())?;
     }
@@ -134,8 +139,16 @@ fn verify_plan(tables: &Tables<'_>, plan: &Plan) -> Verified {
         ensure(usize::from(spot.keys) <= MAX_SPOT_KEYS, || {
             format!("a spot with {} keys", spot.keys)
         })?;
-        ensure(spot.required <= spot.keys, || "a key that is not there".into())?;
-        below("keys", spot.children.get(), spot.keys.into(), position, spots.len())?;
+        ensure(spot.required <= spot.keys, || {
+            "a key that is not there".into()
+        })?;
+        below(
+            "keys",
+            spot.children.get(),
+            spot.keys.into(),
+            position,
+            spots.len(),
+        )?;
         let items = u16::from(spot.items.get() != 0);
         below("items", spot.items.get(), items, position, spots.len())?;
         let tests = Range {
@@ -162,11 +175,14 @@ fn verify_plan(tables: &Tables<'_>, plan: &Plan) -> Verified {
     for body in bodies {
         number("block", body.block.get(), tables.blocks.len())?;
         let count = usize::from(body.alternatives.get()).max(1);
-        ensure(usize::from(body.first.get()) + count <= alternatives, || {
-            "a body with alternatives that are not there".into()
-        })?;
+        ensure(
+            usize::from(body.first.get()) + count <= alternatives,
+            || "a body with alternatives that are not there".into(),
+        )?;
     }
-    ensure(bodies.len() <= MAX_ALTERNATIVES, || "a plan of too many bodies".into())?;
+    ensure(bodies.len() <= MAX_ALTERNATIVES, || {
+        "a plan of too many bodies".into()
+    })?;
     ensure(
         bodies.is_sorted_by(|a, b| a.block.get() < b.block.get()),
         || "bodies out of order".into(),

@@ -31,7 +31,10 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     match analysis::verify(&bundle) {
         Ok(()) => {
             let rules = count(bundle.tables().rules.len(), "rule");
-            writeln!(streams.out, "{path}: plans and projections are those of its {rules}")?;
+            writeln!(
+                streams.out,
+                "{path}: plans and projections are those of its {rules}"
+            )?;
             Ok(EXIT_OK)
         }
         Err(mismatch) => {

@@ -9,13 +9,13 @@
 //! it does. For the second alternative of an `anyPattern` the opposite matters too: a demand
 //! that does not hold has to end the first.
 
-use kpvm_semantics::pattern_string::{Scalar, matches_text};
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::plan::{DemandKind, MAX_SPOT_DEPTH};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{LeafKind, NONE};
 use kpvm_semantics::anchor::Anchor;
+use kpvm_semantics::pattern_string::{Scalar, matches_text};
 
 use super::flow::{Analysis, Lattice, Onward, forward};
 use super::spots::{Alternative, Body, Demand, Spot, Spots};
@@ -206,7 +206,8 @@ impl Analysis for Following<'_> {
         mut path: Path,
         onward: &mut Onward<Path>,
     ) -> Result<(), Option<End>> {
-        path.conditions.retain(|condition| condition.end != position);
+        path.conditions
+            .retain(|condition| condition.end != position);
         let instruction = self.code.get(position).ok_or(None)?;
         let op = Op::decode(instruction.op).ok_or(None)?;
         match op {
@@ -270,7 +271,8 @@ impl Following<'_> {
                 let spot = path.get(a)?;
                 self.note(spot, (DemandKind::Leaf, c), path)?;
                 let items = self.spots.items(spot)?;
-                self.notes.push(Note::Demand(items, (DemandKind::ItemLeaf, c)));
+                self.notes
+                    .push(Note::Demand(items, (DemandKind::ItemLeaf, c)));
                 if !null_satisfies(c, self.tables) {
                     self.require(spot, path)?;
                 }
@@ -336,7 +338,8 @@ impl Following<'_> {
         }
         if self.is_failure(position + 1) {
             self.is_exact = false;
-            self.notes.push(Note::Demand(spot, (DemandKind::Nothing, 0)));
+            self.notes
+                .push(Note::Demand(spot, (DemandKind::Nothing, 0)));
             return self.may_skip_to(target, path, onward).then_some(target);
         }
         if path.leaves_condition(target) || path.conditions.len() >= MAX_CONDITIONS {
@@ -376,7 +379,13 @@ impl Following<'_> {
     }
 
     /// A check that fails for what is missing.
-    fn check(&mut self, register: u8, demand: DemandKind, target: usize, path: &Path) -> Option<()> {
+    fn check(
+        &mut self,
+        register: u8,
+        demand: DemandKind,
+        target: usize,
+        path: &Path,
+    ) -> Option<()> {
         let spot = path.get(register)?;
         self.note(spot, (demand, 0), path)?;
         self.fails_to(target);

@@ -115,7 +115,10 @@ impl Successors {
             return Self::default();
         };
         let target = |wanted: OperandKind| {
-            let operand = op.operands().iter().find(|operand| operand.kind == wanted)?;
+            let operand = op
+                .operands()
+                .iter()
+                .find(|operand| operand.kind == wanted)?;
             Some(instruction.operand(operand.field) as usize)
         };
         Self {
@@ -129,5 +132,7 @@ impl Successors {
 /// The first instructions of the loops of a block.
 pub fn loop_heads(code: &[Instruction]) -> Vec<usize> {
     let successors = code.iter().map(|code| Successors::of(code, 0));
-    successors.filter_map(|successors| successors.back).collect()
+    successors
+        .filter_map(|successors| successors.back)
+        .collect()
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use kpvm_semantics::resource_kind::make_plural;
 use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{BodyKind, KindSelector, NONE, PolicyFlags};
+use kpvm_semantics::resource_kind::make_plural;
 
 use super::body::add_body;
 use super::demands;
@@ -28,7 +28,11 @@ pub(super) fn analyse(tables: &Tables<'_>) -> Sections {
         tables,
         known: HashMap::new(),
         selectors: first_of_equal_selectors(tables),
-        bodies_left: tables.rules.len().saturating_mul(BODIES_PER_RULE).max(1 << 12),
+        bodies_left: tables
+            .rules
+            .len()
+            .saturating_mul(BODIES_PER_RULE)
+            .max(1 << 12),
         sections: Sections::default(),
     };
     for [kind, resource] in topics(tables) {

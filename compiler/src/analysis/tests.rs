@@ -137,7 +137,9 @@ fn show(spots: &Spots, spot: Spot, path: &str, tables: &Tables<'_>, lines: &mut 
         None => "/*".to_owned(),
     };
     let show_kind = |(kind, operand): &Demand| match kind {
-        DemandKind::Leaf | DemandKind::ItemLeaf | DemandKind::Tags => format!("{kind:?}({operand})"),
+        DemandKind::Leaf | DemandKind::ItemLeaf | DemandKind::Tags => {
+            format!("{kind:?}({operand})")
+        }
         DemandKind::Map | DemandKind::List | DemandKind::Some | DemandKind::Nothing => {
             format!("{kind:?}")
         }

@@ -307,8 +307,11 @@ fn number_of<T: Clone + Eq + Hash>(
 /// The spots below one at which anything is demanded: those under keys, required ones first,
 /// and that of items; and how many are required.
 fn children(spots: &Spots, node: &SpotNode) -> (Vec<Spot>, Option<Spot>, u8) {
-    let is_required =
-        |spot: &Spot| spots.node(*spot).is_some_and(|node| !node.required_by.is_empty());
+    let is_required = |spot: &Spot| {
+        spots
+            .node(*spot)
+            .is_some_and(|node| !node.required_by.is_empty())
+    };
     let keys = node.keys.iter().copied();
     let mut keys: Vec<Spot> = keys.filter(|&key| demands_anything(spots, key)).collect();
     let symbol = |spot: &Spot| spots.node(*spot).and_then(|node| node.key);
@@ -324,7 +327,9 @@ fn demands_anything(spots: &Spots, spot: Spot) -> bool {
     let here = spots
         .node(spot)
         .is_some_and(|node| !node.tests.is_empty() || !node.required_by.is_empty());
-    here || spots.below(spot).any(|below| demands_anything(spots, below))
+    here || spots
+        .below(spot)
+        .any(|below| demands_anything(spots, below))
 }
 
 /// The hash table from spot and key to spot. At most half of it is used.
@@ -347,10 +352,7 @@ fn slots(spots: &[PlanSpot]) -> Vec<U16> {
 
 /// The records of a projection in breadth-first order, without what is not read and of no
 /// interest to a plan; `None` where there are too many.
-fn projection_image(
-    places: &Places,
-    spots: &HashMap<Spot, u16>,
-) -> Option<Vec<ProjectionPlace>> {
+fn projection_image(places: &Places, spots: &HashMap<Spot, u16>) -> Option<Vec<ProjectionPlace>> {
     let spot_of = |node: &PlaceNode| {
         let spot = node.spot.filter(|_| node.reading == Reading::Unread);
         spot.and_then(|spot| spots.get(&Spot(spot)).copied())

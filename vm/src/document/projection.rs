@@ -74,7 +74,9 @@ impl Projection<'_> {
                 let found = keys.binary_search_by_key(&symbol.0, |inside| inside.key.get());
                 found.ok().map(|found| first + found)
             }
-            None => Some(usize::from(here.items.get())).filter(|&items| items != 0 && label.is_item()),
+            None => {
+                Some(usize::from(here.items.get())).filter(|&items| items != 0 && label.is_item())
+            }
         };
         let Some((number, inside)) =
             inside.and_then(|number| Some((number, self.places.get(number)?)))

@@ -23,12 +23,12 @@ use self::old_object::EXISTING_VIOLATIONS;
 use self::plain_rules::PlainRules;
 use super::names::ObjectNames;
 use super::observer::{Event, NotTried, Stage, Verdict};
-use kpvm_format::plan::PlainRule;
 use super::request::{GroupVersionKind, Operation};
 use super::response::{Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{Kind, NodeId, Texts};
 use crate::machine::{Ending, Machine, RequestFacts, Setting, Subject, World};
 use crate::plan::Proof;
+use kpvm_format::plan::PlainRule;
 
 /// Which outcomes are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -123,7 +123,11 @@ impl<'t> KnownKind<'t> {
         };
         let number = topic.operations.get(operation)?.get() as usize;
         let facts = tables.kind_plans.get(number)?;
-        let projection = |number| Some(Projection { places: tables.projection(number)? });
+        let projection = |number| {
+            Some(Projection {
+                places: tables.projection(number)?,
+            })
+        };
         let plan = match may_plan {
             true => PlanView::new(tables, facts.plan.get()),
             false => None,

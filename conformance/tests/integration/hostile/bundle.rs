@@ -8,6 +8,7 @@ use kpvm::engine::observer::{Event, Observer};
 use kpvm::engine::{Bundle, Evaluation, Input, Request, Session};
 use kpvm::host::NoHost;
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
+use kpvm_compiler::analysis;
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;

@@ -4,10 +4,10 @@ use kpvm_format::instruction::KindsId;
 use kpvm_format::table::NONE;
 
 use super::Evaluator;
-use kpvm_format::plan::PlainRule;
 use crate::engine::request::Operation;
 use crate::machine::{Ending, kinds_match};
 use crate::plan::Proof;
+use kpvm_format::plan::PlainRule;
 
 /// The plain rules, as an evaluation goes past them.
 pub(super) struct PlainRules<'e> {
@@ -42,7 +42,10 @@ impl<'e> PlainRules<'e> {
         {
             self.rest = rest;
         }
-        let plain = self.rest.first().filter(|plain| plain.rule.get() == number)?;
+        let plain = self
+            .rest
+            .first()
+            .filter(|plain| plain.rule.get() == number)?;
         let kinds = plain.kinds.get();
         if self.kinds.0 != kinds {
             let matches = kinds_match(KindsId(kinds), evaluator.tables, evaluator.facts);
