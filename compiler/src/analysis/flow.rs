@@ -77,7 +77,8 @@ pub fn forward<A: Analysis>(
             visited.insert(position, fact.clone());
         }
         analysis.visit(position, fact, &mut onward)?;
-        for (to, fact) in std::mem::take(&mut onward.sent) {
+        let mut sent = std::mem::take(&mut onward.sent);
+        for (to, fact) in sent.drain(..) {
             if to > position {
                 match onward.waiting.get_mut(&to) {
                     Some(known) => {
@@ -93,6 +94,8 @@ pub fn forward<A: Analysis>(
                 onward.waiting.insert(to, known);
             }
         }
+        // Its capacity is used again.
+        onward.sent = sent;
     }
     Ok(())
 }
