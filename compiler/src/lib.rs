@@ -4,7 +4,6 @@
 
 pub mod analysis;
 pub mod calls;
-pub mod codegen;
 pub mod compile;
 pub mod diagnostic;
 pub mod emit;
