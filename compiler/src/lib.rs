@@ -2,6 +2,7 @@
 //!
 //! Nothing here ever looks at a resource.
 
+pub mod analysis;
 pub mod calls;
 pub mod compile;
 pub mod diagnostic;

@@ -19,11 +19,15 @@ use std::borrow::Cow;
 use std::ops;
 
 use sha2::{Digest, Sha256};
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::instruction::Instruction;
 use crate::meta::Meta;
+use crate::outside::{OutsideDemand, OutsideField};
+use crate::plan::{
+    KindPlan, PlainRule, Plan, PlanBody, PlanSpot, PlanTest, ProjectionPlace, Topic,
+};
 use crate::symbol::{SymbolId, SymbolTable, SymbolTableBuilder};
 use crate::table::*;
 use crate::verify::{self, VerifyError};
@@ -32,7 +36,7 @@ use crate::verify::{self, VerifyError};
 pub const MAGIC: [u8; 8] = *b"kpvm\r\n\x1a\n";
 
 /// The format that this crate reads and writes.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 
 const HEADER_LENGTH: usize = 60;
 const DIGEST_START: usize = 56;
@@ -124,6 +128,15 @@ macro_rules! sections {
             fn with_tables(mut self, tables: &Tables<'_>) -> Self {
                 $(self.$field = tables.$field.to_vec();)+
                 self
+            }
+
+            /// The tables so far; `symbols` are the bytes of the symbol table.
+            pub fn tables<'a>(&'a self, symbols: &'a [u8]) -> Option<Tables<'a>> {
+                Some(Tables {
+                    symbols: SymbolTable::from_verified(symbols)?,
+                    pool: &self.pool,
+                    $($field: &self.$field,)+
+                })
             }
 
             fn table_bytes(&self) -> [&[u8]; TABLE_COUNT] {
@@ -227,10 +240,38 @@ sections! {
     /// Where the entries of label and annotation patterns are written, one place for
     /// each of `tag_entries`.
     tag_places: Place = 42;
+    /// What is known about the objects of each kind, ascending by kind and resource.
+    topics: Topic = 43;
+    /// What is known about the objects of a kind that come with an operation.
+    kind_plans: KindPlan = 44;
+    /// The plain rules of kind plans, ascending by rule.
+    plain_rules: PlainRule = 45;
+    /// The plans.
+    plans: Plan = 46;
+    /// The spots of plans.
+    plan_spots: PlanSpot = 47;
+    /// The hash tables of plans: from spot and key to spot.
+    plan_slots: U16 = 48;
+    /// The bodies of plans.
+    plan_bodies: PlanBody = 49;
+    /// The tests of spots.
+    plan_tests: PlanTest = 50;
+    /// Lists of alternatives that tests break.
+    plan_breaks: U16 = 51;
+    /// The projections: ranges of `projection_places`.
+    projections: Range = 52;
+    /// The places of projections.
+    projection_places: ProjectionPlace = 53;
+    /// What rules ask of the host, by rule.
+    outside_demands: OutsideDemand = 54;
+    /// The fields of requests for data.
+    outside_fields: OutsideField = 55;
+    /// Names and values of these fields.
+    outside_text: u8 = 56;
 }
 
-const META_SECTION: usize = 43;
-const SECTION_COUNT: usize = 44;
+const META_SECTION: usize = 57;
+const SECTION_COUNT: usize = 58;
 
 /// A verified bundle over borrowed or owned bytes.
 ///
@@ -445,6 +486,20 @@ impl<'a> Tables<'a> {
         rule_places: &[],
         entry_places: &[],
         tag_places: &[],
+        topics: &[],
+        kind_plans: &[],
+        plain_rules: &[],
+        plans: &[],
+        plan_spots: &[],
+        plan_slots: &[],
+        plan_bodies: &[],
+        plan_tests: &[],
+        plan_breaks: &[],
+        projections: &[],
+        projection_places: &[],
+        outside_demands: &[],
+        outside_fields: &[],
+        outside_text: &[],
     };
 
     /// The text; empty if it does not lie in the pool.
@@ -566,12 +621,17 @@ impl BundleBuilder {
         entry
     }
 
+    /// Fills the match index, which the plans of kinds are derived from.
+    pub fn build_index(&mut self) {
+        crate::index::build(self);
+    }
+
     /// The bundle's bytes. Equal input gives equal bytes on every machine.
     ///
     /// # Panics
     /// When a section is 4 GiB or longer.
     pub fn finish(mut self) -> Vec<u8> {
-        crate::index::build(&mut self);
+        self.build_index();
         let symbols = self.symbols.finish();
         let meta = postcard::to_allocvec(&self.meta).unwrap_or_default();
         let mut sections: Vec<&[u8]> = vec![&symbols, self.pool.as_bytes()];

@@ -14,6 +14,8 @@ macro_rules! record {
     };
 }
 
+pub(crate) use record;
+
 /// Number of comparison operators, `kpvm_semantics::Operator`.
 pub const OPERATORS: u8 = 6;
 

@@ -36,9 +36,9 @@ impl From<SymbolTableError> for VerifyError {
     }
 }
 
-type Verified = Result<(), VerifyError>;
+pub(crate) type Verified = Result<(), VerifyError>;
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verified {
+pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verified {
     if holds {
         Ok(())
     } else {
@@ -46,13 +46,13 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verified {
     }
 }
 
-fn number(what: &str, number: u32, count: usize) -> Verified {
+pub(crate) fn number(what: &str, number: u32, count: usize) -> Verified {
     ensure((number as usize) < count, || {
         format!("{what} {number} of {count}")
     })
 }
 
-fn optional(what: &str, value: u32, count: usize) -> Verified {
+pub(crate) fn optional(what: &str, value: u32, count: usize) -> Verified {
     if value == NONE {
         Ok(())
     } else {
@@ -60,14 +60,14 @@ fn optional(what: &str, value: u32, count: usize) -> Verified {
     }
 }
 
-fn range(what: &str, range: Range, count: usize) -> Verified {
+pub(crate) fn range(what: &str, range: Range, count: usize) -> Verified {
     let end = u64::from(range.start.get()) + u64::from(range.length.get());
     ensure(end <= count as u64, || {
         format!("{what} up to {end} of {count}")
     })
 }
 
-fn bits(what: &str, value: u8, all: u8) -> Verified {
+pub(crate) fn bits(what: &str, value: u8, all: u8) -> Verified {
     ensure(value & !all == 0, || format!("unknown {what} {value:#x}"))
 }
 
@@ -109,6 +109,7 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     ensure(end as usize == tables.code.len(), || {
         "code outside of blocks".into()
     })?;
+    crate::verify_plan::verify(tables)?;
     ensure(crate::index::is_derived_from_rules(tables), || {
         "the match index is not that of the rules".into()
     })

@@ -138,9 +138,9 @@ fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
         namespace: tables.text(policy.namespace),
         kind: &meta.kind,
         api_version: &meta.api_version,
-        rules: Tables::range(tables.rules, policy.rules)
-            .iter()
-            .map(|rule| rule_entry(tables, rule))
+        rules: (policy.rules.start.get()..)
+            .zip(Tables::range(tables.rules, policy.rules))
+            .map(|(number, rule)| rule_entry(tables, number, rule))
             .collect(),
     };
     tables
@@ -151,7 +151,7 @@ fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
         .collect()
 }
 
-fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
+fn rule_entry<'b>(tables: Tables<'b>, number: u32, rule: &Rule) -> RuleEntry<'b> {
     let blocks = [rule.match_block, rule.body_block];
     let blocks = blocks
         .iter()
@@ -177,7 +177,7 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
             .iter()
             .map(|exception| tables.exception_key(exception))
             .collect(),
-        demands: demands::of_rule(&tables, rule),
+        demands: demands::of_rule(&tables, number),
     }
 }
 
@@ -314,6 +314,8 @@ fn write_demands(demands: &Demands, out: &mut dyn Write) -> io::Result<()> {
         (demands.time, "the time"),
         (demands.randomness, "random numbers"),
         (demands.host_addresses, "the addresses of hosts"),
+        (demands.namespace_labels, "the labels of namespaces"),
+        (demands.user_info, "the user"),
     ] {
         if asks {
             writeln!(out, "      asks for {what}")?;

@@ -8,6 +8,7 @@ use kpvm::engine::observer::{Event, Observer};
 use kpvm::engine::{Bundle, Evaluation, Input, Request, Session};
 use kpvm::host::NoHost;
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
+use kpvm_compiler::analysis;
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;
@@ -71,6 +72,7 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
     let Ok(bundle) = Bundle::load(bytes) else {
         return false;
     };
+    let is_verified = analysis::verify(&bundle).is_ok();
     let mut session = Session::new(&bundle);
     for object in objects {
         let Ok(evaluation) = session.evaluate(&Request::create(Input::Json(object))) else {
@@ -84,7 +86,10 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
         let answers = shown(evaluation);
         let request = Request::create(Input::Json(object));
         let observed = session.evaluate_observed(&request, &mut NoHost, &mut Telling);
-        assert_eq!(observed.map(shown).ok(), Some(answers));
+        // A plan that is not that of the code can say something else; `kpc verify` finds it.
+        if is_verified {
+            assert_eq!(observed.map(shown).ok(), Some(answers));
+        }
     }
     true
 }
@@ -233,12 +238,12 @@ fn versions_flags_and_tails() {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     refused(
         "row 12",
-        "bundle format 5, this program reads 4",
+        "bundle format 6, this program reads 5",
         &with(8, &(version + 1).to_le_bytes()),
     );
     refused(
         "row 12",
-        "bundle format 3, this program reads 4",
+        "bundle format 4, this program reads 5",
         &with(8, &(version - 1).to_le_bytes()),
     );
     refused(
