@@ -5,8 +5,8 @@ use crate::Tables;
 use crate::condition::ConditionOperator;
 use crate::instruction::immediate::{ItemCount, ObjectScope, Operations};
 use crate::instruction::{
-    KindsId, LeafId, Op, OperandKind, Operation, PairsId, PathId, SelectorId, SubjectsId,
-    TagPatternId, TextsId,
+    KindListId, LeafId, Op, OperandKind, Operation, PairListId, PathId, SelectorId, SubjectListId,
+    TagPatternId, TextListId,
 };
 use crate::symbol::SymbolId;
 use crate::table::{Block, Rule};
@@ -50,31 +50,31 @@ pub enum Criterion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// One of the kinds.
-    Kinds(KindsId),
+    Kinds(KindListId),
     /// One of the operations.
     Operations(Operations),
     /// A name.
-    Names(TextsId),
+    Names(TextListId),
     /// A namespace.
-    Namespaces(TextsId),
+    Namespaces(TextListId),
     /// All of the annotations.
-    Annotations(PairsId),
+    Annotations(PairListId),
     /// Labels of the object.
     Labels(SelectorId),
     /// Labels of the namespace.
     NamespaceLabels(SelectorId),
     /// One of the user's roles.
-    Roles(TextsId),
+    Roles(TextListId),
     /// One of the user's cluster roles.
-    ClusterRoles(TextsId),
+    ClusterRoles(TextListId),
     /// One of the subjects.
-    Subjects(SubjectsId),
+    Subjects(SubjectListId),
     /// An API group.
-    ApiGroups(TextsId),
+    ApiGroups(TextListId),
     /// An API version.
-    ApiVersions(TextsId),
+    ApiVersions(TextListId),
     /// A resource, possibly with a subresource.
-    Resources(TextsId),
+    Resources(TextListId),
     /// Whether the object is namespaced.
     Scope(ObjectScope),
 }
