@@ -505,22 +505,6 @@ impl<'a> Tables<'a> {
     }
 }
 
-impl Range {
-    /// A range without entries.
-    pub const EMPTY: Range = Range {
-        start: U32::ZERO,
-        length: U32::ZERO,
-    };
-
-    /// A range of table entries.
-    pub fn new(start: usize, length: usize) -> Self {
-        Self {
-            start: U32::new(start as u32),
-            length: U32::new(length as u32),
-        }
-    }
-}
-
 impl BundleBuilder {
     /// A bundle without policies.
     pub fn new() -> Self {
