@@ -10,7 +10,7 @@ use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::expression::{self, ExpressionError};
 use kpvm_compiler::source::{Location, SourceId};
-use kpvm_format::disassemble::disassemble_block;
+use kpvm_format::disassemble::{BlockOf, disassemble_block};
 use serde_json::Value;
 
 use crate::host::ProcessHost;
@@ -40,7 +40,9 @@ pub fn evaluate(text: &str, input: &Value) -> Result<Value, String> {
 pub fn disassemble(text: &str) -> Result<String, String> {
     let bundle = Bundle::load(compile(text)?).map_err(|error| error.to_string())?;
     let mut code = String::new();
-    disassemble_block(&bundle.tables(), "code", 0, &mut code).map_err(|error| error.to_string())?;
+    let whole = BlockOf { rule: 0, block: 0 };
+    disassemble_block(&bundle.tables(), "code", whole, &mut code)
+        .map_err(|error| error.to_string())?;
     Ok(code)
 }
 

@@ -10,7 +10,8 @@ use kpvm_format::BundleBuilder;
 use kpvm_format::MAX_LOOP_DEPTH;
 use kpvm_format::instruction::Op;
 use kpvm_format::instruction::{self, OperandKind};
-use kpvm_format::table;
+use kpvm_format::site::{self, Site};
+use kpvm_format::table::{self, SiteLabel};
 use zerocopy::little_endian::{U16, U32};
 
 use crate::ir::{Block, Instruction, Item, Label, Register, Segment};
@@ -49,18 +50,21 @@ pub fn generate(
     let positions = label_positions(block);
     let registers = allocate_registers(&instructions)?;
     let start = bundle.code.len();
-    for (position, ir) in instructions.iter().enumerate() {
+    let mut sites = Vec::new();
+    for (position, ir) in (0u32..).zip(&instructions) {
         bundle.code.push(encode(ir, &positions, &registers));
         if let Some(site) = &ir.site {
-            let site = table::Site {
-                instruction: U32::new((start + position) as u32),
-                kind: site.kind as u8,
-                path: write_path(&site.path, bundle),
+            let label = SiteLabel {
                 part: bundle.text(&site.part),
                 written: bundle.text(&site.written),
-                place: place(site.location, sources),
             };
-            bundle.sites.push(site);
+            sites.push(Site {
+                position,
+                kind: site.kind,
+                path: bundle.site_path(site.path.iter().map(segment)),
+                label,
+                place: place(site.location, sources).into(),
+            });
         }
     }
     let count = registers
@@ -76,8 +80,11 @@ pub fn generate(
         folds,
         lists,
         accumulators,
+        sites: table::Range::EMPTY,
     });
-    Ok(bundle.blocks.len() as u32 - 1)
+    let number = bundle.blocks.len() as u32 - 1;
+    bundle.set_sites(number, sites);
+    Ok(number)
 }
 
 /// A place as bundles keep it.
@@ -204,21 +211,9 @@ fn allocate_registers(
     Ok(given)
 }
 
-fn write_path(path: &[Segment], bundle: &mut BundleBuilder) -> table::Range {
-    let segments: Vec<table::PathSegment> = path
-        .iter()
-        .map(|segment| match segment {
-            Segment::Text(text) => table::PathSegment {
-                text: bundle.text(text),
-                loop_slot: U32::new(table::NONE),
-            },
-            Segment::LoopIndex(slot) => table::PathSegment {
-                text: bundle.text(""),
-                loop_slot: U32::new(*slot),
-            },
-        })
-        .collect();
-    let start = bundle.path_segments.len();
-    bundle.path_segments.extend(&segments);
-    table::Range::new(start, segments.len())
+fn segment(segment: &Segment) -> site::Segment<'_> {
+    match segment {
+        Segment::Text(text) => site::Segment::Text(text),
+        Segment::LoopIndex(slot) => site::Segment::Loop(*slot),
+    }
 }

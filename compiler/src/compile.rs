@@ -173,6 +173,7 @@ pub fn compile_with_exceptions(
     compilation.diagnostics = diagnostics;
     if !compilation.has_errors() {
         bundle.meta = meta(&policies, sources, &compilation.omitted);
+        bundle.share();
         compilation.bundle = Some(bundle.finish());
     }
     compilation
@@ -210,7 +211,9 @@ pub fn add_exceptions(
         exceptions: exceptions.len(),
     };
     if !compilation.has_errors() {
-        compilation.bundle = Some(lowerer.finish().finish());
+        let mut bundle = lowerer.finish();
+        bundle.share();
+        compilation.bundle = Some(bundle.finish());
     }
     compilation
 }

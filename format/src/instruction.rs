@@ -610,6 +610,17 @@ impl Instruction {
         }
     }
 
+    /// Sets the operand in `field`; of a small one only the low byte is kept.
+    pub fn set(&mut self, field: Field, value: u32) {
+        match field {
+            Field::A => self.a = value as u8,
+            Field::B => self.b = value as u8,
+            Field::E => self.e = value as u8,
+            Field::C => self.c = U32::new(value),
+            Field::D => self.d = U32::new(value),
+        }
+    }
+
     /// The value of the operand in `field`.
     pub fn operand(&self, field: Field) -> u32 {
         match field {

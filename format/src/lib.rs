@@ -7,12 +7,14 @@
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`condition`]: the operators of conditions.
 //! - [`index`]: from an object to the rules worth trying.
+//! - [`site`]: what instructions look at, packed.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
 //! Nothing in this crate reads files, starts threads, looks at a clock or draws
 //! random numbers. Every byte of a bundle is checked once at load.
 
+mod builder;
 pub mod bundle;
 pub mod cel;
 pub mod condition;
@@ -21,9 +23,14 @@ pub mod function;
 pub mod index;
 pub mod instruction;
 pub mod meta;
+mod sections;
+mod share;
+pub mod site;
 pub mod symbol;
 pub mod table;
 mod verify;
 
-pub use bundle::{Bundle, BundleBuilder, FORMAT_VERSION, LoadError, Tables};
+pub use builder::BundleBuilder;
+pub use bundle::{Bundle, FORMAT_VERSION, LoadError};
+pub use sections::Tables;
 pub use verify::{MAX_LOOP_DEPTH, VerifyError};

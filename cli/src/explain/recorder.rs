@@ -10,7 +10,8 @@ use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, Anchor, Leaf, LeafKind, Site, SiteKind};
+use kpvm_format::site::Site;
+use kpvm_format::table::{self, Anchor, Leaf, LeafKind, SiteKind, SitePlace};
 
 use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};
@@ -37,6 +38,8 @@ pub(super) struct Recorder<'r> {
     resource: &'r Resource,
     finished: Vec<Trace>,
     current: Option<Current>,
+    /// The rule that places are relative to.
+    rule: u32,
 }
 
 /// The rule at hand.
@@ -111,6 +114,7 @@ impl<'r> Recorder<'r> {
             resource,
             finished: Vec::new(),
             current: None,
+            rule: 0,
         }
     }
 
@@ -165,19 +169,23 @@ impl<'r> Recorder<'r> {
         policy_place(place, self.files)
     }
 
+    fn site_place(&self, place: &SitePlace) -> Place {
+        self.place(&self.tables.place_of(self.rule, place))
+    }
+
     fn step(&self, kind: StepKind, site: &Site) -> Step {
         Step {
-            written: self.tables.text(site.written).to_owned(),
-            policy_place: Some(self.place(&site.place)),
-            ..Step::new(kind, self.tables.text(site.part))
+            written: self.tables.text(site.label.written).to_owned(),
+            policy_place: Some(self.site_place(&site.place)),
+            ..Step::new(kind, self.tables.text(site.label.part))
         }
     }
 
     /// The step of a test; none for structure that is as it has to be.
     fn test(&self, test: &Test<'_>) -> Option<Step> {
-        let instruction = self.tables.code.get(test.instruction as usize)?;
+        let instruction = self.tables.instruction(test.instruction)?;
         let op = Op::decode(instruction.op)?;
-        let kind = match test.site.kind() {
+        let kind = match test.site.kind {
             SiteKind::Filter => StepKind::Filter,
             SiteKind::Exclusion => StepKind::Exclusion,
             SiteKind::Condition => StepKind::Condition,
@@ -216,7 +224,7 @@ impl<'r> Recorder<'r> {
                 step.found = looks.then(|| found.show(SHOWN_BYTES));
                 step.expected = match pattern {
                     Some(pattern) => Some(pattern.show(SHOWN_BYTES)),
-                    None => self.pattern(op, instruction, test.site.kind()),
+                    None => self.pattern(op, instruction, test.site.kind),
                 };
             }
             Tested::Tag {
@@ -259,7 +267,7 @@ impl<'r> Recorder<'r> {
             (_, None) => self.leaf(record.leaf.get()),
         };
         let place = self.tables.tag_places.get(entry as usize);
-        step.policy_place = place.map(|place| self.place(place));
+        step.policy_place = place.map(|place| self.site_place(place));
     }
 
     /// What a pattern asks for.
@@ -338,7 +346,7 @@ impl<'r> Recorder<'r> {
                     current.add(step);
                 }
             }
-            Event::AnchorSkips { site, path } => {
+            Event::AnchorSkips { site, path, .. } => {
                 let mut step = self.step(StepKind::Skipped, site);
                 step.path = path.to_string();
                 current.add(step);
@@ -347,8 +355,9 @@ impl<'r> Recorder<'r> {
                 site,
                 index,
                 skipped,
+                ..
             } => {
-                let part = self.tables.text(site.part);
+                let part = self.tables.text(site.label.part);
                 if !current.is_in(StepKind::Alternative, part) {
                     current.close_alternative();
                     let part = match alternative_of(part) {
@@ -360,11 +369,13 @@ impl<'r> Recorder<'r> {
                 if let Some(step) = current.open.last_mut() {
                     step.held = Some(false);
                     step.found = Some(if skipped { "skipped" } else { "failed" }.into());
-                    step.policy_place = Some(self.place(&site.place));
+                    step.policy_place = Some(self.site_place(&site.place));
                 }
                 current.close();
             }
-            Event::Element { site, index, value } => {
+            Event::Element {
+                site, index, value, ..
+            } => {
                 self.leave_element(site, current);
                 let mut step = self.step(StepKind::Element, site);
                 step.part = format!("{}.element[{index}]", step.part);
@@ -445,7 +456,7 @@ impl<'r> Recorder<'r> {
 
     /// Closes the element of a foreach that is over; whether there was one.
     fn leave_element(&self, site: &Site, current: &mut Current) -> bool {
-        let prefix = format!("{}.element[", self.tables.text(site.part));
+        let prefix = format!("{}.element[", self.tables.text(site.label.part));
         let is_own = |step: &Step| step.step == StepKind::Element && step.part.starts_with(&prefix);
         let depth = current.open.iter().position(is_own);
         if let Some(depth) = depth {
@@ -458,7 +469,10 @@ impl<'r> Recorder<'r> {
 impl Observer for Recorder<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match *event {
-            Event::Tried { rule, .. } => self.current = self.begin(rule),
+            Event::Tried { rule, .. } => {
+                self.rule = rule;
+                self.current = self.begin(rule);
+            }
             Event::NotTried { rule, reason } => {
                 self.current = None;
                 if let Some(mut current) = self.begin(rule) {

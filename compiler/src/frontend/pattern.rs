@@ -584,10 +584,11 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
                 leaf: U32::new(leaf),
                 slot: U32::new(slot),
             });
-            places.push(self.emitter.pools.place(Location {
+            let place = self.emitter.pools.place(Location {
                 source: self.emitter.source,
                 span: member.value.span,
-            }));
+            });
+            places.push(table::SitePlace::from(place));
         }
         let bundle = &mut self.emitter.pools.bundle;
         let range = table::Range::new(bundle.tag_entries.len(), entries.len());

@@ -2,6 +2,8 @@
 
 use zerocopy::little_endian::{U16, U32};
 
+use super::Range;
+
 record! {
     /// A run of instructions with its frame.
     Block {
@@ -19,6 +21,8 @@ record! {
         lists: u8,
         /// Text accumulators used.
         accumulators: u8,
+        /// Range of `site_runs`.
+        sites: Range,
     }
 }
 
@@ -29,5 +33,24 @@ record! {
         parent: U32,
         /// The key.
         symbol: U32,
+    }
+}
+
+impl Block {
+    /// Its range of instructions.
+    pub fn code(&self) -> Range {
+        Range {
+            start: self.start,
+            length: self.length,
+        }
+    }
+
+    /// Whether two blocks have the same code with the same frame.
+    pub(crate) fn has_code_of(&self, other: &Block) -> bool {
+        *self
+            == Block {
+                sites: self.sites,
+                ..*other
+            }
     }
 }

@@ -2,7 +2,7 @@
 //! fixed size, holds little-endian integers and needs no alignment, so that tables are
 //! used in place from the bundle's bytes.
 
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{I32, I64, U16, U32, U64, U128};
 
 macro_rules! record {
     ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $field_doc:literal])+ $field:ident : $type:ty,)+ }) => {
@@ -12,12 +12,19 @@ macro_rules! record {
         #[derive(zerocopy::KnownLayout, zerocopy::Unaligned)]
         #[repr(C)]
         pub struct $name { $($(#[doc = $field_doc])+ pub $field: $type,)+ }
+
+        impl $crate::table::Texts for $name {
+            fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut $crate::table::Text)) {
+                $($crate::table::Texts::visit_texts(&mut self.$field, visit);)+
+            }
+        }
     };
 }
 
 mod block;
 mod constant;
 mod context;
+mod facts;
 mod finding;
 mod index_record;
 mod leaf;
@@ -30,6 +37,7 @@ mod tags;
 pub use self::block::*;
 pub use self::constant::*;
 pub use self::context::*;
+pub use self::facts::*;
 pub use self::finding::*;
 pub use self::index_record::*;
 pub use self::leaf::*;
@@ -42,24 +50,47 @@ pub use self::tags::*;
 /// Stands for "none" where a record names an optional entry.
 pub const NONE: u32 = u32::MAX;
 
-record! {
-    /// A text: a range of bytes of the string pool, cut at character borders.
-    Text {
-        /// Offset of the first byte.
-        offset: U32,
-        /// Number of bytes.
-        length: U32,
+/// Fields and records that hold texts.
+pub(crate) trait Texts {
+    /// Visits every text.
+    fn visit_texts(&mut self, _visit: &mut dyn FnMut(&mut Text)) {}
+}
+
+macro_rules! without_texts {
+    ($($type:ty),+) => { $(impl Texts for $type {})+ };
+}
+
+without_texts!(u8, U16, U32, U64, U128, I32, I64, Range, [U32; 2], [Range; 3]);
+without_texts!(crate::instruction::Instruction);
+
+impl Texts for Text {
+    fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        visit(self);
     }
 }
 
-record! {
-    /// A range of entries of another table.
-    Range {
-        /// First entry.
-        start: U32,
-        /// Number of entries.
-        length: U32,
-    }
+/// A text: a range of bytes of the string pool, cut at character borders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
+#[derive(zerocopy::KnownLayout, zerocopy::Unaligned)]
+#[repr(C)]
+pub struct Text {
+    /// Offset of the first byte.
+    pub offset: U32,
+    /// Number of bytes.
+    pub length: U32,
+}
+
+/// A range of entries of another table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
+#[derive(zerocopy::KnownLayout, zerocopy::Unaligned)]
+#[repr(C)]
+pub struct Range {
+    /// First entry.
+    pub start: U32,
+    /// Number of entries.
+    pub length: U32,
 }
 
 impl Range {

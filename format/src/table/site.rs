@@ -1,8 +1,9 @@
-//! What instructions look at, in the resource and in the policy.
+//! Places in policies, and the records that the sites of instructions refer to; the sites
+//! themselves are packed ([`crate::site`]).
 
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{I32, U32};
 
-use super::{Range, Text};
+use super::Text;
 
 record! {
     /// A place in a policy's file.
@@ -17,34 +18,97 @@ record! {
 }
 
 record! {
-    /// What an instruction looks at: in the resource and in the policy. Errors are
-    /// worded, runs are traced and coverage is counted by it.
-    Site {
-        /// Number of the instruction in the code section.
-        instruction: U32,
-        /// A [`SiteKind`].
-        kind: u8,
-        /// Range of `path_segments`: the path of the value.
-        path: Range,
-        /// The part of the rule that the instruction belongs to, e.g.
-        /// `preconditions.all[0]`.
-        part: Text,
-        /// What stands there as far as the instruction does not say it itself: the field
-        /// of a filter, the key of a condition, an anchored key, the list of a foreach.
-        written: Text,
-        /// Where that is written.
-        place: Place,
+    /// A place in a policy's file, relative to the place of a rule or absolute. What rules
+    /// share has relative places: copies of a rule differ in where they are written only.
+    SitePlace {
+        /// 1 if source and line are relative to the place of the rule at hand.
+        relative: u8,
+        /// Number of the source file, or its distance from the rule's.
+        source: I32,
+        /// Line from 1, or its distance from the rule's.
+        line: I32,
+        /// Column from 1.
+        column: U32,
     }
 }
 
-impl Site {
-    /// What the instruction does for the policy.
-    pub fn kind(&self) -> SiteKind {
-        SiteKind::ALL
-            .get(usize::from(self.kind))
-            .copied()
-            .unwrap_or(SiteKind::Structure)
+impl SitePlace {
+    /// The place itself, for a rule that is written at `rule`.
+    pub fn of(&self, rule: &Place) -> Place {
+        let (source, line) = match self.relative {
+            0 => (0, 0),
+            _ => (rule.source.get(), rule.line.get()),
+        };
+        Place {
+            source: U32::new(source.wrapping_add_signed(self.source.get())),
+            line: U32::new(line.wrapping_add_signed(self.line.get())),
+            column: self.column,
+        }
     }
+
+    /// The same place relative to that of a rule.
+    #[must_use]
+    pub fn relative_to(&self, rule: &Place) -> Self {
+        let distance = |from: U32, to: I32| I32::new(to.get().wrapping_sub(from.get() as i32));
+        match self.relative {
+            0 => Self {
+                relative: 1,
+                source: distance(rule.source, self.source),
+                line: distance(rule.line, self.line),
+                column: self.column,
+            },
+            _ => *self,
+        }
+    }
+}
+
+impl From<Place> for SitePlace {
+    fn from(place: Place) -> Self {
+        Self {
+            relative: 0,
+            source: I32::new(place.source.get() as i32),
+            line: I32::new(place.line.get() as i32),
+            column: place.column,
+        }
+    }
+}
+
+record! {
+    /// Some sites of a block: a run of at most [`crate::site::MAX_RUN`].
+    SiteRun {
+        /// Position in the block of the first site's instruction.
+        position: U32,
+        /// Offset of the packed sites among those of the bundle.
+        offset: U32,
+    }
+}
+
+record! {
+    /// The texts of a site, interned together.
+    SiteLabel {
+        /// The part of the rule that the instruction belongs to, e.g.
+        /// `preconditions.all[0]`.
+        part: Text,
+        /// What is written there as far as the instruction does not say it itself: the field
+        /// of a filter, the key of a condition, an anchored key, the list of a foreach.
+        written: Text,
+    }
+}
+
+record! {
+    /// A path to a value that messages name: one segment after another path.
+    SitePath {
+        /// A path with a smaller number, or [`super::NONE`] for the empty path.
+        parent: U32,
+        /// Number of a text of `path_texts`, or [`SitePath::LOOP`] with the number of the
+        /// loop slot whose index is the segment.
+        segment: U32,
+    }
+}
+
+impl SitePath {
+    /// Bit of segments that are the index of a loop.
+    pub const LOOP: u32 = 1 << 31;
 }
 
 /// What an instruction with a site does for the policy.
@@ -87,14 +151,4 @@ impl SiteKind {
         SiteKind::Alternative,
         SiteKind::Elements,
     ];
-}
-
-record! {
-    /// A piece of a path.
-    PathSegment {
-        /// The text, when `loop_slot` is [`NONE`].
-        text: Text,
-        /// The loop slot whose index stands here, or [`NONE`].
-        loop_slot: U32,
-    }
 }

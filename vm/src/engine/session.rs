@@ -11,6 +11,7 @@ use std::fmt::Write;
 
 use kpvm_format::Tables;
 use kpvm_format::index::ObjectKeys;
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::{
     BodyKind, MessageKind, NONE, Policy, PolicyFlags, Range, Rule, RuleFlags,
 };
@@ -705,7 +706,7 @@ struct Judgement {
     message: Message,
     path: TextRange,
     found: TextRange,
-    instruction: u32,
+    instruction: InstructionId,
     /// First of the computed report properties.
     properties: Option<u32>,
     /// The exceptions that skip the rule.
@@ -738,7 +739,7 @@ impl Judgement {
             message,
             path: TextRange::default(),
             found: TextRange::default(),
-            instruction: NONE,
+            instruction: InstructionId::NONE,
             properties: None,
             exceptions: ExceptionRange::default(),
             controls: None,
@@ -1624,7 +1625,7 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// docs/spec/pod-security.md §8.
-    fn judge_findings(&mut self, rule: &Rule, instruction: u32, setting: Setting<'_>) -> Judgement {
+    fn judge_findings(&mut self, rule: &Rule, instruction: InstructionId, setting: Setting<'_>) -> Judgement {
         let findings = std::mem::take(&mut self.machine.findings);
         let shown = Shown {
             tables: self.tables,
@@ -1728,7 +1729,7 @@ impl<'e> Evaluator<'e, '_> {
         mut judgement: Judgement,
         path: &str,
         value: NodeId,
-        instruction: u32,
+        instruction: InstructionId,
         setting: Setting<'_>,
     ) -> Judgement {
         judgement.instruction = instruction;

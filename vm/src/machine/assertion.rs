@@ -4,9 +4,8 @@
 //! A failure is noted and the tree goes on; what cannot be compared ends it. Both are
 //! worded here, with the path that the instruction's site gives.
 
-use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::table::NONE;
+use kpvm_format::site::{InstructionId, Segment};
 
 use super::value::Flow;
 use super::{Ending, FALSE, Machine, NULL, Setting, TRUE, World};
@@ -31,7 +30,7 @@ pub(crate) struct FailedAssertion {
     /// Whether it must not be shown.
     pub(crate) hides: bool,
     /// The instruction, counted in the code section.
-    pub(crate) instruction: u32,
+    pub(crate) instruction: InstructionId,
 }
 
 /// How two values compare.
@@ -51,7 +50,7 @@ impl Machine {
         &mut self,
         op: Op,
         instruction: &Instruction,
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -93,7 +92,7 @@ impl Machine {
         expected: Option<NodeId>,
         value: NodeId,
         reason: u8,
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Result<(), FunctionError> {
@@ -138,7 +137,7 @@ impl Machine {
         &mut self,
         reason: u8,
         value: NodeId,
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -165,7 +164,7 @@ impl Machine {
         }
     }
 
-    fn assertion_path(&self, index: u32, setting: Setting<'_>, world: &World<'_>) -> String {
+    fn assertion_path(&self, index: InstructionId, setting: Setting<'_>, world: &World<'_>) -> String {
         match self.render_path(index, setting.scene(world)) {
             path if path.is_empty() => "<nil>".into(),
             path => path,
@@ -174,26 +173,28 @@ impl Machine {
 
     /// The way that the literal keys of a path lead into the object, in slashes. It ends
     /// at the first expression: what that looks at is below.
-    fn resource_path(&self, index: u32, setting: Setting<'_>, world: &World<'_>) -> String {
+    fn resource_path(&self, index: InstructionId, setting: Setting<'_>, world: &World<'_>) -> String {
         let scene = setting.scene(world);
         let tables = scene.tables;
         let site = tables.site(index);
-        let segments = site.map_or(&[][..], |site| {
-            Tables::range(tables.path_segments, site.path)
-        });
+        let mut segments = Vec::new();
+        if let Some(site) = site {
+            tables.path_segments(site.path, &mut |segment| segments.push(segment));
+        }
         let mut path = String::new();
-        for (number, segment) in segments.iter().enumerate() {
-            let slot = segment.loop_slot.get();
-            if slot != NONE {
-                let item = self.loop_item(slot as u8);
-                match scene.view.key_of(item) {
-                    Some(key) => path.push_str(key),
-                    None => path.push_str(&self.loop_index(slot as u8).to_string()),
+        for (number, segment) in segments.into_iter().enumerate() {
+            let text = match segment {
+                Segment::Text(text) => text,
+                Segment::Loop(slot) => {
+                    let item = self.loop_item(slot as u8);
+                    match scene.view.key_of(item) {
+                        Some(key) => path.push_str(key),
+                        None => path.push_str(&self.loop_index(slot as u8).to_string()),
+                    }
+                    path.push('/');
+                    continue;
                 }
-                path.push('/');
-                continue;
-            }
-            let text = tables.text(segment.text);
+            };
             let key = text.strip_prefix('.').unwrap_or(text);
             let key = match key.strip_prefix('~') {
                 Some(behind) => behind.split_once('.').map_or(key, |(_, key)| key),

@@ -25,6 +25,7 @@ mod value;
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::NONE;
 
 use std::collections::HashMap;
@@ -107,7 +108,7 @@ pub(crate) enum Ending {
     /// There is no answer.
     Nothing,
     /// The findings decide, at the instruction of that number.
-    Findings { instruction: u32 },
+    Findings { instruction: InstructionId },
     /// Assertions failed; the machine has them.
     Assertions,
     /// Status (0 pass, 1 error) and number of a text known at compile time.
@@ -243,7 +244,7 @@ pub(crate) struct Machine {
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
     /// The instruction that a value's computation ended the block with.
-    pub(crate) ended_at: u32,
+    pub(crate) ended_at: InstructionId,
     /// What the last explaining run found.
     pub(crate) explanation: Explanation,
 }
@@ -381,7 +382,7 @@ impl Machine {
             findings: Findings::default(),
             failures: Vec::new(),
             fuel: 0,
-            ended_at: NONE,
+            ended_at: InstructionId::NONE,
             explanation: Explanation::default(),
         }
     }
@@ -500,23 +501,23 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Ending {
-        let Some(block) = setting.tables.blocks.get(block as usize) else {
+        let number = block;
+        let Some(block) = setting.tables.blocks.get(number as usize) else {
             return Ending::OutOfFuel;
         };
         let code = setting.tables.block_code(block);
-        let first = block.start.get();
         let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
         self.frame.registers[..registers].fill(NodeId::MISSING);
         self.frame.registers[0] = subject;
         self.frame.has_loaded = false;
         self.frame.lifted = false;
-        self.execute::<M>(code, first, setting, world)
+        self.execute::<M>(code, number, setting, world)
     }
 
     fn execute<M: Mode>(
         &mut self,
         code: &[Instruction],
-        first: u32,
+        block: u32,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Ending {
@@ -526,7 +527,7 @@ impl Machine {
         macro_rules! report {
             ($op:ident, $instruction:ident, $held:expr) => {
                 if M::TRACE {
-                    let number = first + position as u32 - 1;
+                    let number = instruction_before(block, position);
                     self.report($op, $instruction, number, $held, setting, world);
                     scene = setting.scene(world);
                 }
@@ -621,7 +622,7 @@ impl Machine {
                     continue;
                 }
                 Op::TestTags => {
-                    let number = first + position as u32 - 1;
+                    let number = instruction_before(block, position);
                     let failure = self.test_tags::<M>(c, value, number, scene);
                     report!(op, instruction, failure.is_none());
                     if let Some(kind) = failure {
@@ -731,7 +732,7 @@ impl Machine {
                 Op::ReturnFindings if self.findings.is_empty() => return Ending::Pass,
                 Op::ReturnFindings => {
                     return Ending::Findings {
-                        instruction: first + position as u32 - 1,
+                        instruction: instruction_before(block, position),
                     };
                 }
                 Op::AssertValue
@@ -739,7 +740,7 @@ impl Machine {
                 | Op::ReturnUnassertable
                 | Op::ReturnAssertion => {
                     let noted = self.failures.len();
-                    let index = first + position as u32 - 1;
+                    let index = instruction_before(block, position);
                     let flow = self.assert(op, instruction, index, setting, world);
                     scene = setting.scene(world);
                     let goes_on = matches!(flow, value::Flow::Next);
@@ -852,7 +853,7 @@ impl Machine {
                 }
                 Op::TestValue => {
                     let pattern = self.frame.registers[usize::from(b)];
-                    let number = first + position as u32 - 1;
+                    let number = instruction_before(block, position);
                     let failure = self.test_value::<M>(c != 0, value, pattern, number, scene);
                     report!(op, instruction, failure.is_none());
                     if let Some(kind) = failure {
@@ -900,7 +901,7 @@ impl Machine {
                             position = target;
                         }
                         value::Flow::End(ending) => {
-                            self.ended_at = first + position as u32 - 1;
+                            self.ended_at = instruction_before(block, position);
                             return ending;
                         }
                     }
@@ -910,7 +911,7 @@ impl Machine {
             if let Some(kind) = failure {
                 self.error = kind;
                 if M::EXPLAIN {
-                    let index = first + position as u32 - 1;
+                    let index = instruction_before(block, position);
                     self.explain_failure(op, instruction, value, index, scene);
                 }
             }
@@ -1000,4 +1001,12 @@ fn is_list(view: &View<'_>, node: NodeId) -> bool {
 /// Whether the value is missing or null.
 fn is_null(view: &View<'_>, node: NodeId) -> bool {
     matches!(view.kind(node), None | Some(crate::document::Kind::Null))
+}
+
+/// The instruction of a block that was fetched when `next` became the position.
+fn instruction_before(block: u32, next: usize) -> InstructionId {
+    InstructionId {
+        block,
+        position: next as u32 - 1,
+    }
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use kpvm_format::Tables;
 use kpvm_format::symbol::SymbolId;
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::{Anchor, NONE, TagEntry};
 
 use super::explain::TagText;
@@ -105,7 +106,7 @@ impl Machine {
         &mut self,
         pattern: u32,
         map: NodeId,
-        instruction: u32,
+        instruction: InstructionId,
         scene: Scene<'_>,
     ) -> Option<ErrorKind> {
         let pattern = scene.tables.tag_patterns.get(pattern as usize)?;

@@ -2,6 +2,7 @@
 //! it looked at and what came of it.
 
 use kpvm_format::instruction::{Field, Instruction, Op, OperandKind};
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::SiteKind;
 
 use super::assertion::is_public;
@@ -39,7 +40,7 @@ impl Machine {
         &mut self,
         op: Op,
         instruction: &Instruction,
-        number: u32,
+        number: InstructionId,
         held: bool,
         setting: Setting<'_>,
         world: &mut World<'_>,
@@ -73,19 +74,24 @@ impl Machine {
                 findings: self.findings.taken(),
             });
         }
-        let Some(site) = tables.site(number) else {
+        let Some(site) = &tables.site(number) else {
             return;
         };
         let value = |register: u8| self.frame.registers[usize::from(register)];
         let seen = |node| seen(view, node);
-        let held = match site.kind() {
+        let held = match site.kind {
             SiteKind::Absence => !held,
             _ => held,
         };
         let path = self.path_of(site, view, tables);
         let subject = match op {
             Op::WrapConditional | Op::WrapGlobal => {
-                return observer.observe(&Event::AnchorSkips { site, path });
+                let instruction = number;
+                return observer.observe(&Event::AnchorSkips {
+                    instruction,
+                    site,
+                    path,
+                });
             }
             Op::AlternativeFailed | Op::AlternativeFailedAt => {
                 let index = match op {
@@ -94,6 +100,7 @@ impl Machine {
                 };
                 let skipped = self.error.is_skip();
                 return observer.observe(&Event::AlternativeFailed {
+                    instruction: number,
                     site,
                     index,
                     skipped,
@@ -106,6 +113,7 @@ impl Machine {
                     Event::ElementsEnd { site }
                 } else {
                     Event::Element {
+                        instruction: number,
                         site,
                         index: self.loop_index(instruction.a),
                         value: seen(value(instruction.e)),
@@ -143,7 +151,7 @@ impl Machine {
                 key: seen(value(instruction.a)),
                 value: seen(value(instruction.b)),
             },
-            _ if matches!(site.kind(), SiteKind::Filter | SiteKind::Exclusion)
+            _ if matches!(site.kind, SiteKind::Filter | SiteKind::Exclusion)
                 || op == Op::JumpIfNoUser =>
             {
                 Tested::Request(facts(view, setting.subject, setting.request))

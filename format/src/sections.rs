@@ -1,0 +1,247 @@
+//! The sections of a bundle, listed once: [`Tables`] borrows them, [`BundleBuilder`] collects
+//! them.
+
+use std::collections::BTreeMap;
+
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::builder::TextPool;
+use crate::instruction::Instruction;
+use crate::meta::Meta;
+use crate::site::{InstructionId, Site, SitePathInterner};
+use crate::symbol::{SymbolTable, SymbolTableBuilder};
+use crate::table::*;
+
+macro_rules! sections {
+    ($( $(#[doc = $doc:literal])+ $field:ident : $type:ty;)+) => {
+        /// Number of sections: the symbols, the text pool and the tables.
+        pub(crate) const SECTION_COUNT: usize = 2 + [$(stringify!($field)),+].len();
+
+        /// Names of the sections in their order.
+        pub(crate) const SECTION_NAMES: [&str; SECTION_COUNT] =
+            ["symbols", "pool", $(stringify!($field)),+];
+
+        /// All tables of a bundle, borrowed from its bytes.
+        #[derive(Debug, Clone, Copy)]
+        pub struct Tables<'a> {
+            /// The symbols.
+            pub symbols: SymbolTable<'a>,
+            /// The text pool.
+            pub pool: &'a str,
+            $($(#[doc = $doc])+ pub $field: &'a [$type],)+
+        }
+
+        impl<'a> Tables<'a> {
+            /// No tables at all.
+            pub const EMPTY: Tables<'static> = Tables {
+                symbols: SymbolTable::EMPTY,
+                pool: "",
+                $($field: &[],)+
+            };
+
+            /// Cuts the tables from the bytes of the sections, which come in order.
+            pub(crate) fn cut(mut sections: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+                Some(Tables {
+                    symbols: SymbolTable::from_verified(sections.next()?)?,
+                    pool: std::str::from_utf8(sections.next()?).ok()?,
+                    $($field: <[$type]>::ref_from_bytes(sections.next()?).ok()?,)+
+                })
+            }
+        }
+
+        /// A bundle under construction: front ends fill its tables.
+        #[derive(Debug, Default)]
+        pub struct BundleBuilder {
+            /// The symbols.
+            pub symbols: SymbolTableBuilder,
+            /// Facts for people.
+            pub meta: Meta,
+            pub(crate) pool: TextPool,
+            pub(crate) site_path_numbers: SitePathInterner,
+            /// The sites of each block, for blocks that have some.
+            pub(crate) sites_of_blocks: BTreeMap<u32, Vec<Site>>,
+            /// Whether the tables that derive from others are there.
+            pub(crate) is_sealed: bool,
+            $($(#[doc = $doc])+ pub $field: Vec<$type>,)+
+        }
+
+        impl BundleBuilder {
+            /// Takes over the tables of a bundle as they are.
+            pub(crate) fn with_tables(mut self, tables: &Tables<'_>) -> Self {
+                $(self.$field = tables.$field.to_vec();)+
+                self
+            }
+
+            /// The tables as they are written.
+            pub(crate) fn table_bytes(&self) -> [&[u8]; SECTION_COUNT - 2] {
+                [$(self.$field.as_bytes()),+]
+            }
+
+            /// Visits every text of every record.
+            pub(crate) fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+                $(for record in &mut self.$field {
+                    record.visit_texts(visit);
+                })+
+            }
+        }
+    };
+}
+
+sections! {
+    /// The code of all blocks.
+    code: Instruction;
+    /// The blocks.
+    blocks: Block;
+    /// The static paths, parents first.
+    paths: Path;
+    /// The leaf predicates.
+    leaves: Leaf;
+    /// The alternatives of string patterns: ranges of `comparisons`.
+    alternatives: Range;
+    /// The comparisons of string patterns.
+    comparisons: Comparison;
+    /// Lists of kind selectors: ranges of `kind_selectors`.
+    kind_lists: Range;
+    /// The kind selectors.
+    kind_selectors: KindSelector;
+    /// Lists of texts: ranges of `texts`.
+    text_lists: Range;
+    /// The texts of lists.
+    texts: Text;
+    /// Lists of pairs: ranges of `pairs`.
+    pair_lists: Range;
+    /// The pairs.
+    pairs: Pair;
+    /// The label selectors.
+    selectors: Selector;
+    /// The requirements of selectors.
+    requirements: Requirement;
+    /// Lists of subjects: ranges of `subjects`.
+    subject_lists: Range;
+    /// The subjects.
+    subjects: Subject;
+    /// The label and annotation patterns with wildcard keys.
+    tag_patterns: TagPattern;
+    /// Their entries.
+    tag_entries: TagEntry;
+    /// The overrides of failure actions.
+    action_overrides: ActionOverride;
+    /// The rules, in the order of evaluation.
+    rules: Rule;
+    /// The policies, in the order of evaluation.
+    policies: Policy;
+    /// The kinds under which rules are indexed.
+    index_kinds: Text;
+    /// The match index: kinds ascending by symbol, rules for every kind last.
+    index: IndexEntry;
+    /// The rules of index entries and nodes.
+    index_rules: U32;
+    /// The keys of rules, for the index.
+    index_keys: IndexKey;
+    /// The runs of sites.
+    site_runs: SiteRun;
+    /// The packed sites.
+    sites: u8;
+    /// The texts of sites.
+    site_labels: SiteLabel;
+    /// The paths that sites name, parents first.
+    site_paths: SitePath;
+    /// The texts of these paths.
+    path_texts: Text;
+    /// The constant values.
+    constants: Constant;
+    /// The slices.
+    slices: Slice;
+    /// The variables of contexts.
+    slots: Slot;
+    /// The context entries.
+    entries: Entry;
+    /// The shapes, those inside another in front of it.
+    shapes: Shape;
+    /// The fields of structs.
+    shape_fields: ShapeField;
+    /// Where the fields of structs are found: places among the struct's fields.
+    shape_slots: u8;
+    /// The controls.
+    controls: Control;
+    /// The exclusions.
+    exclusions: Exclusion;
+    /// The exceptions of rules.
+    exceptions: Exception;
+    /// The nodes of index entries: rules by what an object must have.
+    index_nodes: IndexNode;
+    /// Where the rules are written, one place for each of `rules`.
+    rule_places: Place;
+    /// Where the context entries are written, one place for each of `entries`.
+    entry_places: Place;
+    /// Where the entries of label and annotation patterns are written, one place for
+    /// each of `tag_entries`.
+    tag_places: SitePlace;
+    /// One record: facts about the bundle.
+    bundle_facts: BundleFacts;
+    /// Names of the policy files.
+    sources: Text;
+    /// Facts about policies, one for each of `policies`.
+    policy_facts: PolicyFacts;
+    /// Rules that were left out.
+    omitted: OmittedFacts;
+}
+
+impl<'a> Tables<'a> {
+    /// The text; empty if it does not lie in the pool.
+    #[inline]
+    pub fn text(&self, text: Text) -> &'a str {
+        let start = text.offset.get() as usize;
+        self.pool
+            .get(start..start.wrapping_add(text.length.get() as usize))
+            .unwrap_or("")
+    }
+
+    /// The entries of a range; empty if it does not lie in the table.
+    #[inline]
+    pub fn range<T>(table: &'a [T], range: Range) -> &'a [T] {
+        let start = range.start.get() as usize;
+        table
+            .get(start..start.wrapping_add(range.length.get() as usize))
+            .unwrap_or(&[])
+    }
+
+    /// How messages name an exception: `namespace/name`, or its name alone.
+    pub fn exception_key(&self, exception: &Exception) -> String {
+        match self.text(exception.namespace) {
+            "" => self.text(exception.name).to_owned(),
+            namespace => format!("{namespace}/{}", self.text(exception.name)),
+        }
+    }
+
+    /// The texts of list number `list`.
+    #[inline]
+    pub fn text_list(&self, list: u32) -> impl Iterator<Item = &'a str> + use<'a> {
+        let tables = *self;
+        let range = self
+            .text_lists
+            .get(list as usize)
+            .copied()
+            .unwrap_or(Range::EMPTY);
+        Self::range(self.texts, range)
+            .iter()
+            .map(move |&text| tables.text(text))
+    }
+
+    /// An instruction, if there is one.
+    pub fn instruction(&self, id: InstructionId) -> Option<&'a Instruction> {
+        let block = self.blocks.get(id.block as usize)?;
+        self.block_code(block).get(id.position as usize)
+    }
+
+    /// The code of a block.
+    #[inline]
+    pub fn block_code(&self, block: &Block) -> &'a [Instruction] {
+        let start = block.start.get() as usize;
+        self.code
+            .get(start..start.wrapping_add(block.length.get() as usize))
+            .unwrap_or(&[])
+    }
+}
+
