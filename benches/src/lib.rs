@@ -1,11 +1,7 @@
-//! Harnesses and benches: the real engine's answers, the public suites, workloads.
+//! Workloads, other programs to compare with, and the benches over both.
 //!
 //! Nothing of this is needed to use kpvm.
 
-pub mod case;
-pub mod differential;
-pub mod gate;
-pub mod golden;
 pub mod interleave;
 pub mod peer;
 pub mod size;

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_cli::input::read_inputs;
 use kpvm_cli::resources::read_resources;
 use kpvm_compiler::compile::{Options, compile, compile_documents};
 use kpvm_compiler::source::{SourceId, Sources};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 /// A Pod of 7 KB as the API server sends it, `managedFields` and `status` included.
 /// Its second container has no security context, which several rules refuse.

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kpvm::host::ExternalQuery;
-use kpvm::resource_kind;
-use kpvm::tree::{Span, Tree};
-use kpvm::yaml::DuplicateKeys;
 use kpvm_compiler::source::SourceId;
+use kpvm_semantics::resource_kind;
+use kpvm_syntax::tree::{Span, Tree};
+use kpvm_syntax::yaml::DuplicateKeys;
 use serde_json::{Map, Value, json};
 
 use crate::mock_host::read_documents;

@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use kpvm::jmespath::functions::{self, Purity};
 use kpvm_format::Tables;
 use kpvm_format::cel;
 use kpvm_format::function::Function;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
+use kpvm_format::signature::{self, Purity};
 use kpvm_format::table::{Block, Constant, ConstantKind, NONE, Rule};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -260,7 +260,7 @@ impl<'t> Reader<'t> {
 
     fn note_call(&self, instruction: &Instruction, demands: &mut Demands) {
         let number = u8::try_from(instruction.c.get()).ok();
-        let function = number.and_then(Function::decode).and_then(functions::of);
+        let function = number.and_then(Function::decode).and_then(signature::of);
         match function.map(|function| function.purity) {
             Some(Purity::Clock) => demands.time = true,
             Some(Purity::ClockIfThirdEmpty) => demands.time |= !self.has_third_text(instruction),

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anstyle::{AnsiColor, Style};
-use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::Sources;
+use kpvm_syntax::tree::Span;
 
 use crate::text::{clean, count, visible};
 
@@ -25,7 +25,7 @@ const NOTE: Style = AnsiColor::BrightCyan.on_default().bold();
 /// where they do not belong.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn show(diagnostic: &Diagnostic, sources: &Sources, out: &mut dyn Write) -> io::Result<()> {
     let file = sources.file(diagnostic.location.source);
     let place = sources.line_column(diagnostic.location);
@@ -138,7 +138,7 @@ fn floor_boundary(text: &str, offset: usize) -> usize {
 /// `error: …`
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn show_error(message: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{ERROR}error{ERROR:#}: {message}")
 }
@@ -146,7 +146,7 @@ pub fn show_error(message: &str, out: &mut dyn Write) -> io::Result<()> {
 /// `warning: …`
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn show_warning(message: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{WARNING}warning{WARNING:#}: {message}")
 }
@@ -154,7 +154,7 @@ pub fn show_warning(message: &str, out: &mut dyn Write) -> io::Result<()> {
 /// `note: …`
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn show_note(message: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{NOTE}note{NOTE:#}: {message}")
 }

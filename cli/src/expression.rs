@@ -5,12 +5,13 @@
 
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, ExpressionSession};
-use kpvm::jmespath::{self, Expression, Node, ProjectionKind, SyntaxError};
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_compiler::calls;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::expression::{self, ExpressionError};
 use kpvm_compiler::source::{Location, SourceId};
 use kpvm_format::disassemble::{BlockOf, disassemble_block};
+use kpvm_syntax::jmespath::{Expression, Node, ProjectionKind, SyntaxError};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use serde_json::Value;
 
 use crate::host::ProcessHost;
@@ -68,7 +69,7 @@ pub fn call_problems(
     source: SourceId,
     severity: Severity,
 ) -> Vec<Diagnostic> {
-    let diagnostic = |problem: jmespath::ExpressionProblem| Diagnostic {
+    let diagnostic = |problem: calls::ExpressionProblem| Diagnostic {
         severity,
         hint: problem.hint,
         ..Diagnostic::error(
@@ -80,7 +81,7 @@ pub fn call_problems(
             },
         )
     };
-    let problems = jmespath::check(expression).into_iter();
+    let problems = calls::check(expression).into_iter();
     problems.map(diagnostic).collect()
 }
 

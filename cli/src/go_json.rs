@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use kpvm::scalar::number::format_json_float;
+use kpvm_semantics::number::format_json_float;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
@@ -11,7 +11,7 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 /// Writes a value, on one line or indented by two.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(value: &Value, compact: bool, out: &mut dyn Write) -> io::Result<()> {
     let written = if compact {
         let formatter = Go(CompactFormatter);

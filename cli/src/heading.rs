@@ -35,7 +35,7 @@ impl Heading {
     /// applied.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn write(self, resources: Option<usize>, streams: &mut Streams<'_>) -> io::Result<()> {
         if !self.is_shown {
             return Ok(());

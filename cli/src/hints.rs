@@ -18,7 +18,7 @@ const POLICIES: usize = 5;
 /// out.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn show(outcome: &Outcome<'_>, verbose: bool, streams: &mut Streams<'_>) -> io::Result<()> {
     let scan = &outcome.scan;
     if outcome.empty_lists > 0 {

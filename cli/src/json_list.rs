@@ -5,9 +5,9 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
 use kpvm_compiler::source::Before;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
 use serde_json::Value;
 
 use crate::json_text::{skip_space, value_end};

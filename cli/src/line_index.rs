@@ -74,8 +74,8 @@ fn count_characters(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kpvm::tree::Span;
     use kpvm_compiler::source::{Location, Sources};
+    use kpvm_syntax::tree::Span;
 
     #[test]
     fn it_says_what_the_compiler_says() {

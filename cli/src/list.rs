@@ -1,6 +1,6 @@
 //! Documents that hold several objects: `List`, `PodList` and their like.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 /// What became of one value that should be an object.
 pub enum Item {
@@ -133,8 +133,8 @@ impl ListKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kpvm::limits::Limits;
-    use kpvm::yaml::{DuplicateKeys, Options, read_all};
+    use kpvm_semantics::limits::Limits;
+    use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 
     /// Each item as a word: the object's kind, `empty`, or what is wrong.
     fn expanded(text: &str) -> Vec<String> {

@@ -14,12 +14,12 @@ use std::path::{Component, Path};
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, ExpressionSession};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
-use kpvm::limits::Limits;
-use kpvm::resource_kind;
-use kpvm::tree::{Span, Tree};
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::expression::compile_expression;
 use kpvm_compiler::source::{LineColumn, SourceId};
+use kpvm_semantics::limits::Limits;
+use kpvm_semantics::resource_kind;
+use kpvm_syntax::tree::{Span, Tree};
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::{Map, Value, json};
 
 use crate::cel_context::CelContext;

@@ -4,14 +4,14 @@
 use std::io;
 use std::path::PathBuf;
 
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::Options;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
 use kpvm_compiler::policy::validating_policy::{CelException, ValidatingPolicy};
 use kpvm_compiler::source::Location;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::{Value, json};
 
 use crate::diagnostics::{show_error, show_note};
@@ -73,7 +73,7 @@ pub struct Models {
 /// exit code if that is the end.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn load(
     arguments: &ModelArguments,
     exceptions: &[PathBuf],
@@ -140,7 +140,7 @@ fn read_definitions(paths: &[PathBuf], models: &mut Models) {
             };
             for item in expand(document) {
                 if let Item::Object(tree) = item
-                    && tree.get("kind").and_then(kpvm::tree::Tree::as_str)
+                    && tree.get("kind").and_then(kpvm_syntax::tree::Tree::as_str)
                         == Some("CustomResourceDefinition")
                 {
                     models.discovery.define(&tree);
@@ -153,7 +153,7 @@ fn read_definitions(paths: &[PathBuf], models: &mut Models) {
 /// Writes documents for Kubernetes.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(documents: &[Value], form: Form, out: &mut dyn io::Write) -> io::Result<()> {
     match (form, documents) {
         (Form::Json, [only]) => write_json(only, out),

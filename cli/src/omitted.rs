@@ -55,7 +55,7 @@ impl Omitted<'_> {
 /// Warns of every rule that was left out.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn show(rules: &[OmittedRule], streams: &mut Streams<'_>) -> io::Result<()> {
     for group in group(rules) {
         let message = format!("{} ({})", group.describe(), group.rule.place);

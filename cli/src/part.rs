@@ -72,7 +72,7 @@ impl<'f> Part<'f> {
     /// problems, so many of them from reading.
     ///
     /// # Errors
-    /// Those of the serialisers.
+    /// Fails if a serialiser fails.
     pub fn new(
         scan: Scan<'f>,
         resources: &Resources,

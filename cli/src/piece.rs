@@ -10,8 +10,8 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kpvm::limits::Limits;
 use kpvm_compiler::source::Before;
+use kpvm_semantics::limits::Limits;
 
 use crate::input::{Found, STDIN_NAME, Unreadable, Walk, read_bytes, reason};
 use crate::json_list::{Cut, JsonList};

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Evaluates all pieces; adds what was found to the reports in the order of the input.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run<'p>(
     plan: Plan<'p>,
     mut pieces: Pieces,
@@ -82,7 +82,7 @@ pub fn run<'p>(
 /// Evaluates resources that are all there, with a host that knows them.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run_whole<'p>(
     plan: Plan<'p>,
     mut resources: Resources,

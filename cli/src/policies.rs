@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use kpvm::tree::{Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{
     Compilation, Options, check_documents, check_exceptions, compile_with_exceptions,
 };
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_exception, read_policy};
-use kpvm_compiler::policy::validating_policy::{read_cel_exception, read_validating_policy};
+use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating_policy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_syntax::tree::{Tree, TreeValue};
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::input::{InputFile, Unreadable, read_inputs};
@@ -436,7 +436,7 @@ impl<'p> Reader<'p> {
         code: &'static str,
         message: String,
         source: SourceId,
-        span: kpvm::tree::Span,
+        span: kpvm_syntax::tree::Span,
     ) {
         self.diagnostics
             .push(Diagnostic::error(code, message, Location { source, span }));
@@ -545,7 +545,7 @@ impl Policies {
     /// Shows everything that people should know about the policies.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn show(&self, streams: &mut Streams<'_>) -> io::Result<()> {
         for unreadable in &self.unreadable {
             show_unreadable(unreadable, streams)?;

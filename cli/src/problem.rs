@@ -23,7 +23,7 @@ impl Problem {
     /// Shows it to people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn show(&self, sources: &Sources, streams: &mut Streams<'_>) -> io::Result<()> {
         match self {
             Problem::Unreadable(unreadable) => show_unreadable(unreadable, streams),
@@ -113,7 +113,7 @@ fn shown(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> String {
 /// Says that an input cannot be read.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn show_unreadable(unreadable: &Unreadable, streams: &mut Streams<'_>) -> io::Result<()> {
     let Unreadable { name, reason } = unreadable;
     let message = format!("cannot read {}: {}", clean(name), clean(reason));

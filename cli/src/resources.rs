@@ -7,12 +7,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use kpvm::document::Numbers;
-use kpvm::limits::Limits;
-use kpvm::resource_kind::{self, Scope};
-use kpvm::tree::{Member, Span, Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Before, LineColumn, Location, SourceId, Sources};
+use kpvm_semantics::limits::Limits;
+use kpvm_semantics::resource_kind::{self, Scope};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::Value;
 
 use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};

@@ -6,11 +6,11 @@
 //! A tree enters, plain values leave. Everything that is wrong is collected, not only
 //! the first thing.
 
-use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree, TreeValue};
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use crate::nearest::did_you_mean;
 use crate::problem::Problem;
@@ -186,7 +186,7 @@ impl Decoder {
         let Some(tree) = tree else { return Vec::new() };
         match tree.as_map() {
             Some(members) => {
-                let pair = |member: &'t kpvm::tree::Member| {
+                let pair = |member: &'t kpvm_syntax::tree::Member| {
                     let key = Text {
                         text: member.key.to_string(),
                         span: member.key_span,

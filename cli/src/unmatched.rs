@@ -9,11 +9,11 @@ use std::fmt;
 
 use kpvm::engine::Bundle;
 use kpvm::host::Host;
-use kpvm::resource_kind;
-use kpvm::scalar::wildcard;
 use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{Policy, Rule, RuleFlags};
+use kpvm_semantics::resource_kind;
+use kpvm_semantics::wildcard;
 
 use crate::evaluation::Evaluator;
 use crate::explain::step::StepKind;

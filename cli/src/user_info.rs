@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use kpvm::engine::UserInfo;
-use kpvm::tree::Span;
 use kpvm_compiler::source::Sources;
+use kpvm_syntax::tree::Span;
 
 use crate::input::{Unreadable, read_file};
 use crate::problem::Problem;

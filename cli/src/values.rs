@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use kpvm::engine::merge;
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
 use serde_json::{Map, Value, json};
 
 use crate::evaluation::is_computed_from;

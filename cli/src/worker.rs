@@ -130,7 +130,7 @@ impl<'p> Worker<'p> {
     /// Evaluates a piece.
     ///
     /// # Errors
-    /// Those of the serialisers.
+    /// Fails if a serialiser fails.
     pub fn evaluate(&mut self, piece: Piece) -> io::Result<Part<'p>> {
         let mut work = Work {
             resources: Resources::default(),
@@ -423,7 +423,7 @@ fn place(bytes: &[u8], origin: Origin<'_>) -> Place {
 fn completed(item: &[u8], head: &Head<'_>, list: &ListKind) -> Option<Vec<u8>> {
     let kind = list.item_kind.as_ref()?;
     let version = match &list.api_version {
-        Some(kpvm::tree::TreeValue::String(version)) => Some(version),
+        Some(kpvm_syntax::tree::TreeValue::String(version)) => Some(version),
         Some(_) => return None,
         None => None,
     };

@@ -2,24 +2,24 @@
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::tree::{Span, Tree};
-use kpvm::yaml;
 use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
 use kpvm_format::{Bundle, BundleBuilder};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Span, Tree};
+use kpvm_syntax::yaml;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::cel;
+use crate::link::Exceptions;
 use crate::lower::validating_policy;
 use crate::lower::{LowerError, Lowerer};
 use crate::policy::admission_policy::{
     AdmissionBinding, AdmissionPolicy, read_admission_binding, read_admission_policy,
 };
-use crate::policy::model::{Policy, PolicyException, PolicyKind, Rule, Spanned};
+use crate::policy::model::{Policy, PolicyKind, Rule, Spanned};
 use crate::policy::read::{DocumentKind, document_kind};
-use crate::policy::validating_policy::{
-    CelException, ValidatingPolicy, read_cel_exception, read_validating_policy,
-};
+use crate::policy::read_validating::{read_cel_exception, read_validating_policy};
+use crate::policy::validating_policy::ValidatingPolicy;
 use crate::policy::{read, validate};
 use crate::source::{Location, SourceId, Sources};
 use crate::{link, lint};
@@ -223,21 +223,6 @@ pub fn check_exceptions(documents: &[(SourceId, Tree)], options: &Options) -> Ve
     let mut diagnostics = Vec::new();
     read_exceptions(documents, options, &mut diagnostics);
     diagnostics
-}
-
-/// Exceptions of both groups, each in their order.
-#[derive(Debug, Default)]
-pub(crate) struct Exceptions {
-    /// To policies of kyverno.io.
-    pub(crate) classic: Vec<PolicyException>,
-    /// To policies of policies.kyverno.io.
-    pub(crate) cel: Vec<CelException>,
-}
-
-impl Exceptions {
-    fn len(&self) -> usize {
-        self.classic.len() + self.cel.len()
-    }
 }
 
 fn read_exceptions(

@@ -17,20 +17,22 @@
 //! # }
 //! ```
 
-use kpvm::jmespath::SyntaxError;
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
 use kpvm_format::instruction::Op;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::jmespath::SyntaxError;
+use kpvm_syntax::tree::Tree;
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
-use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::emitter::Emitter;
 use crate::frontend::expression::Current;
-use crate::frontend::jmespath;
+use crate::frontend::pools::Pools;
+use crate::frontend::scope::Scope;
 use crate::frontend::{cel, context};
 use crate::ir::{Block, Instruction, Label, Register};
-use crate::lower::{Lowerer, Pools};
+use crate::lower::Lowerer;
 use crate::source::{SourceId, Sources};
+use kpvm_syntax::jmespath;
 
 /// Why there is no bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,8 +4,8 @@
 //! A policy with the exceptions that are about it goes in; the two objects, or Kyverno's
 //! reason why there are none, leave.
 
-use kpvm::scalar::wildcard::{contains_wildcard, matches};
-use kpvm::tree::Tree;
+use kpvm_semantics::wildcard::{contains_wildcard, matches};
+use kpvm_syntax::tree::Tree;
 use serde_json::{Map, Value, json};
 
 use crate::policy::discovery::Discovery;

@@ -2,6 +2,7 @@
 //!
 //! Nothing here ever looks at a resource.
 
+pub mod calls;
 pub mod codegen;
 pub mod compile;
 pub mod diagnostic;

@@ -8,26 +8,41 @@ mod cel_exception;
 
 use std::collections::HashMap;
 
-use kpvm::limits::Limits;
-use kpvm::scalar::wildcard;
 use kpvm_format::BundleBuilder;
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, BodyKind, NONE, PolicyFlags, Range};
+use kpvm_semantics::limits::Limits;
+use kpvm_semantics::wildcard;
 use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
-use crate::compile::Exceptions;
 use crate::diagnostic::Diagnostic;
-use crate::frontend::emitter::Scope;
 use crate::frontend::exception::{lower_exception, lower_exclusions};
+use crate::frontend::scope::Scope;
 use crate::lower::Lowerer;
 use crate::policy::model::{CoveredRules, PolicyException, Spanned};
 use crate::policy::spelling::nearest;
+use crate::policy::validating_policy::CelException;
 use crate::source::{Location, Sources};
 
 /// Rules that a message lists where none is close to a misspelled name.
 const LISTED_RULES: usize = 8;
+
+/// Exceptions of both groups, each in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Exceptions {
+    /// To policies of kyverno.io.
+    pub(crate) classic: Vec<PolicyException>,
+    /// To policies of policies.kyverno.io.
+    pub(crate) cel: Vec<CelException>,
+}
+
+impl Exceptions {
+    pub(crate) fn len(&self) -> usize {
+        self.classic.len() + self.cel.len()
+    }
+}
 
 /// Adds exceptions behind those that rules have already. One that names a policy or a
 /// rule that is neither in the bundle nor among those left out is a warning.

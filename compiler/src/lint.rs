@@ -3,7 +3,7 @@
 //!
 //! A read policy comes in, warnings leave. Nothing here refuses a policy.
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use crate::diagnostic::Diagnostic;
 use crate::policy::assertion::unbound_names;

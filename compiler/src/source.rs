@@ -1,6 +1,6 @@
 //! The texts that policies are read from, and places in them.
 
-use kpvm::tree::Span;
+use kpvm_syntax::tree::Span;
 
 /// Number of a file in [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 use serde_json::{Map, Value, json};
 
 use crate::policy::autogen::compute_rules;
@@ -528,7 +528,7 @@ fn conditions_of(policy: &ValidatingPolicy) -> Vec<Value> {
 fn guard(rule: &ResourceRule, resource: &str) -> String {
     let group = rule.api_groups.first().map_or("", String::as_str);
     let version = rule.api_versions.first().map_or("", String::as_str);
-    let mut kinds = kpvm::resource_kind::built_in();
+    let mut kinds = kpvm_semantics::resource_kind::built_in();
     let kind = kinds.find(|kind| kind.group == group && kind.resource() == resource);
     let kind = kind.map_or("", |kind| kind.kind);
     let separator = if group.is_empty() { "" } else { "/" };
@@ -633,7 +633,7 @@ fn timeout(policy: &Policy) -> Option<i64> {
     let webhook = field(spec, "webhookConfiguration");
     let own = webhook.and_then(|webhook| field(webhook, "timeoutSeconds"));
     match own.or_else(|| field(spec, "webhookTimeoutSeconds"))?.value {
-        kpvm::tree::TreeValue::Int(seconds) => Some(seconds),
+        kpvm_syntax::tree::TreeValue::Int(seconds) => Some(seconds),
         _ => None,
     }
 }

@@ -3,11 +3,9 @@
 use std::fmt::{self, Write};
 
 use crate::bundle::Bundle;
+use crate::instruction::{Instruction, Op, Operand, OperandKind};
 use crate::sections::Tables;
 use crate::site::InstructionId;
-use crate::condition::ConditionOperator;
-use crate::function::Function;
-use crate::instruction::{Instruction, Op, Operand, OperandKind};
 use crate::symbol::SymbolId;
 use crate::table::NONE;
 use crate::table::{ConstantKind, LeafKind, Range, Rule};
@@ -215,32 +213,6 @@ fn write_operand(
         OperandKind::OptionalBlock => write!(out, "block{value}"),
         OperandKind::List => write!(out, "list{value}"),
         OperandKind::Accumulator => write!(out, "text{value}"),
-        OperandKind::Function => {
-            write!(
-                out,
-                "{}",
-                u8::try_from(value)
-                    .ok()
-                    .and_then(Function::decode)
-                    .map_or("?", Function::name)
-            )
-        }
-        OperandKind::CelFunction => write!(
-            out,
-            "{}",
-            crate::cel::Function::decode(value).map_or("?", crate::cel::Function::name)
-        ),
-        OperandKind::CelRoot => match crate::cel::Root::decode(value) {
-            Some(root) => write!(out, "{root:?}"),
-            None => write!(out, "?"),
-        },
-        OperandKind::ConditionOperator => {
-            let operator = u8::try_from(value).ok().and_then(ConditionOperator::decode);
-            match operator {
-                Some(operator) => write!(out, "{operator:?}"),
-                None => write!(out, "?"),
-            }
-        }
         OperandKind::TagPattern => write!(out, "tags{value}"),
         OperandKind::Block => write!(out, "block{value}"),
         OperandKind::Shape => {
@@ -254,7 +226,12 @@ fn write_operand(
             write!(out, "{id}")
         }
         OperandKind::Exclusion => write!(out, "exclusion{value}"),
-        OperandKind::Immediate => write!(out, "{}={value}", operand.name),
+        OperandKind::Immediate(kind) => {
+            if !kind.is_named() {
+                write!(out, "{}=", operand.name)?;
+            }
+            kind.show(value, out)
+        }
         OperandKind::Forward | OperandKind::Backward => write!(out, "->{value}"),
     }
 }

@@ -3,6 +3,7 @@
 //! - [`instruction`]: the instruction set, defined once.
 //! - [`table`]: the fixed-size records that instructions refer to.
 //! - [`function`]: the functions that instructions call, numbered.
+//! - [`signature`]: what these functions take.
 //! - [`cel`]: the functions of CEL, with their overloads.
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`condition`]: the operators of conditions.
@@ -23,6 +24,7 @@ pub mod function;
 pub mod index;
 pub mod instruction;
 pub mod meta;
+pub mod signature;
 mod sections;
 mod share;
 pub mod site;

@@ -601,14 +601,10 @@ impl<'o> Sharing<'o> {
                 | OperandKind::Entry
                 | OperandKind::List
                 | OperandKind::Accumulator
-                | OperandKind::Function
-                | OperandKind::CelFunction
-                | OperandKind::ConditionOperator
                 | OperandKind::Shape
                 | OperandKind::Control
                 | OperandKind::Exclusion
-                | OperandKind::Immediate
-                | OperandKind::CelRoot
+                | OperandKind::Immediate(_)
                 | OperandKind::Forward
                 | OperandKind::Backward => continue,
             };

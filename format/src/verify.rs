@@ -7,11 +7,8 @@
 //! instruction behind its own `LoopBegin`, so every block ends; every text lies in
 //! the pool at character borders; the index lists exactly the rules it should.
 
-use crate::sections::Tables;
-use crate::cel;
-use crate::condition::ConditionOperator;
-use crate::function::Function;
 use crate::instruction::{Field, Instruction, Op, OperandKind};
+use crate::sections::Tables;
 use crate::symbol::SymbolTableError;
 use crate::table::*;
 
@@ -166,12 +163,12 @@ fn verify_leaves(tables: &Tables<'_>) -> Verified {
         number(
             "operator",
             u32::from(comparison.operator),
-            Operator::ALL.len(),
+            usize::from(OPERATORS),
         )?;
         number(
             "wildcard class",
             u32::from(comparison.class),
-            WildcardClass::ALL.len(),
+            usize::from(WILDCARD_CLASSES),
         )?;
         number("join", u32::from(comparison.join), Join::ALL.len())?;
         bits(
@@ -378,7 +375,7 @@ fn verify_matching(tables: &Tables<'_>) -> Verified {
         range("tag entries", pattern.entries, tables.tag_entries.len())?;
     }
     for entry in tables.tag_entries {
-        number("anchor", u32::from(entry.anchor), Anchor::ALL.len())?;
+        number("anchor", u32::from(entry.anchor), usize::from(ANCHORS))?;
         bits("flag of a tag entry", entry.wildcard | entry.star, 1)?;
         tables.check_text(entry.key)?;
         number("leaf", entry.leaf.get(), tables.leaves.len())?;
@@ -705,19 +702,16 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
         OperandKind::Accumulator => {
             number("text accumulator", value, usize::from(block.accumulators))
         }
-        OperandKind::Function => number("function", value, Function::ALL.len()),
-        OperandKind::CelFunction => number("function", value, cel::Function::ALL.len()),
-        OperandKind::CelRoot => number("root", value, cel::Root::ALL.len()),
-        OperandKind::ConditionOperator => {
-            number("condition operator", value, ConditionOperator::ALL.len())
-        }
         OperandKind::TagPattern => number("tag pattern", value, tables.tag_patterns.len()),
+        OperandKind::Immediate(kind) => ensure(value <= kind.last(), || {
+            format!("{} {value} is not in 0..={}", kind.name(), kind.last())
+        }),
         OperandKind::Block => number("block", value, tables.blocks.len()),
         OperandKind::Shape => number("shape", value, tables.shapes.len()),
         OperandKind::Control => number("control", value, tables.controls.len()),
         OperandKind::Exclusion => number("exclusion", value, tables.exclusions.len()),
         // Jumps are checked with their position: forward ones by `verify_block`,
         // those back by `loop_nesting`.
-        OperandKind::Immediate | OperandKind::Forward | OperandKind::Backward => Ok(()),
+        OperandKind::Forward | OperandKind::Backward => Ok(()),
     }
 }

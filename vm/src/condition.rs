@@ -11,16 +11,15 @@ mod equality;
 mod json_text;
 mod membership;
 mod order;
-mod semver;
 
 use std::fmt::Write;
 
 use kpvm_format::condition::ConditionOperator;
 
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::number::{ShortText, write_v};
-use crate::scalar::{duration, wildcard};
 use crate::text::append_go_value;
+use kpvm_semantics::number::{ShortText, write_v};
+use kpvm_semantics::{duration, wildcard};
 
 /// Why a condition has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -204,7 +203,7 @@ impl<'v> Judge<'v, '_> {
     fn number_as_duration(&self, node: NodeId) -> Option<i64> {
         let whole = match self.view.int(node) {
             Some(value) => value,
-            None => crate::scalar::number::float_to_i64_amd64(self.view.float(node)?),
+            None => kpvm_semantics::number::float_to_i64_amd64(self.view.float(node)?),
         };
         Some(whole.wrapping_mul(NANOS_PER_SECOND))
     }

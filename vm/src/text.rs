@@ -10,7 +10,7 @@ use std::fmt::Write;
 use smallvec::SmallVec;
 
 use crate::document::{ChildRange, Kind, NodeId, View};
-use crate::scalar::number::{format_substituted_float, format_v_float};
+use kpvm_semantics::number::{format_substituted_float, format_v_float};
 
 /// Why a value has no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

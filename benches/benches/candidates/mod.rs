@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
 use kpvm::engine::{Bundle, Input, Operation, Request, Session};
-use kpvm::limits::Limits;
-use kpvm::tree::Tree;
-use kpvm::yaml::{DuplicateKeys, Options, read_all};
 use kpvm_bench::interleave::time;
 use kpvm_cli::report::write_yaml;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 
 /// All outcomes of every Pod, passes included.
 pub(crate) fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {

@@ -26,17 +26,17 @@ type testCase struct {
 	GroupVersionKind []string                     `json:"gvk"`
 	Exceptions       []*kyvernov2.PolicyException `json:"exceptions"`
 	Mocks            mocks                        `json:"mocks"`
-	// Kind is the kind that rules are computed for (mode "rules"); empty: all controllers.
+	// Kind that rules are computed for (mode "rules"); empty: all controllers.
 	Kind string `json:"kind"`
-	// Repeat asks for so many evaluations, to find answers that Go's random map order
-	// decides. 0 and 1 are the same.
+	// Repeat is the number of evaluations, to find answers that depend on Go's random map
+	// order. 0 and 1 are the same.
 	Repeat int `json:"repeat"`
 }
 
-// mocks are what context entries get from outside. A kind of data that is absent is not
-// configured at all, and its entries are dropped.
+// mocks are the outside data of context entries. An absent kind of data is not configured at
+// all, and its entries are dropped.
 type mocks struct {
-	// Values stand in the context under their names, as values of rules in a values file.
+	// Values are in the context under their names, like values of rules in a values file.
 	Values map[string]any `json:"values"`
 	// ConfigMaps by "namespace/name".
 	ConfigMaps map[string]*corev1.ConfigMap `json:"configMaps"`
@@ -50,13 +50,13 @@ type mocks struct {
 type answer struct {
 	ID    string         `json:"id"`
 	Rules []ruleResponse `json:"rules"`
-	// Panic is the text of a panic of the engine; then there are no rules.
+	// Panic is the text of a panic of the engine; Rules is then empty.
 	Panic string `json:"panic,omitempty"`
 	// Error says why the case could not be run, for example a policy that does not decode.
 	Error string `json:"error,omitempty"`
-	// Nanos is the time of the (first) evaluation, decoding of the policy not included.
+	// Nanos is the time of the (first) evaluation, without decoding the policy.
 	Nanos int64 `json:"nanos"`
-	// Variants are the other answers that repeated evaluations gave.
+	// Variants are the other answers of repeated evaluations.
 	Variants [][]ruleResponse `json:"variants,omitempty"`
 	Autogen  []kyvernov1.Rule `json:"autogen,omitempty"`
 	Load     *loadAnswer      `json:"load,omitempty"`
@@ -96,7 +96,7 @@ func decodePolicy(data []byte) (kyvernov1.PolicyInterface, error) {
 	return policy, nil
 }
 
-// decodeObject keeps integers that fit as int64, as the API machinery does.
+// decodeObject keeps integers within range as int64, as the API machinery does.
 func decodeObject(data []byte) (map[string]any, error) {
 	if len(data) == 0 {
 		return nil, nil

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reportsServiceAccount is the one whose writes the load check takes for Kyverno's own.
+// reportsServiceAccount is the account whose writes the load check treats as Kyverno's own.
 const reportsServiceAccount = "system:serviceaccount:kyverno:kyverno-reports-controller"
 
 var (
@@ -72,7 +72,7 @@ func contains(all [][]ruleResponse, one []ruleResponse) bool {
 	return false
 }
 
-// evaluateOnce decodes everything anew, since an evaluation may change what it is given.
+// evaluateOnce decodes everything again, because an evaluation may modify its inputs.
 func evaluateOnce(c *testCase) (result answer) {
 	result = answer{ID: c.ID, Rules: []ruleResponse{}}
 	defer func() {
@@ -126,7 +126,7 @@ func newEngine(m *mocks, polexs []*kyvernov2.PolicyException) engineapi.Engine {
 	)
 }
 
-// policyContext is what a background scan or, with a user, an admission request gives.
+// policyContext is that of a background scan or, with a user, of an admission request.
 func (c *testCase) policyContext() (*policycontext.PolicyContext, error) {
 	newObject, err := decodeObject(c.Resource)
 	if err != nil {

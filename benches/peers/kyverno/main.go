@@ -1,8 +1,8 @@
 // Command kyverno-oracle answers cases with Kyverno's own validate engine.
 //
-// It reads one case a line (NDJSON) on standard input and writes one answer a line, in the
-// same order, on standard output. The form of a case is described in case.go. With the
-// argument "time" a line is a workload instead, see time.go.
+// It reads one case per line (NDJSON) from standard input and writes one answer per line, in the
+// same order, to standard output. case.go describes the format of a case. With the argument
+// "time" each line is a workload instead, see time.go.
 package main
 
 import (
@@ -27,8 +27,8 @@ func main() {
 	}
 }
 
-// run answers every line; output is flushed whenever no further line is waiting, so that a
-// program at the other end of the pipes never waits in vain.
+// run answers every line. It flushes the output whenever no further line is waiting, so that
+// the program at the other end of the pipes is never blocked.
 func run(handle func([]byte) (any, error)) error {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// contextLoaderFactory gives loaders that get outside data from the mocks only.
+// contextLoaderFactory returns loaders that read outside data only from the mocks.
 func (m *mocks) contextLoaderFactory() engineapi.ContextLoaderFactory {
 	var resolver engineapi.ConfigmapResolver
 	if m.ConfigMaps != nil {
@@ -55,7 +55,7 @@ func (c configMaps) Get(_ context.Context, namespace, name string) (*corev1.Conf
 	return nil, fmt.Errorf("configmaps %q not found", name)
 }
 
-// An apiClient answers raw calls; nothing else of a client is asked of it.
+// An apiClient answers raw calls; no other method of a client is used.
 type apiClient struct {
 	engineapi.Client
 	mocks *mocks

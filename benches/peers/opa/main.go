@@ -1,8 +1,8 @@
 // Command opa-peer times OPA in this process.
 //
-// It reads one workload a line (NDJSON) on standard input and writes one timing a line. The
-// query is prepared once, as a server does; a round goes from the bytes of the resource to
-// the entries of the set that the query gives.
+// It reads one workload per line (NDJSON) from standard input and writes one timing per line.
+// The query is prepared once, as in a server; a round goes from the bytes of the resource to
+// the entries of the set that the query returns.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 type workload struct {
 	Module string `json:"module"`
-	// Query gives a set of texts.
+	// Query returns a set of texts.
 	Query string `json:"query"`
 	// Resource is text, so that its bytes are timed as they were sent.
 	Resource string `json:"resource"`

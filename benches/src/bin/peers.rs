@@ -15,11 +15,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_bench::peer::{Peer, program};
 use kpvm_bench::workload::{POD, bundle, compliant_pod};
 use kpvm_compiler::source::Sources;
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::{Value, json};
 
 const MODULE: &str = include_str!("../../peers/opa/pod_security.rego");

@@ -1,4 +1,4 @@
-//! `kpc`: compiles Kyverno policies, and shows what is in a bundle.
+//! `kpc`: compiles Kyverno policies and inspects bundles.
 
 use std::process::ExitCode;
 
@@ -20,13 +20,13 @@ const AFTER_HELP: &str = "\
 Examples:
   kpc compile policies/ -o policies.kpb     compile a directory
   kpc check policies/                       only look for errors
-  kpc inspect policies.kpb                  what is inside?
+  kpc inspect policies.kpb                  show the content of a bundle
   kpc jp query -i pod.yaml 'metadata.name'  try an expression
 
 Exit codes:
-  0  done
-  1  a policy or an expression has errors, or uses what is not supported yet
-  2  wrong usage, an input that cannot be read, or output that cannot be written";
+  0  success
+  1  a policy or an expression has errors or uses an unsupported feature
+  2  wrong usage, unreadable input, or output that cannot be written";
 
 const COMPILE_HELP: &str = "\
 Examples:
@@ -34,15 +34,15 @@ Examples:
   kpc compile a.yaml b.yaml -o ab.kpb --skip-unsupported
   kustomize build . | kpc compile - -o policies.kpb
 
-Files may hold several YAML documents, JSON, or a List. A file that is named has to hold
-policies; of a directory, documents of other kinds are passed over and counted.";
+Files may contain several YAML documents, JSON, or a List. A file given by name must contain
+policies; in a directory, documents of other kinds are counted and ignored.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Compile policies into one bundle
     #[command(after_help = COMPILE_HELP)]
     Compile(compile::Arguments),
-    /// Look for errors in policies without writing anything
+    /// Check policies without writing anything
     #[command(after_help = "Examples:\n  kpc check policies/\n  kpc check - < policy.yaml")]
     Check(check::Arguments),
     /// Show the code of a bundle
@@ -50,7 +50,7 @@ enum Command {
         after_help = "Examples:\n  kpc disasm policies.kpb\n  kpc disasm policies.kpb --rule my-policy/my-rule"
     )]
     Disasm(disassemble::Arguments),
-    /// Show what is in a bundle: policies, rules, the paths they read, sizes
+    /// Show the content of a bundle: policies, rules, the paths they read, sizes
     #[command(
         after_help = "Examples:\n  kpc inspect policies.kpb\n  kpc inspect policies.kpb -o json"
     )]
@@ -60,7 +60,7 @@ enum Command {
         after_help = "Examples:\n  kpc jp query -i pod.yaml 'spec.containers[].image'\n  kpc jp parse \"to_upper(a || 'b')\"\n  kpc jp function regex_match"
     )]
     Jp(jp::Arguments),
-    /// Print the webhooks that policies need of an API server
+    /// Print the webhook configuration that policies need in an API server
     #[command(after_help = webhooks::HELP)]
     Webhooks(webhooks::Arguments),
     /// Generate ValidatingAdmissionPolicies with their bindings from policies
@@ -72,7 +72,7 @@ enum Command {
     /// Print the manual page, or write all of them into a directory
     #[command(after_help = man::HELP)]
     Man(man::Arguments),
-    /// Print the version with the commit that it was built from
+    /// Print the version and the commit it was built from
     Version(version::Arguments),
 }
 

@@ -1,4 +1,4 @@
-//! `kpvm`: evaluates Kubernetes resources with Kyverno policies.
+//! `kpvm`: evaluates Kubernetes resources against Kyverno policies.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use kpvm_cli::command::{apply, completion, eval, flags, limits, man, test, version};
 use kpvm_cli::stream;
 
-/// Evaluate Kubernetes resources with Kyverno policies.
+/// Evaluate Kubernetes resources against Kyverno policies.
 #[derive(Debug, Parser)]
 #[command(name = "kpvm", version, after_help = AFTER_HELP)]
 struct Arguments {
@@ -25,12 +25,12 @@ Examples:
 Exit codes:
   0  no rule failed
   1  a rule failed or could not be evaluated, or a policy is invalid (the others are
-     evaluated all the same)
+     still evaluated)
   2  wrong usage, policies that cannot be read or are not supported yet (nothing is
-     evaluated), a resource that cannot be used (the others are evaluated), or output
-     that cannot be written
+     evaluated), an unusable resource (the others are evaluated), or output that cannot
+     be written
 Warnings (failures of policies that are not scored, or with --audit-warn of policies
-that only audit) exit with 0, or with what --warn-exit-code says.";
+that only audit) exit with 0, or with the code given by --warn-exit-code.";
 
 const EVAL_HELP: &str = "\
 Examples:
@@ -54,7 +54,7 @@ Examples:
 
 Exit codes: 0 no rule failed, 1 a rule failed or could not be evaluated or a policy is
 invalid, 2 wrong usage, bad input or policies that are not supported yet. Warnings exit
-with what --warn-exit-code says.";
+with the code given by --warn-exit-code.";
 
 const TEST_HELP: &str = "\
 Examples:
@@ -66,22 +66,22 @@ Examples:
   kpvm test policies/ --coverage=lcov --coverage-file lcov.info --coverage-fail-under 80
   kpvm test policies/ --explain require-labels/check-labels --explain-resource Pod/web
 
-A suite is a kyverno-test.yaml as `kyverno test` reads it. Rows that need what is not
-supported yet are listed as unsupported and do not fail the run by themselves.
+A suite is a kyverno-test.yaml as read by `kyverno test`. Rows that need unsupported features
+are listed as unsupported and do not fail the run by themselves.
 
-Exit codes: 0 all rows agree, 1 a row disagrees (or what the --fail-on options and
---require-tests ask for), 2 wrong usage or a suite that cannot be used as it stands; the
-others are run all the same.";
+Exit codes: 0 all rows agree, 1 a row disagrees (or a condition of --require-tests or a
+--fail-on option holds), 2 wrong usage or a suite that cannot be run; the other suites are
+still run.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Evaluate resources with a compiled bundle
+    /// Evaluate resources against a compiled bundle
     #[command(after_help = EVAL_HELP)]
     Eval(Box<eval::EvalArguments>),
-    /// Compile policies in memory and evaluate resources with them
+    /// Compile policies in memory and evaluate resources against them
     #[command(after_help = APPLY_HELP)]
     Apply(Box<apply::ApplyArguments>),
-    /// Run suites: policies, resources and the results expected of them
+    /// Run suites: policies, resources and their expected results
     #[command(after_help = TEST_HELP)]
     Test(test::TestArguments),
     /// Print the limits under which inputs are read and rules are evaluated
@@ -92,7 +92,7 @@ enum Command {
     /// Print the manual page, or write all of them into a directory
     #[command(after_help = man::HELP)]
     Man(man::Arguments),
-    /// Print the version with the commit that it was built from
+    /// Print the version and the commit it was built from
     Version(version::Arguments),
 }
 
@@ -109,7 +109,7 @@ impl Command {
     }
 }
 
-/// Help is that of the plain command, in which flags have no values.
+/// Help shows the plain command, in which flags take no values.
 fn parse() -> Arguments {
     let of_kyverno = ["eval", "apply", "test"];
     let with_values =

@@ -1,4 +1,4 @@
-//! `kpvm apply`: `kyverno apply` with its options and their meaning.
+//! `kpvm apply`: takes the options of `kyverno apply` with the same meaning.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ use crate::text::{clean, count};
 /// Arguments of `kpvm apply`.
 #[derive(Debug, clap::Args)]
 pub struct ApplyArguments {
-    /// Policy files, directories (read with all below them), or - for standard input
+    /// Policy files, directories (searched recursively), or - for standard input
     #[arg(value_name = "POLICIES")]
     pub policies: Vec<PathBuf>,
-    /// Resource files, directories, or - for standard input, with commas between them;
-    /// repeat the option for more
+    /// Resource files, directories, or - for standard input, separated by commas; repeat
+    /// the option for more
     #[arg(
         short,
         long = "resource",
@@ -32,14 +32,14 @@ pub struct ApplyArguments {
         value_name = "RESOURCE,..."
     )]
     pub resources: Vec<PathBuf>,
-    /// Payloads that are no Kubernetes objects, for policies in the mode JSON, instead of
+    /// Payloads that are not Kubernetes objects, for policies in JSON mode, instead of
     /// resources
     #[arg(long, value_delimiter = ',', value_name = "FILE,...")]
     pub json: Vec<PathBuf>,
-    /// Apply the exceptions among the policies too
+    /// Also apply the exceptions among the policies
     #[arg(long)]
     pub exceptions_within_policies: bool,
-    /// Leave out rules that are not supported yet, and say which
+    /// Omit rules that are not supported yet, and list them
     #[arg(long)]
     pub skip_unsupported: bool,
     /// Print no heading
@@ -53,10 +53,10 @@ pub struct ApplyArguments {
     pub later: LaterArguments,
 }
 
-/// Compiles policies in memory and evaluates resources with them.
+/// Compiles policies in memory and evaluates resources against them.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     if !arguments.check(streams)? || !arguments.common.check(streams)? {
         return Ok(EXIT_BAD_INPUT);
@@ -125,8 +125,8 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
 }
 
 impl ApplyArguments {
-    /// Whether the options can be used together (docs/spec/cli.md §9.2); says what is
-    /// wrong, in Kyverno's words where it has some.
+    /// Whether the options can be used together (docs/spec/cli.md §9.2). Reports conflicts,
+    /// in Kyverno's words where it has some.
     fn check(&self, streams: &mut Streams<'_>) -> io::Result<bool> {
         for (option, reason) in self.later.unused() {
             show_note(&format!("{option} changes nothing: {reason}"), streams.err)?;
@@ -195,7 +195,7 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Half of the policies would give a report that looks better than it should.
+/// Evaluating only some of the policies would make the report look better than it is.
 fn why_not_applied(policies: &Policies) -> Option<&'static str> {
     if policies.has_errors() {
         Some("nothing was evaluated, because of the errors in the policies")
@@ -206,7 +206,7 @@ fn why_not_applied(policies: &Policies) -> Option<&'static str> {
     }
 }
 
-/// Once more at the end, where it cannot be overlooked.
+/// Repeats the omissions at the end, where they cannot be overlooked.
 fn say_what_is_left_out(policies: &Policies, streams: &mut Streams<'_>) -> io::Result<()> {
     let rules = omitted::group(&policies.compilation.omitted);
     let generated: usize = rules.iter().map(|rule| rule.generated).sum();

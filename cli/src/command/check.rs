@@ -1,4 +1,4 @@
-//! `kpc check`: policies, and the exceptions among them
+//! `kpc check`: checks policies, and the exceptions among them.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,21 +13,22 @@ use crate::text::count;
 /// Arguments of `kpc check`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Files of policies and exceptions, directories (read with all below them), or - for standard input
+    /// Files of policies and exceptions, directories (searched recursively), or - for
+    /// standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Do not take rules that are not supported yet for errors
+    /// Do not treat rules that are not supported yet as errors
     #[arg(long)]
     pub skip_unsupported: bool,
-    /// Read over validate.assert, as Kyverno does since 1.19
+    /// Ignore validate.assert, as Kyverno does since 1.19
     #[arg(long)]
     pub ignore_assert: bool,
 }
 
-/// Compiles policies and exceptions and throws the bundle away.
+/// Compiles policies and exceptions and discards the bundle.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,

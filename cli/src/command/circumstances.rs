@@ -1,8 +1,8 @@
-//! What decides beside policies and resources, from the options that name it: values,
-//! user, operation, labels of namespaces.
+//! Inputs of an evaluation besides policies and resources: values, user, operation, labels
+//! of namespaces.
 //!
-//! Options and the files that they name enter, [`Circumstances`] leave. What is wrong
-//! is told; nothing is evaluated with half of it.
+//! Turns options, and the files they name, into [`Circumstances`]. Problems are reported;
+//! nothing is evaluated with incomplete inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,41 +22,42 @@ use crate::text::clean;
 use crate::user_info::read_user;
 use crate::values::{Labels, Values, namespace_object};
 
-/// What decides beside policies and resources.
+/// Inputs besides policies and resources.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct CircumstanceArguments {
-    /// Variables by policy, resource and rule: a file of the kind Values
+    /// Variables by policy, resource and rule: a file of kind Values
     #[arg(short = 'f', long, value_name = "FILE")]
     pub values_file: Option<PathBuf>,
     /// Variables for all policies and resources
     #[arg(short, long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
     pub set: Vec<String>,
-    /// Who makes the request: a file of the kind UserInfo
+    /// The user that makes the request: a file of kind UserInfo
     #[arg(short, long, value_name = "FILE")]
     pub userinfo: Option<PathBuf>,
-    /// What is done to the resources where the values say nothing else; UPDATE takes them
-    /// for old and new, DELETE for old
+    /// Operation on the resources, unless the values say otherwise; UPDATE uses them as
+    /// both new and old objects, DELETE as old ones
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     pub operation: OperationName,
-    /// Labels of a namespace, before those of the values; once for each namespace
+    /// Labels of a namespace; they take precedence over those of the values; repeat for
+    /// each namespace
     #[arg(long, value_name = "NAMESPACE=KEY=VALUE,...", value_parser = parse_labels)]
     pub namespace_labels: Vec<NamespaceLabels>,
 }
 
-/// What is done to the resources.
+/// Operation on the resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 #[value(rename_all = "UPPER")]
 pub enum OperationName {
-    /// They are created
+    /// The resources are created
     #[default]
     Create,
-    /// They replace themselves
+    /// The resources replace themselves
     Update,
-    /// They are deleted
+    /// The resources are deleted
     Delete,
 }
 
-/// The labels of one namespace.
+/// Labels of one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceLabels {
     namespace: String,
@@ -85,19 +86,19 @@ fn parse_labels(text: &str) -> Result<NamespaceLabels, String> {
     })
 }
 
-/// What was read from the options, and the texts of their files.
+/// Inputs read from the options, with the texts of their files.
 #[derive(Debug, Default)]
 pub struct ReadCircumstances {
-    /// What decides.
+    /// The inputs.
     pub circumstances: Circumstances,
     sources: Sources,
 }
 
 impl CircumstanceArguments {
-    /// Reads everything; says what is wrong and gives `None` when it cannot be used.
+    /// Reads all files. Reports problems and returns `None` if an input cannot be used.
     ///
     /// # Errors
-    /// Those of the writers.
+    /// Fails if the writer fails.
     pub fn read(&self, streams: &mut Streams<'_>) -> io::Result<Option<ReadCircumstances>> {
         let mut read = ReadCircumstances::default();
         let is_good = self.read_user(&mut read, streams)?
@@ -171,7 +172,7 @@ impl CircumstanceArguments {
         }
     }
 
-    /// docs/spec/cli.md §7.9. What Kyverno ignores is ignored, but not in silence.
+    /// docs/spec/cli.md §7.9. Ignores what Kyverno ignores, but with a warning.
     fn read_set(
         &self,
         read: &mut ReadCircumstances,
@@ -207,7 +208,7 @@ impl CircumstanceArguments {
     }
 }
 
-/// Key and value, or why Kyverno ignores them.
+/// Key and value, or the reason why Kyverno ignores the assignment.
 fn parse_assignment(item: &str) -> Result<(&str, &str), &'static str> {
     match item.trim().split_once('=') {
         None => Err("expected KEY=VALUE"),
@@ -241,10 +242,10 @@ fn show_problems(
 }
 
 impl ReadCircumstances {
-    /// Warns of values that are about no policy, rule or resource there is.
+    /// Warns of values for unknown policies, rules or resources.
     ///
     /// # Errors
-    /// Those of the writers.
+    /// Fails if the writer fails.
     pub fn show_unused(
         &self,
         bundle: &Bundle<'_>,
@@ -269,7 +270,7 @@ impl ReadCircumstances {
             .iter()
             .map(|(policy, rules)| (*policy, Some(&rules[..])));
         let mut known: BTreeMap<&str, Option<&[String]>> = known.collect();
-        // Their rules are not known.
+        // The names of their rules are unknown.
         let not_evaluated = policies.into_iter().flat_map(Policies::not_evaluated);
         known.extend(not_evaluated.map(|policy| (policy, None)));
         let all = resources.list.iter();

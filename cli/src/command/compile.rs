@@ -14,10 +14,10 @@ use crate::text::{clean, count};
 /// Arguments of `kpc compile`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Policy files, directories (read with all below them), or - for standard input
+    /// Policy files, directories (searched recursively), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Exceptions to compile in: files or directories of the kind PolicyException
+    /// Exceptions to compile in: files or directories of kind PolicyException
     #[arg(
         short,
         long = "exception",
@@ -25,13 +25,13 @@ pub struct Arguments {
         value_name = "FILE"
     )]
     pub exceptions: Vec<PathBuf>,
-    /// The bundle to write
+    /// Bundle file to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Leave out rules that are not supported yet, and say which
+    /// Omit rules that are not supported yet, and list them
     #[arg(long)]
     pub skip_unsupported: bool,
-    /// Read over validate.assert, as Kyverno does since 1.19
+    /// Ignore validate.assert, as Kyverno does since 1.19
     #[arg(long)]
     pub ignore_assert: bool,
 }
@@ -39,7 +39,7 @@ pub struct Arguments {
 /// Compiles policies into a bundle file.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
@@ -86,8 +86,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     Ok(EXIT_OK)
 }
 
-/// A bundle that was cut short is known by its header, so that no second file is
-/// needed to be safe.
+/// Writes in place: the header reveals a truncated bundle, so no temporary file is needed.
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.as_os_str() == "-" {
         return Err(io::Error::other(

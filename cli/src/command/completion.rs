@@ -1,5 +1,4 @@
-//! `kpvm completion` and `kpc completion`: the program's commands and options for a
-//! shell.
+//! `kpvm completion` and `kpc completion`: completions of commands and options for a shell.
 
 use std::io;
 
@@ -9,7 +8,7 @@ use clap_complete_nushell::Nushell;
 
 use crate::stream::{EXIT_OK, Streams};
 
-/// Help that both programs show.
+/// Help text of both programs.
 pub const HELP: &str = "\
 Examples, for kpvm (kpc likewise):
   bash    kpvm completion bash > /etc/bash_completion.d/kpvm
@@ -45,7 +44,7 @@ pub enum Shell {
 /// Prints the script for a shell.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, command: Command, streams: &mut Streams<'_>) -> io::Result<u8> {
     let script = match arguments.shell {
         Shell::Bash => script(Known::Bash, command),
@@ -59,7 +58,7 @@ pub fn run(arguments: &Arguments, command: Command, streams: &mut Streams<'_>) -
     Ok(EXIT_OK)
 }
 
-/// In memory, because the generators know no errors of writing.
+/// Writes to memory because the generators panic on write errors.
 fn script(shell: impl Generator, mut command: Command) -> Vec<u8> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();

@@ -24,7 +24,7 @@ pub struct Arguments {
 /// Prints the code of a bundle.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let Some(bundle) = load_bundle(&arguments.bundle, streams)? else {
         return Ok(EXIT_BAD_INPUT);

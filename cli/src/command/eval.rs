@@ -1,5 +1,5 @@
-//! `kpvm eval`: a compiled bundle instead of policies, and the options of `kpvm apply`
-//! that are about resources.
+//! `kpvm eval`: takes a compiled bundle instead of policies, and the options of
+//! `kpvm apply` that concern resources.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::stream::{EXIT_BAD_INPUT, Streams};
 /// Arguments of `kpvm eval`.
 #[derive(Debug, clap::Args)]
 pub struct EvalArguments {
-    /// The bundle, as written by kpc compile
+    /// Bundle written by kpc compile
     #[arg(value_name = "BUNDLE")]
     pub bundle: PathBuf,
-    /// Resource files, directories (read with all below them), or - for standard input
+    /// Resource files, directories (searched recursively), or - for standard input
     #[arg(required = true, value_name = "RESOURCE")]
     pub resources: Vec<PathBuf>,
     /// How to evaluate and report.
@@ -29,10 +29,10 @@ pub struct EvalArguments {
     pub common: CommonArguments,
 }
 
-/// Evaluates resources with a bundle.
+/// Evaluates resources against a bundle.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     if !arguments.common.check(streams)? {
         return Ok(EXIT_BAD_INPUT);
@@ -69,8 +69,9 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
     evaluate(inputs, common, streams)
 }
 
-/// The bundle with more exceptions, those among resources if these are given, and how many; says what is wrong and gives `None`
-/// when they cannot be added.
+/// Adds exceptions to the bundle, including those among the resources if they are given;
+/// returns it with their number. Reports problems and returns `None` if they cannot be
+/// added.
 fn with_exceptions(
     bundle: Bundle<'static>,
     arguments: &CommonArguments,
@@ -96,7 +97,7 @@ fn with_exceptions(
         compile::add_exceptions(&bundle, &documents, &read.sources, &options, found);
     let bytes = compilation.bundle.take();
     let number = compilation.exceptions;
-    // The bundle's own omitted rules are shown already.
+    // The bundle's own omitted rules have already been shown.
     compilation.omitted.clear();
     read.compilation = compilation;
     read.show(streams)?;

@@ -1,5 +1,5 @@
-//! What `kpvm apply` and `kpvm eval` do alike: resources are evaluated, and what was
-//! found is reported, counted and turned into an exit code.
+//! Common part of `kpvm apply` and `kpvm eval`: evaluates resources, reports and counts the
+//! findings, and computes the exit code.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use kpvm::engine::Bundle;
-use kpvm::scalar::duration;
-use kpvm::tree::Span;
 use kpvm_compiler::source::SourceId;
+use kpvm_semantics::duration;
+use kpvm_syntax::tree::Span;
 
 use crate::cel_context::CelContext;
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
@@ -42,48 +42,48 @@ use crate::worker::Plan;
 /// How to evaluate and report.
 #[derive(Debug, clap::Args)]
 pub struct CommonArguments {
-    /// The form of the report; anything but a form is Kyverno's file for mutated objects,
-    /// of which there are none yet
+    /// Format of the report; any other value is Kyverno's file for mutated objects, which
+    /// are not produced yet
     #[arg(short, long, value_name = "FORMAT")]
     pub output: Option<Output>,
-    /// The form of the report
+    /// Format of the report
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<Format>,
     /// Write the report to a file, which is replaced, and only the counts to the terminal
     #[arg(long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
-    /// One more report; give the option once for each
+    /// An additional report; repeat the option for more
     #[arg(long, value_name = "FORMAT=FILE")]
     pub report: Vec<FileReport>,
-    /// A table as of Kyverno's: short for --output-format table
+    /// Print Kyverno's table: short for --output-format table
     #[arg(short, long)]
     pub table: bool,
-    /// Give the table a column for messages
+    /// Add a column for messages to the table
     #[arg(long)]
     pub detailed_results: bool,
-    /// Print Kyverno's policy reports, as YAML or with --output-format json as JSON
+    /// Print Kyverno's policy reports, as YAML, or as JSON with --output-format json
     #[arg(short, long)]
     pub policy_report: bool,
-    /// Print an exception for each failure, as YAML or with --output-format json as JSON:
+    /// Print an exception for each failure, as YAML, or as JSON with --output-format json:
     /// short for --output-format exceptions
     #[arg(long)]
     pub generate_exceptions: bool,
-    /// How long these exceptions hold, e.g. 24h; 0 for ever
+    /// Lifetime of these exceptions, e.g. 24h; 0 for unlimited
     #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = read_duration)]
     pub generated_exception_ttl: i64,
-    /// Show what was skipped, and why policies matched nothing
+    /// Show skipped rules, and why policies matched nothing
     #[arg(long)]
     pub verbose: bool,
-    /// Kyverno's level of logging: from 1 on as --verbose
+    /// Kyverno's log level: 1 and above act as --verbose
     #[arg(short = 'v', long = "v", value_name = "LEVEL", hide_short_help = true)]
     pub log_level: Option<u32>,
     /// No colours
     #[arg(long)]
     pub remove_color: bool,
-    /// What decides beside policies and resources.
+    /// Inputs besides policies and resources.
     #[command(flatten)]
     pub circumstances: CircumstanceArguments,
-    /// Exceptions, added to those of a bundle: files or directories of the kind PolicyException
+    /// Exceptions, added to those of a bundle: files or directories of kind PolicyException
     #[arg(
         short,
         long = "exception",
@@ -95,7 +95,7 @@ pub struct CommonArguments {
     /// Apply the exceptions among the resources, instead of those of --exception
     #[arg(long, alias = "exceptions-within-resources")]
     pub exceptions_with_resources: bool,
-    /// CustomResourceDefinitions, for the names under which API calls ask for objects
+    /// CustomResourceDefinitions, for the resource names in API calls
     #[arg(
         long,
         alias = "crd-path",
@@ -103,7 +103,7 @@ pub struct CommonArguments {
         value_name = "FILE,..."
     )]
     pub crd_paths: Vec<PathBuf>,
-    /// Objects that bindings of ValidatingAdmissionPolicies may take as parameters
+    /// Objects that bindings of ValidatingAdmissionPolicies may use as parameters
     #[arg(
         long = "parameter-resource",
         alias = "parameter-resources",
@@ -111,22 +111,22 @@ pub struct CommonArguments {
         value_name = "FILE,..."
     )]
     pub parameter_resources: Vec<PathBuf>,
-    /// What policies of CEL are told of objects and images: a file of the kind Context
+    /// Objects and images that CEL policies can read: a file of kind Context
     #[arg(long, value_name = "FILE")]
     pub context_file: Option<PathBuf>,
-    /// Let a resource that cannot be evaluated not count for the exit code
+    /// Ignore resources that cannot be evaluated in the exit code
     #[arg(long)]
     pub continue_on_fail: bool,
     /// Count failures of policies that only audit as warnings
     #[arg(long)]
     pub audit_warn: bool,
-    /// Exit with this code when there are warnings but neither failures nor errors
+    /// Exit with this code if there are warnings but neither failures nor errors
     #[arg(long, value_name = "CODE", default_value_t = 0)]
     pub warn_exit_code: u8,
-    /// Exit with the code of --warn-exit-code when nothing passed
+    /// Exit with the code of --warn-exit-code if nothing passed
     #[arg(long)]
     pub warn_no_pass: bool,
-    /// Exit with 1 when no rule applied to any resource
+    /// Exit with 1 if no rule applied to any resource
     #[arg(long)]
     pub fail_on_empty: bool,
     /// What to explain.
@@ -134,19 +134,19 @@ pub struct CommonArguments {
     pub explain: ExplainArguments,
 }
 
-/// What `-o` says.
+/// Value of `-o`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// The form of the report.
+    /// Format of the report.
     Format(Format),
-    /// As for Kyverno, the file or directory for objects that were mutated or generated.
+    /// As in Kyverno, the file or directory for mutated or generated objects.
     Objects(PathBuf),
 }
 
 impl FromStr for Output {
     type Err = String;
 
-    /// A word that is nearly the name of a form is no path.
+    /// A word close to the name of a format is not taken for a path.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(format) = Format::from_str(text, false) {
             return Ok(Self::Format(format));
@@ -167,42 +167,42 @@ impl FromStr for Output {
     }
 }
 
-/// A duration as Go writes it, in nanoseconds.
+/// Parses a Go duration into nanoseconds.
 fn read_duration(text: &str) -> Result<i64, String> {
     duration::parse(text).ok_or_else(|| "expected a duration, e.g. 720h or 1h30m".to_owned())
 }
 
-/// Bytes of the resources that are evaluated together, where they can be taken apart.
+/// Target size of a chunk of the resources, if the input can be split.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// What is evaluated.
+/// Inputs of an evaluation.
 pub struct Inputs<'i> {
     /// The policies, compiled.
     pub bundle: &'i Bundle<'i>,
-    /// The policies as they were read; `None` where there is only a bundle.
+    /// The policies as read; `None` if only a bundle is given.
     pub policies: Option<&'i Policies>,
-    /// How many exceptions were given.
+    /// Number of exceptions.
     pub exceptions: usize,
     /// The resources.
     pub resources: Given,
-    /// What decides beside them.
+    /// Inputs besides policies and resources.
     pub circumstances: ReadCircumstances,
-    /// Whether people are told what is about to be done.
+    /// Whether a heading is printed for people.
     pub has_heading: bool,
 }
 
-/// The resources, read or to be read.
+/// Resources, read or to be read.
 pub enum Given {
-    /// All of them are there.
+    /// All resources in memory.
     Whole(Box<Resources>),
-    /// They are evaluated as they are read.
+    /// Resources read while they are evaluated.
     Pieces(Box<Pieces>),
 }
 
-/// Evaluates, reports, and gives the exit code.
+/// Evaluates, reports, and returns the exit code.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn evaluate(
     inputs: Inputs<'_>,
     arguments: &CommonArguments,
@@ -365,8 +365,7 @@ fn warn_of_exceptions(
 }
 
 impl Given {
-    /// The resources that paths lead to: piece by piece, unless something asks for all of
-    /// them at once.
+    /// Resources at the paths: in chunks, unless something needs all of them at once.
     pub fn new(
         paths: &[PathBuf],
         bundle: &Bundle<'_>,
@@ -389,10 +388,10 @@ impl Given {
 }
 
 impl CommonArguments {
-    /// Whether the options can be used together; says what is wrong.
+    /// Whether the options can be used together; reports conflicts.
     ///
     /// # Errors
-    /// Those of the writers.
+    /// Fails if the writer fails.
     pub fn check(&self, streams: &mut Streams<'_>) -> io::Result<bool> {
         let formats = [
             self.table,
@@ -411,7 +410,7 @@ impl CommonArguments {
         Ok(true)
     }
 
-    /// The files of exceptions; none where exceptions are taken from the resources
+    /// Files of exceptions; empty if exceptions are taken from the resources
     /// (docs/spec/cli.md §9.1).
     pub fn exceptions(&self) -> &[PathBuf] {
         match self.exceptions_with_resources {
@@ -428,7 +427,7 @@ impl CommonArguments {
         self.verbose || self.log_level.is_some_and(|level| level > 0)
     }
 
-    /// The form of the report on standard output or in `--output-file`.
+    /// Format of the report on standard output or in `--output-file`.
     fn format(&self) -> Format {
         let of_output = match &self.output {
             Some(Output::Format(format)) => Some(*format),
@@ -436,7 +435,7 @@ impl CommonArguments {
         };
         let given = self.output_format.or(of_output).unwrap_or_default();
         let is_json = given == Format::Json;
-        // What wins where several are given is Kyverno's order.
+        // Precedence if several are given is Kyverno's.
         match () {
             () if self.policy_report && is_json => Format::KyvernoReportJson,
             () if self.policy_report => Format::KyvernoReport,
@@ -453,7 +452,7 @@ impl CommonArguments {
     }
 }
 
-/// Names of resources by group and kind.
+/// Plural names of resources by group and kind.
 fn plurals(definitions: &Resources) -> BTreeMap<(String, String), String> {
     let mut cluster = Cluster::default();
     for definition in &definitions.list {
@@ -462,7 +461,7 @@ fn plurals(definitions: &Resources) -> BTreeMap<(String, String), String> {
     cluster.plurals()
 }
 
-/// Whether nothing but CustomResourceDefinitions was read; says what else.
+/// Whether only CustomResourceDefinitions were read; reports anything else.
 fn show_definitions(definitions: &Resources, streams: &mut Streams<'_>) -> io::Result<bool> {
     for problem in &definitions.problems {
         problem.show(&definitions.sources, streams)?;

@@ -1,5 +1,4 @@
-//! What `kpvm apply` and `kpvm eval` do instead of a report when a rule is to be
-//! explained.
+//! `--explain` of `kpvm apply` and `kpvm eval`: replaces the report by the trace of a rule.
 
 use std::io;
 
@@ -16,10 +15,10 @@ use crate::resources::Resources;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::text::clean;
 
-/// Explains a rule for every resource that is wanted.
+/// Explains a rule for every selected resource.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(
     arguments: &ExplainArguments,
     format: Format,

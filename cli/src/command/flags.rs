@@ -1,13 +1,13 @@
-//! Flags as Go programs take them: `--audit-warn`, but also `--audit-warn=true`.
+//! Boolean flags as Go programs parse them: `--audit-warn`, but also `--audit-warn=true`.
 
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
 
-/// What counts as true and false for Go's `strconv.ParseBool`.
+/// Words that Go's `strconv.ParseBool` accepts as true and false.
 const TRUE: [&str; 6] = ["true", "1", "t", "T", "TRUE", "True"];
 const FALSE: [&str; 6] = ["false", "0", "f", "F", "FALSE", "False"];
 
-/// Lets every flag of a command take a value behind `=`, as the flags of `kyverno` do.
+/// Lets every flag of a command take a value after `=`, as the flags of `kyverno` do.
 #[must_use]
 pub fn with_values(command: Command) -> Command {
     command.mut_args(|argument| match argument.get_action() {
@@ -29,7 +29,7 @@ fn with_value(argument: Arg) -> Arg {
         .value_name("BOOL")
 }
 
-/// Reads a boolean as Go does.
+/// Parses a boolean as Go does.
 #[derive(Debug, Clone, Copy)]
 struct GoBool;
 
@@ -80,7 +80,7 @@ mod tests {
         <Arguments as clap::FromArgMatches>::from_arg_matches(&matches)
     }
 
-    /// pflag's booleans: no value, or one behind `=`; a word behind them is a path.
+    /// pflag's booleans: no value, or one after `=`; a separate word after them is a path.
     #[test]
     fn flags_take_a_value_behind_an_equals_sign_only() {
         for (arguments, table, stdin, paths) in [

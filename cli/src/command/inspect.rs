@@ -1,4 +1,4 @@
-//! `kpc inspect`: what is in a bundle, and what its rules look at.
+//! `kpc inspect`: shows the content of a bundle, and what its rules read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -25,12 +25,12 @@ pub struct Arguments {
     /// The bundle
     #[arg(value_name = "FILE")]
     pub bundle: PathBuf,
-    /// The form of the output
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
 }
 
-/// The forms of the output.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
     /// For people
@@ -40,7 +40,7 @@ pub enum Format {
     Json,
 }
 
-/// What a bundle holds. The order of fields is stable.
+/// Content of a bundle. The order of fields is stable.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Facts<'b> {
@@ -49,7 +49,7 @@ struct Facts<'b> {
     format: u32,
     bytes: usize,
     policies: Vec<PolicyEntry<'b>>,
-    /// Kind by kind, the rules that are tried for it; `*` for every kind.
+    /// Rules tried for each kind; `*` stands for every kind.
     index: Vec<IndexEntry<'b>>,
     omitted_rules: Vec<Omitted<'b>>,
     sections: Vec<Section>,
@@ -73,9 +73,9 @@ struct RuleEntry<'b> {
     generated: bool,
     kinds: Vec<&'b str>,
     instructions: usize,
-    /// Where in objects the rule looks; `*` is each item of a list or map.
+    /// Paths that the rule reads; `*` stands for each item of a list or map.
     reads: BTreeSet<String>,
-    /// The exceptions that may skip it, as `namespace/name`.
+    /// Exceptions that may skip it, as `namespace/name`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     exceptions: Vec<String>,
     #[serde(flatten)]
@@ -97,10 +97,10 @@ struct Section {
     bytes: usize,
 }
 
-/// Prints what a bundle holds.
+/// Prints the content of a bundle.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let Some(bundle) = load_bundle(&arguments.bundle, streams)? else {
         return Ok(EXIT_BAD_INPUT);
@@ -190,7 +190,7 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
     }
 }
 
-/// The path that a failed check at this instruction would name, `*` for positions.
+/// Path that a failed check at this instruction would report, with `*` for positions.
 fn site_path(tables: &Tables<'_>, instruction: InstructionId) -> Option<String> {
     let site = tables.site(instruction)?;
     let mut text = String::new();
@@ -203,7 +203,7 @@ fn site_path(tables: &Tables<'_>, instruction: InstructionId) -> Option<String> 
     Some(text.trim_end_matches('/').to_owned())
 }
 
-/// Only the paths that lead nowhere else: `/spec` says nothing beside `/spec/replicas`.
+/// Removes paths that are prefixes of others: `/spec` adds nothing to `/spec/replicas`.
 fn without_prefixes(paths: BTreeSet<String>) -> BTreeSet<String> {
     let is_prefix = |path: &String| {
         let inside = format!("{path}/");
@@ -230,7 +230,7 @@ fn index(tables: Tables<'_>) -> Vec<IndexEntry<'_>> {
     entries
 }
 
-/// How many rules are tried only for objects that have one of their keys.
+/// Number of rules tried only for objects with one of their keys.
 fn keyed_rules(entry: &table::IndexEntry, tables: &Tables<'_>) -> usize {
     let nodes = entry.keyed.iter();
     let nodes = nodes.flat_map(|&nodes| Tables::range(tables.index_nodes, nodes));
@@ -347,7 +347,7 @@ fn shown(request: &Request) -> String {
     format!("{} {}", request.kind, fields.join(", "))
 }
 
-/// Every request of the bundle once, with the number of rules that make it.
+/// Each request of the bundle once, with the number of rules that make it.
 fn write_external_data(facts: &Facts<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut rules: BTreeMap<String, usize> = BTreeMap::new();
     for rule in facts.policies.iter().flat_map(|policy| &policy.rules) {

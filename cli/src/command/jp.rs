@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kpvm::jmespath;
-use kpvm::jmespath::functions::{self, Accepted, Arguments as Signature, Function};
-use kpvm::limits::Limits;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_format::signature::{self, Accepted, Arguments as Signature, Function};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::jmespath;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::Value;
 
 use crate::diagnostics::{self, show_error, show_note};
@@ -22,17 +22,17 @@ use crate::text::{clean, clean_lines};
 /// Arguments of `kpc jp`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What `kpc jp` does.
+/// Subcommands of `kpc jp`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Evaluate expressions over YAML or JSON
     Query(QueryArguments),
-    /// Show how expressions are understood, and the code they become
+    /// Show how expressions are parsed, and their code
     Parse(ParseArguments),
     /// Describe functions
     Function(FunctionArguments),
@@ -44,10 +44,10 @@ pub struct QueryArguments {
     /// Expressions
     #[arg(value_name = "EXPRESSION")]
     pub expressions: Vec<String>,
-    /// A file that holds an expression
+    /// A file that contains an expression
     #[arg(short, long, value_name = "FILE")]
     pub query: Vec<PathBuf>,
-    /// The YAML or JSON to evaluate over, its first document; - for standard input
+    /// YAML or JSON to evaluate over, its first document; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub input: Option<PathBuf>,
     /// Print results on one line
@@ -64,7 +64,7 @@ pub struct ParseArguments {
     /// Expressions
     #[arg(value_name = "EXPRESSION", required_unless_present = "file")]
     pub expressions: Vec<String>,
-    /// A file that holds an expression; - for standard input
+    /// A file that contains an expression; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub file: Vec<PathBuf>,
 }
@@ -77,10 +77,10 @@ pub struct FunctionArguments {
     pub names: Vec<String>,
 }
 
-/// Runs a command of `kpc jp`.
+/// Runs a subcommand of `kpc jp`.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     match &arguments.command {
         Command::Query(arguments) => query(arguments, streams),
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     }
 }
 
-/// Expressions, each a source of its own.
+/// Expressions, each its own source.
 #[derive(Default)]
 struct Expressions {
     sources: Sources,
@@ -101,7 +101,7 @@ impl Expressions {
         self.numbers.push(self.sources.add(name, text));
     }
 
-    /// Adds what the files hold; says which cannot be read.
+    /// Adds the content of the files; reports those that cannot be read.
     fn add_files(&mut self, paths: &[PathBuf], streams: &mut Streams<'_>) -> io::Result<bool> {
         let inputs = read_inputs(paths, &mut io::stdin());
         for file in &inputs.files {
@@ -169,7 +169,7 @@ fn query(arguments: &QueryArguments, streams: &mut Streams<'_>) -> io::Result<u8
     Ok(code)
 }
 
-/// The first document of a file; says why there is none.
+/// First document of a file; reports why there is none.
 fn read_input(path: &Path, streams: &mut Streams<'_>) -> io::Result<Option<Value>> {
     let inputs = read_inputs(&[path.to_owned()], &mut io::stdin());
     for unreadable in &inputs.unreadable {
@@ -199,7 +199,7 @@ fn read_input(path: &Path, streams: &mut Streams<'_>) -> io::Result<Option<Value
     }
 }
 
-/// Prints the value of one expression; says whether there is one.
+/// Prints the value of one expression; returns whether there is one.
 fn answer(
     expressions: &Expressions,
     source: SourceId,
@@ -255,7 +255,7 @@ fn parse(arguments: &ParseArguments, streams: &mut Streams<'_>) -> io::Result<u8
     Ok(code)
 }
 
-/// Prints the tree and the code of one expression; says whether it is one.
+/// Prints tree and code of one expression; returns whether it is valid.
 fn describe(
     expressions: &Expressions,
     source: SourceId,
@@ -288,17 +288,17 @@ fn describe(
 
 fn function(arguments: &FunctionArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     if arguments.names.is_empty() {
-        for function in functions::iter() {
+        for function in signature::iter() {
             describe_function(function, streams)?;
         }
         return Ok(EXIT_OK);
     }
     let mut code = EXIT_OK;
     for name in &arguments.names {
-        match functions::lookup(name) {
+        match signature::lookup(name) {
             Some(function) => describe_function(function, streams)?,
             None => {
-                let near = functions::nearest(name);
+                let near = signature::nearest(name);
                 let hint = near.map(|near| format!("; did you mean `{}`?", near.name));
                 let hint = hint.unwrap_or_default();
                 show_error(

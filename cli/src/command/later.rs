@@ -1,6 +1,6 @@
-//! Options of `kyverno apply` that are not supported yet: taken, so that they are known
-//! by name, and answered with what to do instead (docs/spec/cli.md §9.1). None is ever
-//! ignored in silence.
+//! Options of `kyverno apply` that are not supported yet. They are accepted so that they
+//! can be rejected by name, with an alternative (docs/spec/cli.md §9.1). None is ignored
+//! silently.
 
 use std::path::PathBuf;
 
@@ -15,46 +15,46 @@ const MUTATION: &str = "it is for mutation of existing resources, which is not s
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = HEADING)]
 pub struct LaterArguments {
-    /// Evaluate what a cluster holds
+    /// Evaluate the objects of a cluster
     #[arg(short, long, hide_short_help = true)]
     pub cluster: bool,
-    /// Evaluate the cluster's objects that are in no namespace
+    /// Evaluate the cluster-scoped objects of a cluster
     #[arg(long, hide_short_help = true)]
     pub cluster_wide_resources: bool,
-    /// The namespace of the cluster
+    /// Namespace in the cluster
     #[arg(short, long, hide_short_help = true)]
     pub namespace: Option<String>,
-    /// How to reach the cluster
+    /// Kubeconfig file for the cluster
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub context: Option<String>,
-    /// Go on when the cluster cannot list a kind
+    /// Continue if the cluster cannot list a kind
     #[arg(long, hide_short_help = true)]
     pub continue_on_error: bool,
-    /// How many kinds of the cluster are listed at a time
+    /// Number of kinds listed concurrently
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pub concurrent: Option<u32>,
-    /// How many objects of the cluster are listed at a time
+    /// Number of objects listed per request
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pub batch_size: Option<u32>,
-    /// Tell how long listing the cluster took
+    /// Show how long listing the cluster took
     #[arg(long, hide_short_help = true)]
     pub show_performance: bool,
-    /// The branch of a repository with policies
+    /// Branch of a repository with policies
     #[arg(short = 'b', long, value_name = "BRANCH", hide_short_help = true)]
     pub git_branch: Option<String>,
-    /// The user at the repository
+    /// User of the repository
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub username: Option<String>,
-    /// The user's password
+    /// Password of that user
     #[arg(long, value_name = "PASSWORD", hide_short_help = true)]
     pub password: Option<String>,
-    /// Ask image registries
+    /// Access image registries
     #[arg(long, hide_short_help = true)]
     pub registry: bool,
-    /// Requests of HTTP
+    /// HTTP requests
     #[arg(
         long,
         value_name = "FILE",
@@ -62,7 +62,7 @@ pub struct LaterArguments {
         hide_short_help = true
     )]
     pub http_payload: Vec<PathBuf>,
-    /// Requests of Envoy
+    /// Envoy requests
     #[arg(
         long,
         value_name = "FILE",
@@ -70,7 +70,7 @@ pub struct LaterArguments {
         hide_short_help = true
     )]
     pub envoy_payload: Vec<PathBuf>,
-    /// What policies of existing resources mutate
+    /// Resources mutated by policies for existing resources
     #[arg(
         long = "target-resource",
         alias = "target-resources",
@@ -82,7 +82,7 @@ pub struct LaterArguments {
 }
 
 impl LaterArguments {
-    /// The options without which the run would be another one, each with what to do.
+    /// Options that would change the result, each with an alternative.
     pub fn refused(&self) -> Vec<(&'static str, &'static str)> {
         let registry = "registries are not asked: give the data under the name of the context entry in a values file";
         let given = [
@@ -110,7 +110,7 @@ impl LaterArguments {
         chosen(given)
     }
 
-    /// The options that change nothing without one that is refused.
+    /// Options that have no effect without one that is rejected.
     pub fn unused(&self) -> Vec<(&'static str, &'static str)> {
         let cluster = "it only says how a cluster is read";
         let given = [

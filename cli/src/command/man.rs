@@ -10,7 +10,7 @@ use crate::output::{with_name, write_file};
 use crate::stream::{EXIT_OK, Streams};
 use crate::text::{clean, count};
 
-/// Help that both programs show.
+/// Help text of both programs.
 pub const HELP: &str = "\
 Examples, for kpvm (kpc likewise):
   kpvm man | man -l -
@@ -19,8 +19,8 @@ Examples, for kpvm (kpc likewise):
 /// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Write a page for the program and one for each command into this directory,
-    /// instead of printing the first
+    /// Write one page for the program and each command into this directory, instead of
+    /// printing the first
     #[arg(short, long, value_name = "DIRECTORY")]
     pub output: Option<PathBuf>,
 }
@@ -28,7 +28,7 @@ pub struct Arguments {
 /// Prints or writes the pages.
 ///
 /// # Errors
-/// Those of the writers, and of the directory.
+/// Fails if a writer or the directory fails.
 pub fn run(arguments: &Arguments, command: Command, streams: &mut Streams<'_>) -> io::Result<u8> {
     let mut command = command.disable_help_subcommand(true);
     command.build();

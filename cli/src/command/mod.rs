@@ -1,5 +1,5 @@
-//! The commands of `kpc` and `kpvm`. Each takes its arguments and the streams, and
-//! gives the exit code; an error is only ever that output cannot be written.
+//! Commands of `kpc` and `kpvm`. Each takes its arguments and the streams and returns the
+//! exit code; the only error is that output cannot be written.
 
 pub mod apply;
 pub mod check;
@@ -24,18 +24,18 @@ pub mod webhooks;
 use std::io;
 use std::path::Path;
 
-use kpvm::limits::Limits;
 use kpvm_format::Bundle;
+use kpvm_semantics::limits::Limits;
 
 use crate::diagnostics::show_error;
 use crate::input::reason;
 use crate::stream::Streams;
 use crate::text::clean;
 
-/// Loads a bundle; says what is wrong and gives `None` when it is none.
+/// Loads a bundle. Reports problems and returns `None` if it is invalid.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn load_bundle(path: &Path, streams: &mut Streams<'_>) -> io::Result<Option<Bundle<'static>>> {
     let limit = Limits::DEFAULT.bundle_bytes;
     let name = path.display().to_string();

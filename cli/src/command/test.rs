@@ -22,21 +22,21 @@ use crate::suite::watch::Watch;
 use crate::suite::{Options, SuiteRun, run_files};
 use crate::text::{clean, count};
 
-/// A run that takes longer than this shows how far it is.
+/// Runs longer than this show their progress.
 const PROGRESS_AFTER: Duration = Duration::from_secs(1);
-/// How often that is drawn anew.
+/// Interval between redraws.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Arguments of `kpvm test`.
 #[derive(Debug, clap::Args)]
 pub struct TestArguments {
-    /// Directories, searched with all below them, or suite files
+    /// Directories, searched recursively, or suite files
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// The name of suite files in directories
+    /// Name of suite files in directories
     #[arg(short, long, value_name = "NAME", default_value = SUITE_FILE)]
     pub file_name: String,
-    /// Which rows to look at; * and ? stand for any text and any character
+    /// Rows to run; * and ? match any text and any character
     #[arg(
         short,
         long,
@@ -44,7 +44,7 @@ pub struct TestArguments {
         default_value = "policy=*,rule=*,resource=*"
     )]
     pub test_case_selector: String,
-    /// The form of the report
+    /// Format of the report
     #[arg(
         short,
         long = "output-format",
@@ -59,25 +59,25 @@ pub struct TestArguments {
     /// Show only rows that disagree
     #[arg(long)]
     pub fail_only: bool,
-    /// Show messages in tables, and in the text every row
+    /// Show messages in tables, and every row in the text
     #[arg(short = 'v', long, visible_alias = "verbose")]
     pub detailed_results: bool,
     /// No colours
     #[arg(long)]
     pub remove_color: bool,
-    /// Exit with 1 when there is no suite
+    /// Exit with 1 if there is no suite
     #[arg(long)]
     pub require_tests: bool,
-    /// Exit with 1 when there is no row, or a row agreed without anything being compared
+    /// Exit with 1 if there is no row, or if a row agreed without comparing anything
     #[arg(long)]
     pub fail_on_empty: bool,
-    /// Exit with 1 when a row needs something that is not supported yet
+    /// Exit with 1 if a row needs a feature that is not supported yet
     #[arg(long)]
     pub fail_on_unsupported: bool,
-    /// Taken for compatibility: registries are never asked
+    /// Accepted for compatibility: registries are never accessed
     #[arg(long)]
     pub registry: bool,
-    /// Taken for compatibility: repositories are never fetched
+    /// Accepted for compatibility: repositories are never fetched
     #[arg(short = 'b', long, value_name = "BRANCH")]
     pub git_branch: Option<String>,
     /// What to explain.
@@ -91,8 +91,8 @@ pub struct TestArguments {
 /// Coverage of the policies by the suites.
 #[derive(Debug, clap::Args)]
 pub struct CoverageArguments {
-    /// Show which rules, filters, conditions and pattern leaves the suites exercised, in
-    /// both directions: behind the report, or in a file
+    /// Show which rules, filters, conditions and pattern leaves the suites exercised in
+    /// both directions: after the report, or in a file
     #[arg(
         long,
         value_name = "FORMAT",
@@ -105,7 +105,7 @@ pub struct CoverageArguments {
     /// Write the coverage to a file
     #[arg(long, value_name = "FILE", requires = "coverage")]
     pub coverage_file: Option<PathBuf>,
-    /// Exit with 1 when less is covered than this percentage
+    /// Exit with 1 if less than this percentage is covered
     #[arg(long, value_name = "PERCENT", requires = "coverage", value_parser = parse_percent)]
     pub coverage_fail_under: Option<f64>,
 }
@@ -120,7 +120,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 /// Runs suites.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let (selector, wrong) = Selector::parse(&arguments.test_case_selector);
     for error in &wrong {
@@ -141,7 +141,7 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
         ..Options::default()
     };
     let searched = run_with_progress(&discovery.files, &options);
-    // A path that cannot be searched hides suites, which is like one that is broken.
+    // A path that cannot be searched hides suites, so it counts as a broken one.
     let unreadable = discovery.unreadable.iter().map(SuiteRun::unreadable);
     let runs: Vec<SuiteRun> = unreadable.chain(searched).collect();
     for report in runs.iter().flat_map(|run| &run.reports) {
@@ -164,7 +164,7 @@ pub fn run(arguments: &TestArguments, streams: &mut Streams<'_>) -> io::Result<u
     })
 }
 
-/// Two documents for programs cannot stand in one output.
+/// Two documents for programs cannot share one output.
 fn why_not_written(arguments: &TestArguments) -> Option<&'static str> {
     let coverage = &arguments.coverage;
     let shares = coverage.coverage.is_some()
@@ -183,7 +183,7 @@ fn why_not_written(arguments: &TestArguments) -> Option<&'static str> {
     }
 }
 
-/// Writes the report, or the traces in its place; whether that could be done.
+/// Writes the report, or the traces instead; returns whether that succeeded.
 fn write_results(
     arguments: &TestArguments,
     runs: &[SuiteRun],
@@ -225,7 +225,7 @@ enum Covered {
     TooLittle,
 }
 
-/// Writes the coverage if it is asked for; `None` when that could not be done.
+/// Writes the coverage if it is requested; `None` if that failed.
 fn write_coverage(
     arguments: &CoverageArguments,
     runs: &[SuiteRun],
@@ -258,8 +258,8 @@ fn write_coverage(
     Ok(Some(Covered::TooLittle))
 }
 
-/// Runs all suites, and shows on a terminal how far that is once it has taken long
-/// enough. Only this thread writes: it holds the streams, and any other would wait for it.
+/// Runs all suites and shows progress on a terminal once the run has taken long enough.
+/// Only this thread writes, because it holds the streams.
 fn run_with_progress(files: &[PathBuf], options: &Options) -> Vec<SuiteRun> {
     let is_terminal = io::stderr().is_terminal();
     let done = AtomicUsize::new(0);
@@ -299,7 +299,8 @@ fn progress_bar(files: usize) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Writes to a file, without colours, or to standard output; whether that could be done.
+/// Writes to a file, without colours, or to standard output; returns whether that
+/// succeeded.
 fn write_to(
     path: Option<&Path>,
     streams: &mut Streams<'_>,
@@ -318,7 +319,7 @@ fn write_to(
     Ok(written.is_ok())
 }
 
-/// Silence must not look like success.
+/// Reports empty results: silence must not look like success.
 fn say_what_is_missing(
     arguments: &TestArguments,
     discovery: &Discovery,
@@ -363,7 +364,7 @@ fn say_what_is_missing(
     Ok(())
 }
 
-/// Bad input first, as everywhere; then what failed.
+/// Bad input takes precedence, as everywhere; then failures.
 fn exit_code(arguments: &TestArguments, totals: &Totals, is_bad: bool) -> u8 {
     let fails = totals.verdicts.disagree > 0
         || arguments.fail_on_unsupported && totals.verdicts.unsupported > 0

@@ -11,28 +11,28 @@ use crate::diagnostics;
 use crate::models::{self, ModelArguments};
 use crate::stream::{EXIT_FAILED, EXIT_OK, Streams};
 
-/// Help that stands behind the options.
+/// Help text after the options.
 pub const HELP: &str = "\
 Examples:
   kpc vap policies/
   kpc vap policy.yaml --exception exceptions/ | kubectl apply -f -
 
-A ClusterPolicy with one rule of validate.cel and `generate: true` qualifies, and a
-ValidatingPolicy that asks for it; what does not is told with Kyverno's reason. Of its
-exceptions each becomes an exclusion.
+A ClusterPolicy qualifies if it has one rule with validate.cel and `generate: true`, a
+ValidatingPolicy if it requests generation. For other policies Kyverno's reason is shown.
+Exceptions become exclusions.
 
 Exit codes:
-  0  done; also where no policy qualifies
+  0  success; also if no policy qualifies
   1  a policy has errors, or qualifies and cannot be translated
-  2  wrong usage, or an input that cannot be read";
+  2  wrong usage, or unreadable input";
 
 /// Arguments of `kpc vap`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     models: ModelArguments,
-    /// Exceptions: files or directories of the kind PolicyException; those among the
-    /// policies count as well
+    /// Exceptions: files or directories of kind PolicyException; those among the policies
+    /// also count
     #[arg(
         short,
         long = "exception",
@@ -45,7 +45,7 @@ pub struct Arguments {
 /// Prints two documents for each policy that qualifies.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let models = match models::load(&arguments.models, &arguments.exceptions, streams)? {
         Ok(models) => models,

@@ -1,9 +1,9 @@
-//! `kpvm version` and `kpc version`, in the form of `kyverno version`
-//! (docs/spec/cli.md §11).
+//! `kpvm version` and `kpc version`, in the format of `kyverno version` (docs/spec/cli.md
+//! §11).
 //!
-//! Time and commit come from the variables `KPVM_COMMIT_TIME` and `KPVM_COMMIT` of the
-//! build. Where a build does not set them they are `---`, as Kyverno says then; so a
-//! build does not depend on when and in which checkout it was made.
+//! Time and commit come from the build variables `KPVM_COMMIT_TIME` and `KPVM_COMMIT`.
+//! Without them they are `---`, as in Kyverno, so a build does not depend on when and in
+//! which checkout it was made.
 
 use std::io;
 
@@ -15,12 +15,12 @@ use crate::stream::{EXIT_OK, Streams};
 /// Arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The form of the output; text without the option
+    /// Format of the output; text by default
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     pub output: Option<Format>,
 }
 
-/// The forms for programs.
+/// Formats for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// One JSON object
@@ -52,7 +52,7 @@ const VERSION: Version = Version {
 /// Prints the version.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     match arguments.output {
         None => {

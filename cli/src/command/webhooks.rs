@@ -1,4 +1,5 @@
-//! `kpc webhooks`: what an API server has to send to Kyverno for some policies.
+//! `kpc webhooks`: the webhook configuration with which an API server would send requests
+//! to Kyverno.
 
 use std::io;
 
@@ -9,21 +10,21 @@ use crate::diagnostics::{self, show_note};
 use crate::models::{self, ModelArguments};
 use crate::stream::{EXIT_OK, Streams};
 
-/// Help that stands behind the options.
+/// Help text after the options.
 pub const HELP: &str = "\
 Examples:
   kpc webhooks policies/
   kpc webhooks policies/ --crd crds/ -o json | jq '.webhooks[].rules'
 
-A kind that is neither built in nor defined by --crd stands for no resource: it is named
-and left out, as Kyverno does before the definition is there.";
+A kind that is neither built in nor defined by --crd has no resource: it is reported and
+omitted, as Kyverno does until the definition exists.";
 
 /// Arguments of `kpc webhooks`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     models: ModelArguments,
-    /// Name of the Service that answers
+    /// Name of the Service that handles the requests
     #[arg(long, value_name = "NAME", default_value = "kyverno-svc")]
     pub service: String,
     /// Namespace of that Service
@@ -34,7 +35,7 @@ pub struct Arguments {
 /// Prints a ValidatingWebhookConfiguration.
 ///
 /// # Errors
-/// Those of the writers.
+/// Fails if the writer fails.
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let models = match models::load(&arguments.models, &[], streams)? {
         Ok(models) => models,

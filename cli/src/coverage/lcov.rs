@@ -10,7 +10,7 @@ use crate::text::{clean, rule_name};
 /// Writes a tracefile.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(coverage: &Coverage, out: &mut dyn Write) -> io::Result<()> {
     for (file, rules) in coverage.files() {
         writeln!(out, "TN:\nSF:{}", clean(file))?;

@@ -1,10 +1,10 @@
-//! `--coverage`: which rules, filters, conditions and pattern leaves the suites
-//! exercised, and whether in both directions.
+//! `--coverage`: which rules, filters, conditions and pattern leaves the suites exercised,
+//! and whether in both directions.
 //!
-//! Evaluations are counted in a [`Tally`] for each bundle; tallies of all suites add up
-//! in a [`Coverage`] by the place in the policies' files, so that it does not matter how
-//! many suites use a file, and what autogen made of a rule counts for the rule. What
-//! counts is what was executed: a leaf behind one that failed was not.
+//! A [`Tally`] counts the evaluations of one bundle. A [`Coverage`] adds up the tallies of
+//! all suites, keyed by the location in the policy files, so it does not matter how many
+//! suites use a file, and generated rules count for the rule they were generated from. Only
+//! executed checks count: a leaf after a failing one does not.
 
 pub mod lcov;
 pub mod structured;
@@ -21,13 +21,14 @@ use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::{InstructionId, Segment, Site, SitePathId};
-use kpvm_format::table::{Anchor, LeafKind, Place, Range, Rule, SiteKind};
+use kpvm_format::table::{LeafKind, Place, Range, Rule, SiteKind};
+use kpvm_semantics::anchor::Anchor;
 use serde::Serialize;
 
 use crate::explain::filter;
 pub use tally::{Counts, Outcomes, Tally};
 
-/// What was measured, and what came out.
+/// Measurements and their totals.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     files: BTreeMap<String, FileCoverage>,
@@ -35,7 +36,7 @@ pub struct Coverage {
     omitted: BTreeMap<(String, String, String), String>,
 }
 
-/// The rules of one file, by place and policy.
+/// Rules of one file, by location and policy.
 type FileCoverage = BTreeMap<(u32, u32, String), RuleCoverage>;
 
 /// One rule as written.
@@ -49,12 +50,12 @@ pub struct RuleCoverage {
     pub line: u32,
     /// Column of the rule, from 1.
     pub column: u32,
-    /// What became of it.
+    /// How its evaluations ended.
     pub outcomes: Outcomes,
     points: BTreeMap<PointKey, Point>,
 }
 
-/// What tells points of one rule apart.
+/// Identity of a point within a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct PointKey {
     line: u32,
@@ -63,7 +64,7 @@ struct PointKey {
     part: String,
 }
 
-/// Something that a rule tests.
+/// A check of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
     /// What it is.
@@ -74,9 +75,9 @@ pub struct Point {
     pub column: u32,
     /// The part of the rule, e.g. `preconditions.all[0]`.
     pub part: String,
-    /// What is tested, for people.
+    /// What is tested, as text for people.
     pub text: String,
-    /// How often it held and did not.
+    /// How often it held and how often it did not.
     pub counts: Counts,
 }
 
@@ -90,7 +91,7 @@ pub enum PointKind {
     Condition,
     /// A leaf of a pattern.
     Leaf,
-    /// Something with no two directions: only whether it was executed counts.
+    /// A construct without two directions: only whether it was executed counts.
     Line,
 }
 
@@ -109,12 +110,12 @@ impl PointKind {
     }
 }
 
-/// How many of how many.
+/// A covered count out of a total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// So many were covered.
+    /// Number covered.
     pub covered: u64,
-    /// There are so many.
+    /// Total number.
     pub total: u64,
 }
 
@@ -125,7 +126,7 @@ impl Share {
     }
 }
 
-/// The shares of a rule, a file, or everything.
+/// Shares of a rule, a file, or everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Rules: one that gave a response is covered.
@@ -148,8 +149,8 @@ impl Summary {
         all
     }
 
-    /// The percentage of rules and directions that are covered, with one digit, rounded
-    /// down; `None` when there is nothing to cover.
+    /// Percentage of covered rules and directions, with one decimal, rounded down; `None`
+    /// if there is nothing to cover.
     pub fn percent(&self) -> Option<f64> {
         let Share { covered, total } = self.all();
         (covered * 1000)
@@ -201,7 +202,7 @@ impl RuleCoverage {
         summary
     }
 
-    /// How often each line was executed: as often as what was executed most of it.
+    /// How often each line was executed: the maximum over its points.
     fn lines(&self) -> impl Iterator<Item = (u32, u64)> {
         let rule = (self.line, self.outcomes.applied());
         let points = self.points.values();
@@ -211,13 +212,13 @@ impl RuleCoverage {
 }
 
 impl Coverage {
-    /// Nothing measured yet.
+    /// An empty measurement.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds what was counted for a bundle; its rules count as measured even if nothing
-    /// was evaluated.
+    /// Adds the counts of a bundle. Its rules count as measured even if nothing was
+    /// evaluated.
     pub fn add(&mut self, bundle: &Bundle<'_>, tally: &Tally<'_>) {
         let tables = bundle.tables();
         let meta = bundle.meta();
@@ -237,7 +238,7 @@ impl Coverage {
             let file = self.files.entry(file.clone()).or_default();
             let covered = file.entry(key).or_insert_with(|| RuleCoverage {
                 policy: policy.to_owned(),
-                // The written rule comes before what is made of it.
+                // The written rule precedes the rules generated from it.
                 rule: tables.text(rule.name).to_owned(),
                 line: place.line.get(),
                 column: place.column.get(),
@@ -262,7 +263,7 @@ impl Coverage {
         self.omitted.insert(key, omitted.reason.clone());
     }
 
-    /// Adds what was measured elsewhere.
+    /// Adds another measurement.
     pub fn merge(&mut self, other: Coverage) {
         self.omitted.extend(other.omitted);
         for (file, rules) in other.files {
@@ -281,7 +282,7 @@ impl Coverage {
         }
     }
 
-    /// The files with their rules, in the order of names and places.
+    /// Files with their rules, ordered by name and location.
     pub fn files(&self) -> impl Iterator<Item = (&str, Vec<&RuleCoverage>)> {
         let files = self.files.iter();
         files.map(|(name, rules)| (name.as_str(), rules.values().collect()))
@@ -323,8 +324,8 @@ impl Point {
     }
 }
 
-/// Adds a point of one rule. Autogen puts maps around a pattern that have its place: the
-/// line is executed as often as the most of them.
+/// Adds a point of one rule. Autogen wraps a pattern in maps that have its location: the
+/// line counts as often as the most frequent of them.
 fn add_point(points: &mut BTreeMap<PointKey, Point>, point: Point) {
     match points.get_mut(&point.key()) {
         None => {
@@ -341,8 +342,8 @@ fn add_point(points: &mut BTreeMap<PointKey, Point>, point: Point) {
     }
 }
 
-/// A path without `.` and without `..` behind a name, so that a file has one name
-/// however suites get to it.
+/// Normalises a path: removes `.`, and `..` after a name, so that a file has one name
+/// whatever path a suite uses.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for (index, part) in path.split('/').enumerate() {
@@ -358,7 +359,7 @@ fn normal(path: &str) -> String {
     parts.join("/")
 }
 
-/// Reads from the tables what a rule tests.
+/// Reads what a rule tests from the tables of a bundle.
 struct Reader<'b> {
     tables: Tables<'b>,
 }
@@ -463,7 +464,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The path of a value, `*` for any item of a list.
+    /// Path of a value, with `*` for any item of a list.
     fn path(&self, id: SitePathId) -> String {
         let mut path = String::new();
         self.tables.path_segments(id, &mut |segment| {
@@ -521,7 +522,7 @@ fn point(kind: PointKind, place: &Place, part: &str, text: String, counts: Count
     }
 }
 
-/// The forms of coverage.
+/// Output formats of coverage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
     /// A table, and what was not exercised in both directions
@@ -536,7 +537,7 @@ pub enum Format {
 /// Writes the coverage.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(format: Format, coverage: &Coverage, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Text => text::write(coverage, out),

@@ -1,5 +1,5 @@
-//! Coverage for programs, as JSON. Fields are added in new versions, but what is there
-//! keeps its name and meaning as long as `version` is 1.
+//! Coverage as JSON, for programs. New versions may add fields; existing ones keep their
+//! name and meaning while `version` is 1.
 
 use serde::Serialize;
 
@@ -9,14 +9,14 @@ use super::{Coverage, Point, PointKind, RuleCoverage, Summary};
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'c> {
-    /// Version of this form: 1.
+    /// Version of this format: 1.
     pub version: u32,
-    /// The percentage of rules and directions that are covered, with one digit, rounded
-    /// down; null when there is nothing to cover.
+    /// Percentage of covered rules and directions, with one decimal, rounded down; null if
+    /// there is nothing to cover.
     pub percent: Option<f64>,
     /// The shares of everything.
     pub summary: Summary,
-    /// The policies' files.
+    /// The policy files.
     pub files: Vec<File<'c>>,
     /// Rules that could not be measured because they are not supported yet.
     pub not_measured: Vec<NotMeasured<'c>>,
@@ -31,7 +31,7 @@ pub struct File<'c> {
     pub rules: Vec<Rule<'c>>,
 }
 
-/// One rule as written, with what autogen made of it.
+/// One rule as written, including the rules generated from it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule<'c> {
@@ -43,9 +43,9 @@ pub struct Rule<'c> {
     pub line: u32,
     /// Column, from 1.
     pub column: u32,
-    /// Evaluations in which it gave a response.
+    /// Evaluations with a response.
     pub applied: u64,
-    /// Evaluations in which it gave none.
+    /// Evaluations without a response.
     pub not_applied: u64,
     /// Responses: pass.
     pub passed: u64,
@@ -86,9 +86,9 @@ pub struct NotMeasured<'c> {
     pub policy: &'c str,
     /// Name of the rule.
     pub rule: &'c str,
-    /// Why.
+    /// Reason.
     pub reason: &'c str,
-    /// Where: `file:line:column`.
+    /// Location, `file:line:column`.
     pub place: &'c str,
 }
 

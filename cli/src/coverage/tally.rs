@@ -1,4 +1,4 @@
-//! Counting what evaluations of one bundle test.
+//! Counts what the evaluations of one bundle test.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use kpvm_format::Tables;
 use kpvm_format::site::InstructionId;
 use kpvm_format::table::{Rule, RuleFlags};
 
-/// How often something held, and how often it did not.
+/// How often a check held and how often it did not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// It held.
+    /// Times it held.
     pub held: u64,
-    /// It did not.
+    /// Times it did not.
     pub not_held: u64,
 }
 
@@ -32,18 +32,18 @@ impl Counts {
     }
 }
 
-/// What became of a rule.
+/// How the evaluations of a rule ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcomes {
     /// Passed.
     pub passed: u64,
     /// Failed.
     pub failed: u64,
-    /// Said of itself that it does not apply.
+    /// Skipped by the rule itself.
     pub skipped: u64,
     /// Could not be evaluated.
     pub errored: u64,
-    /// Gave no response.
+    /// No response.
     pub not_applied: u64,
 }
 
@@ -56,17 +56,17 @@ impl Outcomes {
         self.not_applied += other.not_applied;
     }
 
-    /// How often the rule gave a response.
+    /// Number of responses of the rule.
     pub fn applied(&self) -> u64 {
         self.passed + self.failed + self.skipped + self.errored
     }
 }
 
-/// Counts what the evaluations of one bundle test; [`super::Coverage::add`] takes it.
+/// Counts what the evaluations of one bundle test; input of [`super::Coverage::add`].
 ///
-/// Of a rule and those that autogen made of it, an evaluation counts for the one that is
-/// about the kind of the resource: that a rule about pods is not about a Deployment says
-/// nothing where a generated rule is.
+/// Among a rule and the rules generated from it, an evaluation counts for the one that
+/// applies to the kind of the resource: that a rule for Pods does not match a Deployment is
+/// not a finding if a generated rule does.
 pub struct Tally<'b> {
     tables: Tables<'b>,
     /// By rule and instruction: rules share code.
@@ -77,14 +77,14 @@ pub struct Tally<'b> {
     pub(super) entries: Vec<u64>,
     /// By rule.
     pub(super) rules: Vec<Outcomes>,
-    /// The rules that are written at the same place, for rules that are not alone there.
+    /// Rules at the same location, for rules that share theirs.
     twins: Vec<Vec<u32>>,
-    /// The rule at hand, where it counts.
+    /// Current rule, if it counts.
     current: Option<u32>,
 }
 
 impl<'b> Tally<'b> {
-    /// Nothing counted yet.
+    /// An empty tally.
     pub fn new(bundle: &'b Bundle<'_>) -> Self {
         let tables = bundle.tables();
         let mut at_place: HashMap<(u32, [u32; 3]), Vec<u32>> = HashMap::new();
@@ -111,8 +111,8 @@ impl<'b> Tally<'b> {
         }
     }
 
-    /// Whether the rule is the one of its twins that is about a kind, or the written one
-    /// where none is.
+    /// Whether the rule is the one among its twins for a kind, or the written one if none
+    /// is.
     fn stands_for(&self, rule: u32, kind: &str) -> bool {
         let is_about = |rule: u32| {
             let record = self.tables.rules.get(rule as usize);

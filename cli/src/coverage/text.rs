@@ -1,4 +1,5 @@
-//! Coverage for people: a table of the rules, and what was not exercised both ways.
+//! Coverage for people: a table of the rules, and the checks that were not exercised in
+//! both directions.
 
 use std::io::{self, Write};
 
@@ -27,7 +28,7 @@ const HEADER: [&str; 9] = [
 /// Writes the table.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(coverage: &Coverage, out: &mut dyn Write) -> io::Result<()> {
     let rules: Vec<(&str, &RuleCoverage)> = coverage
         .files()
@@ -82,7 +83,7 @@ fn share(share: Share) -> String {
     }
 }
 
-/// The first cell to the left, the numbers to the right.
+/// First cell left-aligned, numbers right-aligned.
 fn line(cells: &[String; 9], widths: &[usize]) -> String {
     let mut line = String::new();
     for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
@@ -99,7 +100,7 @@ fn line(cells: &[String; 9], widths: &[usize]) -> String {
     line
 }
 
-/// What was never applied, and what went one way only.
+/// Lists checks that never ran or went in only one direction.
 fn write_gaps(rules: &[(&str, &RuleCoverage)], out: &mut dyn Write) -> io::Result<()> {
     let mut is_first = true;
     let mut write = |file: &str, line: u32, column: u32, text: String, out: &mut dyn Write| {

@@ -182,7 +182,7 @@ pub enum Format {
 /// Writes traces.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(format: Format, traces: &[Trace], out: &mut dyn Write) -> io::Result<()> {
     let document = Document { version: 1, traces };
     match format {

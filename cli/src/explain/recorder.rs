@@ -11,7 +11,8 @@ use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::Site;
-use kpvm_format::table::{self, Anchor, Leaf, LeafKind, SiteKind, SitePlace};
+use kpvm_format::table::{self, Leaf, LeafKind, SiteKind, SitePlace};
+use kpvm_semantics::anchor::Anchor;
 
 use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};

@@ -17,7 +17,7 @@ const RED: Style = AnsiColor::BrightRed.on_default();
 /// Writes a trace.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub(super) fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{BOLD}")?;
     if !trace.policy_namespace.is_empty() {

@@ -1,9 +1,9 @@
-//! What reports for other programs are made of: entries, each about one rule and one
-//! object, and notices about what could not be used.
+//! Common input of the report writers for other programs: entries, each about one rule and
+//! one object, and notices about unusable inputs.
 //!
-//! A scan or the rows of a test go in; the writers of JUnit, SARIF, GitHub annotations
-//! and Markdown take it from here and know nothing else. Texts are as they were found:
-//! each writer escapes them in its own way.
+//! Built from a scan or from the rows of a test. The writers of JUnit, SARIF, GitHub
+//! annotations and Markdown depend only on this module. Texts are unescaped: each writer
+//! escapes them for its format.
 
 use std::borrow::Cow;
 
@@ -20,22 +20,22 @@ use crate::text::rule_name;
 pub struct Entries<'e> {
     /// The rules that were evaluated.
     pub rules: Vec<RuleFacts<'e>>,
-    /// The entries, in the order in which they are to be read.
+    /// Entries, in reading order.
     pub entries: Vec<Entry<'e>>,
-    /// What could not be used, or was left out.
+    /// Unusable inputs and omissions.
     pub notices: Vec<Notice<'e>>,
-    /// How many there are of each outcome, those counted that are no entries.
+    /// Counts by outcome, including those that are not listed as entries.
     pub summary: Summary,
 }
 
-/// What is known of a rule.
+/// Metadata of a rule.
 #[derive(Debug, Clone, Default)]
 pub struct RuleFacts<'e> {
-    /// `policy/rule`, with the policy's namespace in front where it has one.
+    /// `policy/rule`, prefixed with the policy's namespace if it has one.
     pub id: String,
-    /// A few words.
+    /// Short title.
     pub title: Option<&'e str>,
-    /// What it is for.
+    /// Description.
     pub description: Option<&'e str>,
     /// The policy's category.
     pub category: Option<&'e str>,
@@ -43,55 +43,55 @@ pub struct RuleFacts<'e> {
     pub severity: Option<&'static str>,
 }
 
-/// What one rule says about one object, or what a row of a test came to.
+/// Outcome of one rule for one object, or of a row of a test.
 #[derive(Debug, Clone)]
 pub struct Entry<'e> {
-    /// What it is listed under: the policy, or the file of the test.
+    /// Group of the entry: the policy, or the file of the test.
     pub group: Cow<'e, str>,
     /// The rule as in [`RuleFacts::id`].
     pub rule: String,
-    /// The object as people say it: `Pod default/web`.
+    /// The object for people: `Pod default/web`.
     pub object: Cow<'e, str>,
-    /// The object as programs know it again: `v1/Pod/default/web`.
+    /// Stable identifier of the object: `v1/Pod/default/web`.
     pub object_id: Cow<'e, str>,
-    /// What came of it.
+    /// Outcome.
     pub outcome: Outcome,
     /// The severity of the policy.
     pub severity: Option<&'static str>,
     /// The message.
     pub message: Cow<'e, str>,
-    /// Where in the object; empty where that is not known.
+    /// Path in the object; empty if unknown.
     pub path: &'e str,
-    /// What was found there; empty where nothing was looked at.
+    /// Value found there; empty if no value was examined.
     pub found: &'e str,
-    /// Where to look first: in the object's file, or in that of the test.
+    /// Primary location: in the object's file, or in that of the test.
     pub place: Option<&'e Place>,
-    /// Where else to look.
+    /// Other locations.
     pub related: Vec<Related<'e>>,
 }
 
-/// Another place that a result is about.
+/// A further location of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Related<'e> {
-    /// What stands there.
+    /// What is at the location.
     pub role: Role,
-    /// Where.
+    /// The location.
     pub place: &'e Place,
 }
 
-/// What stands at a related place.
+/// Role of a related location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// What the policy demands.
+    /// The demand of the policy.
     Demand,
-    /// The rule, where no single demand of it failed.
+    /// The rule, if no single demand failed.
     Rule,
-    /// The object, or what was found in it.
+    /// The object, or the value found in it.
     Object,
 }
 
 impl Role {
-    /// The place in words, e.g. `demanded`.
+    /// Role as text, e.g. `demanded`.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Demand => "demanded",
@@ -101,30 +101,30 @@ impl Role {
     }
 }
 
-/// How much a notice matters.
+/// Severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Something could not be used.
+    /// An input could not be used.
     Error,
-    /// Something was left out on request.
+    /// Something was omitted on request.
     Warning,
 }
 
-/// Something that is said about an input and no rule's outcome.
+/// A message about an input that is not the outcome of a rule.
 #[derive(Debug, Clone)]
 pub struct Notice<'e> {
-    /// How much it matters.
+    /// Severity.
     pub level: Level,
-    /// The file; empty where it is not about one.
+    /// The file; empty if the notice concerns no file.
     pub file: Cow<'e, str>,
     /// Line and character, from 1.
     pub position: Option<(u32, u32)>,
-    /// What it says.
+    /// Message text.
     pub message: Cow<'e, str>,
 }
 
 impl Entry<'_> {
-    /// The message, and below it what was found and where else to look.
+    /// The message, followed by the value found and the related locations.
     pub fn full_message(&self) -> String {
         let mut text = self.message.trim_end().to_owned();
         if !self.found.is_empty() {
@@ -142,7 +142,7 @@ impl Entry<'_> {
     }
 }
 
-/// The entries of one part of the input, object by object.
+/// Entries of one chunk of the input, object by object.
 pub fn entries<'r>(run: &Run<'r>) -> Vec<Entry<'r>> {
     let findings = run.scan.findings.iter();
     findings
@@ -150,7 +150,7 @@ pub fn entries<'r>(run: &Run<'r>) -> Vec<Entry<'r>> {
         .collect()
 }
 
-/// Everything but the entries.
+/// A report without entries.
 pub fn without_entries<'r>(totals: &Totals<'r>) -> Entries<'r> {
     let facts = totals.scan.facts;
     let problems = totals.problems.iter().map(|problem| Notice {
@@ -173,7 +173,7 @@ pub fn without_entries<'r>(totals: &Totals<'r>) -> Entries<'r> {
 
 /// The rules of a policy.
 pub fn rules(policy: &PolicyFacts) -> impl Iterator<Item = RuleFacts<'_>> {
-    // Rules without names of their own are one for people.
+    // Rules without their own names are shown as one.
     let all = policy.rules.iter().enumerate();
     let named = all.filter(|(number, rule)| *number == 0 || !rule.name.is_empty());
     named.map(|(_, rule)| rule).map(|rule| RuleFacts {
@@ -207,7 +207,7 @@ fn entry<'s>(scan: &'s Scan<'_>, finding: &'s Finding) -> Option<Entry<'s>> {
     })
 }
 
-/// Where the policy demands what failed, else where the rule is.
+/// Location of the failed demand in the policy, otherwise of the rule.
 fn related<'s>(scan: &'s Scan<'_>, finding: &'s Finding) -> Vec<Related<'s>> {
     let rule = || {
         let place = scan.rule_place(finding)?;
@@ -221,7 +221,7 @@ fn related<'s>(scan: &'s Scan<'_>, finding: &'s Finding) -> Vec<Related<'s>> {
     related.into_iter().collect()
 }
 
-/// Where a policy demands something.
+/// Location of a demand in a policy.
 pub fn demand(place: &Place) -> Related<'_> {
     Related {
         role: Role::Demand,
@@ -278,7 +278,7 @@ fn omitted_policies(policies: Option<&Policies>) -> impl Iterator<Item = Notice<
     })
 }
 
-/// The parts of `file:line:column`.
+/// Splits `file:line:column`.
 fn split_place(place: &str) -> (&str, Option<(u32, u32)>) {
     let mut parts = place.rsplitn(3, ':');
     let (column, line, file) = (parts.next(), parts.next(), parts.next());

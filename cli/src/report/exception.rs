@@ -1,9 +1,9 @@
-//! Exceptions that would let pass what failed (docs/spec/cli.md §10.4): a start for
-//! people who bring policies to manifests that do not comply yet.
+//! Exceptions that let the failures of a run pass (docs/spec/cli.md §10.4): a starting
+//! point for introducing policies to manifests that do not comply yet.
 
 use std::collections::BTreeMap;
 
-use kpvm::scalar::duration;
+use kpvm_semantics::duration;
 use serde::{Deserialize, Serialize};
 
 use crate::report::Run;
@@ -76,8 +76,8 @@ struct FailedControl {
     images: Option<Vec<String>>,
 }
 
-/// An exception for each failure of a cluster policy, in the order of the findings. As
-/// in Kyverno, failures of namespaced policies have none.
+/// Builds an exception for each failure of a cluster policy, in the order of the findings.
+/// As in Kyverno, failures of namespaced policies get none.
 pub fn exceptions<'r>(run: &Run<'r>) -> Vec<Exception<'r>> {
     let failed = |finding: &&Finding| finding.outcome == Outcome::Fail;
     let findings = run.scan.findings.iter().filter(failed);
@@ -112,7 +112,7 @@ fn exception<'r>(
         },
     };
     let mut rule_names = vec![rule.to_owned()];
-    // What the controller makes fails by the rules that this one was generated from.
+    // The Pods that the controller creates fail the rules this one was generated from.
     if let Some(base) = rule.strip_prefix("autogen-cronjob-") {
         resources.kinds.extend(["Job", "Pod"]);
         rule_names.extend([format!("autogen-{base}"), base.to_owned()]);
@@ -143,7 +143,7 @@ fn exception<'r>(
     }
 }
 
-/// The controls of podSecurity that failed, for images of any tag or digest.
+/// Failed podSecurity controls, for images with any tag or digest.
 fn controls(finding: &Finding) -> Vec<Control> {
     let mut properties = finding.properties.iter();
     let json = properties.find(|(key, _)| key == "controlsJSON");

@@ -1,8 +1,8 @@
-//! The lines that a failure is about: that of the object, and that of the policy which
+//! Source excerpts of a failure: the line of the object, and the line of the policy that
 //! demands it.
 //!
-//! Nothing of a Secret is shown, and of a line that holds several objects only the one
-//! that failed.
+//! Nothing of a Secret is shown. Of a line that contains several objects, only the failed
+//! one is shown.
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
@@ -11,8 +11,8 @@ use crate::report::Run;
 use crate::scan::{Check, Finding, Object, Outcome, Place};
 use crate::text::clean;
 
-/// The excerpt, with colours and without a line end; `None` when there is no line that
-/// may be shown. `label` says what is wrong there.
+/// Renders the excerpt, with colours and without a trailing newline; `None` if no line may
+/// be shown. `label` describes the failure.
 pub fn render(run: &Run<'_>, finding: &Finding, label: &str) -> Option<String> {
     let (check, object) = (finding.check.as_ref()?, run.scan.object(finding)?);
     let level = match finding.outcome {
@@ -67,7 +67,7 @@ fn of_object<'r>(run: &Run<'r>, check: &Check, object: &Object) -> Option<Excerp
     (!excerpt.text.trim().is_empty()).then_some(excerpt)
 }
 
-/// From the place to the end of its line: bundles know only where the demand begins.
+/// From the location to the end of its line: bundles record only where the demand begins.
 fn of_policy<'r>(run: &Run<'r>, place: &Place) -> Option<Excerpt<'r>> {
     let mut files = run.policies?.sources.iter();
     let (_, file) = files.find(|(_, file)| file.name == place.file)?;

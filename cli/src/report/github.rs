@@ -1,7 +1,7 @@
-//! Annotations of GitHub: workflow commands, which a job prints and GitHub shows beside
-//! the lines of a pull request.
+//! GitHub annotations: workflow commands that a job prints and GitHub shows next to the
+//! lines of a pull request.
 //!
-//! Failures and errors are errors, warnings are warnings; what passed or was skipped is
+//! Failures and errors are errors, warnings are warnings; passed and skipped results are
 //! not written.
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::text::clean_text;
 struct Annotation<'a> {
     /// `error` or `warning`.
     command: &'static str,
-    /// Empty where it is about no file.
+    /// Empty if the annotation concerns no file.
     file: &'a str,
     /// Line and character.
     position: Option<(u32, u32)>,
@@ -28,16 +28,13 @@ struct Annotation<'a> {
 /// Writes one line for each annotation.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
     write_notices(&entries.notices, out)?;
     out.write_all(lines(&entries.entries).as_bytes())
 }
 
-/// Writes one line for each notice; they stand before the others.
-///
-/// # Errors
-/// Those of the writer.
+/// Writes one line for each notice; notices precede the other annotations.
 pub fn write_notices(notices: &[Notice<'_>], out: &mut dyn Write) -> io::Result<()> {
     for notice in notices {
         writeln!(out, "{}", of_notice(notice))?;
@@ -115,7 +112,7 @@ impl Annotation<'_> {
     }
 }
 
-/// A message: the characters that would end the command are escaped.
+/// Escapes a message: characters that would end the command.
 fn data(text: &str) -> String {
     clean_text(text)
         .replace('%', "%25")
@@ -123,7 +120,7 @@ fn data(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// A property: those that would end the property as well.
+/// Escapes a property: also characters that would end the property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -132,7 +129,7 @@ fn property(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As the runner's own toolkit escapes: `%`, CR and LF everywhere, `:` and `,` in
+    /// Same escaping as the runner's toolkit: `%`, CR and LF everywhere, `:` and `,` in
     /// properties too.
     #[test]
     fn escapes() {

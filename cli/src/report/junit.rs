@@ -1,8 +1,8 @@
-//! JUnit XML: one suite for each policy (or file of tests), one case for each entry.
+//! JUnit XML: one suite per policy (or test file), one case per entry.
 //!
-//! GitLab shows `classname` and `name` of a case and the text of its failure, Jenkins
-//! also suites, and `message`; so the rule is the class, the object is the name, and
-//! everything there is to say stands in the text. Nothing carries a time.
+//! GitLab shows `classname` and `name` of a case and the text of its failure; Jenkins also
+//! shows suites and `message`. Therefore the rule is the class, the object is the name, and
+//! the text contains all details. There are no times.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::text::clean_text;
 /// Writes the whole document.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut suites = Sections::default();
     for section in sections(&entries.entries)? {
@@ -26,11 +26,8 @@ pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
     write_suites(&entries.notices, &mut suites, out)
 }
 
-/// Writes the document with the suites of all parts, in the order in which they were first
-/// named, and with what could not be used.
-///
-/// # Errors
-/// Those of the writer.
+/// Writes the document: the suites of all chunks, in the order in which they were first
+/// named, and the unusable inputs.
 pub fn write_suites(
     notices: &[Notice<'_>],
     suites: &mut Sections,
@@ -50,7 +47,7 @@ pub fn write_suites(
     }
     report.add_test_suites(inputs(notices));
     let text = report.to_string().map_err(io::Error::other)?;
-    // Suites without cases end at once; in texts `>` is escaped.
+    // Suites without cases are closed at once; `>` is escaped in texts.
     let mut rest = text.as_str();
     for number in 0..suites.list().len() {
         let Some((before, behind)) = rest.split_once("/>") else {
@@ -64,10 +61,7 @@ pub fn write_suites(
     out.write_all(rest.as_bytes())
 }
 
-/// What one part of the input adds to the suites.
-///
-/// # Errors
-/// Those of the serialiser.
+/// Suites of one chunk of the input.
 pub fn sections(entries: &[Entry<'_>]) -> io::Result<Vec<Section>> {
     let mut suites: Vec<(&str, Summary, TestSuite)> = Vec::new();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -101,7 +95,7 @@ fn case(entry: &Entry<'_>) -> TestCase {
         Outcome::Pass => TestCaseStatus::success(),
         Outcome::Fail => TestCaseStatus::non_success(NonSuccessKind::Failure),
         Outcome::Error => TestCaseStatus::non_success(NonSuccessKind::Error),
-        // JUnit knows no warnings; a skipped case is seen and does not fail a job.
+        // JUnit has no warnings; a skipped case is visible and does not fail a job.
         Outcome::Warn | Outcome::Skip => TestCaseStatus::skipped(),
     };
     let mut text = entry.full_message();
@@ -127,7 +121,7 @@ fn case(entry: &Entry<'_>) -> TestCase {
     case
 }
 
-/// What could not be used is an error, what was left out is skipped.
+/// Unusable inputs become errors, omissions become skipped cases.
 fn inputs(notices: &[Notice<'_>]) -> Option<TestSuite> {
     let mut suite = TestSuite::new("inputs");
     for notice in notices {
@@ -147,7 +141,7 @@ fn inputs(notices: &[Notice<'_>]) -> Option<TestSuite> {
     (suite.tests > 0).then_some(suite)
 }
 
-/// Text of which XML can hold every character; markup is escaped when it is written.
+/// Replaces characters that XML cannot represent; markup is escaped when written.
 fn xml(text: &str) -> String {
     let text = clean_text(text);
     text.replace('\u{FFFE}', "\\u{fffe}")

@@ -1,5 +1,5 @@
-//! Tables in Markdown: for the summary of a GitHub job (`$GITHUB_STEP_SUMMARY`), a
-//! comment, a wiki. What passed is counted only.
+//! Markdown tables: for the summary of a GitHub job (`$GITHUB_STEP_SUMMARY`), a comment, a
+//! wiki. Passed results are only counted.
 
 use std::io::{self, BufRead, Write};
 
@@ -8,12 +8,12 @@ use crate::report::section::{Key, Section, Sections};
 use crate::scan::{Outcome, Summary};
 use crate::text::{clean_text, count, shortened};
 
-/// A summary of a GitHub job holds 1 MiB; more rows than this are counted only.
+/// A GitHub job summary is limited to 1 MiB; further rows are only counted.
 const ROWS: usize = 1_000;
 /// Characters of a message that are shown.
 const CHARACTERS: usize = 400;
 
-/// What one part of the input adds to the rows.
+/// Rows of one chunk of the input.
 pub fn section(entries: &[Entry<'_>]) -> Section {
     let shown = |entry: &&Entry<'_>| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip);
     let entries: Vec<&Entry<'_>> = entries.iter().filter(shown).collect();
@@ -26,10 +26,7 @@ pub fn section(entries: &[Entry<'_>]) -> Section {
     }
 }
 
-/// Writes the document with the rows of all parts.
-///
-/// # Errors
-/// Those of the writer.
+/// Writes the document with the rows of all chunks.
 pub fn write(entries: &Entries<'_>, rows: &mut Sections, out: &mut dyn Write) -> io::Result<()> {
     let summary = entries.summary;
     writeln!(out, "## kpvm: {}\n", headline(entries))?;
@@ -75,7 +72,7 @@ fn headline(entries: &Entries<'_>) -> String {
     }
 }
 
-/// One line: nothing in it ends a line.
+/// One row; contains no line break.
 fn row(entry: &Entry<'_>) -> String {
     let place = entry.place.map(|place| code(&place.to_string()));
     let mut message = escaped(&shortened(&entry.message, CHARACTERS));
@@ -115,7 +112,7 @@ fn write_notices(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Text in which nothing is markup, on one line.
+/// Escapes markup and joins the text into one line.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in clean_text(text).chars() {
@@ -124,7 +121,7 @@ pub fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // A comment would call the person of that name.
+            // A comment would mention the user of that name.
             '@' => out.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '$' => {
                 out.push('\\');
@@ -137,7 +134,7 @@ pub fn escaped(text: &str) -> String {
     out.replace("://", ":\\//")
 }
 
-/// Text as code. HTML, because backquotes in the text would end Markdown's own.
+/// Text as code. Uses HTML because backquotes in the text would end Markdown code.
 fn code(text: &str) -> String {
     format!("<code>{}</code>", escaped(text))
 }

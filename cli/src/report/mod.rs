@@ -1,10 +1,10 @@
-//! What a run found, in the forms that were asked for.
+//! Reports of a run, in the requested formats.
 //!
-//! What was found in each part of the input goes in (a [`Run`]), is brought into the form of
-//! the report by whoever evaluates the part ([`Part`]), and is put together in the order
-//! of the input ([`Report`]): to the payload stream or to files. `text`, `table`
-//! and `markdown` are for people, the others for programs. What is wrong with inputs
-//! is told on the other stream as well, whatever the form.
+//! Each chunk of the input produces a [`Run`]; the worker that evaluated it renders the
+//! chunk's share of the report ([`Part`]), and a [`Report`] joins the parts in input order,
+//! on standard output or in files. `text`, `table` and `markdown` are for people, the
+//! others for programs. Problems of inputs are also written to standard error in every
+//! format.
 
 pub mod entry;
 pub mod exception;
@@ -33,48 +33,48 @@ use crate::resources::Resources;
 use crate::scan::{Scan, Summary};
 use crate::text::clean_json;
 
-/// What was found in one part of the input, which may be all of it.
+/// Findings of one chunk of the input, which may be all of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'r> {
-    /// What was found.
+    /// The findings.
     pub scan: &'r Scan<'r>,
     /// The objects and their texts.
     pub resources: &'r Resources,
-    /// The policies and their texts; `None` where there is only a bundle.
+    /// The policies and their texts; `None` if only a bundle is available.
     pub policies: Option<&'r Policies>,
-    /// Seconds since 1970, for reports that carry the time.
+    /// Seconds since 1970, for reports that contain the time.
     pub now: u64,
-    /// Whether rules that were skipped are shown to people.
+    /// Whether skipped rules are shown in reports for people.
     pub verbose: bool,
-    /// How long generated exceptions hold, in nanoseconds; for ever where it is not above 0.
+    /// Lifetime of generated exceptions, in nanoseconds; unlimited if not above 0.
     pub exception_ttl: i64,
 }
 
-/// What all parts came to.
+/// Totals over all chunks.
 #[derive(Debug, Clone, Copy)]
 pub struct Totals<'r> {
     /// The counts; findings are in the parts.
     pub scan: &'r Scan<'r>,
     /// Inputs that could not be used.
     pub problems: &'r [Note],
-    /// The policies and their texts; `None` where there is only a bundle.
+    /// The policies and their texts; `None` if only a bundle is available.
     pub policies: Option<&'r Policies>,
     /// Whether the table has a column for messages.
     pub detailed: bool,
 }
 
-/// An input that could not be used, for reports.
+/// An unusable input, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The file.
     pub file: String,
-    /// Line and character, from 1, where known.
+    /// Line and character, from 1, if known.
     pub position: Option<(u32, u32)>,
     /// What is wrong.
     pub message: String,
 }
 
-/// The forms of a report.
+/// Report formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
     /// For people: what failed, grouped by rule
@@ -114,12 +114,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether it is read on a terminal, so that a heading belongs before it.
+    /// Whether it is read on a terminal, so that it gets a heading.
     pub fn is_for_people(self) -> bool {
         matches!(self, Format::Text | Format::Table)
     }
 
-    /// The form of traces (`--explain`); `None` where there is none.
+    /// Format of traces (`--explain`); `None` if there is none.
     pub fn of_traces(self) -> Option<explain::Format> {
         match self {
             Format::Text => Some(explain::Format::Text),
@@ -129,12 +129,12 @@ impl Format {
         }
     }
 
-    /// Whether it says why policies matched nothing.
+    /// Whether it explains why policies matched nothing.
     pub fn tells_unmatched(self) -> bool {
         matches!(self, Format::Json | Format::Yaml)
     }
 
-    /// Whether passed rules are listed, and not only counted.
+    /// Whether passed rules are listed instead of only counted.
     pub fn lists_passes(self) -> bool {
         match self {
             Format::Text
@@ -155,10 +155,10 @@ impl Format {
     }
 }
 
-/// A report that goes to a file.
+/// A report written to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
-    /// Its form.
+    /// Its format.
     pub format: Format,
     /// The file, which is replaced.
     pub file: PathBuf,
@@ -188,22 +188,22 @@ impl FromStr for FileReport {
     }
 }
 
-/// What one part of the input adds to a report.
+/// Share of one chunk of the input in a report.
 #[derive(Debug)]
 pub enum Part {
-    /// To the text for people.
+    /// For the text for people.
     Text(text::Groups),
-    /// To a SARIF document.
+    /// For a SARIF document.
     Sarif(sarif::Part),
-    /// To sections of any other form.
+    /// For sections of any other format.
     Sections(Vec<Section>),
 }
 
 impl Part {
-    /// The part of a report of that form.
+    /// Renders a part in this format.
     ///
     /// # Errors
-    /// Those of the serialisers.
+    /// Fails if a serialiser fails.
     pub fn new(format: Format, run: &Run<'_>) -> io::Result<Self> {
         let one = |section| Self::Sections(vec![section]);
         let of_text = |(text, items): (String, usize)| {
@@ -250,7 +250,7 @@ fn policy_report_form(format: Format) -> (policy_report::Form, bool) {
     }
 }
 
-/// A report that grows part by part.
+/// A report that grows chunk by chunk.
 #[derive(Debug)]
 pub struct Report {
     format: Format,
@@ -260,7 +260,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// An empty one.
+    /// An empty report.
     pub fn new(format: Format) -> Self {
         Self {
             format,
@@ -270,11 +270,11 @@ impl Report {
         }
     }
 
-    /// Adds a part. Some of the text for people is written at once, if there is somewhere to
-    /// write it, when much is waiting.
+    /// Adds a part. If `out` is given and much text for people is waiting, writes some of
+    /// it.
     ///
     /// # Errors
-    /// Those of the temporary file and of the writer.
+    /// Fails if the temporary file or the writer fails.
     pub fn add(&mut self, part: Part, out: Option<&mut dyn Write>) -> io::Result<()> {
         match part {
             Part::Text(groups) => self.groups.add(groups),
@@ -312,10 +312,10 @@ impl Report {
         self.sections.add(section, "")
     }
 
-    /// Writes what is still to be written.
+    /// Writes the rest of the report.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn finish(mut self, totals: &Totals<'_>, out: &mut dyn Write) -> io::Result<()> {
         let sections = &mut self.sections;
         match self.format {
@@ -348,10 +348,10 @@ impl Report {
         }
     }
 
-    /// Writes the report into a file, without colours.
+    /// Writes the report to a file, without colours.
     ///
     /// # Errors
-    /// Those of the system, with the name of the file.
+    /// Fails with the system's error and the name of the file.
     pub fn finish_file(self, totals: &Totals<'_>, file: &Path) -> io::Result<()> {
         let written = write_file(file, |out| {
             self.finish(totals, &mut anstream::StripStream::new(out))
@@ -363,19 +363,19 @@ impl Report {
 /// Writes one JSON document, indented.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write_json<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
     writeln!(out, "{}", clean_json(&text))
 }
 
-/// YAML documents with a line `---` between them, and how many.
+/// YAML documents separated by `---` lines, and their number.
 fn documents<T: serde::Serialize>(documents: &[T]) -> io::Result<(String, usize)> {
     let texts: io::Result<Vec<String>> = documents.iter().map(yaml).collect();
     Ok((texts?.join("---\n"), documents.len()))
 }
 
-/// As [`documents`], each document as JSON on one line.
+/// Like [`documents`], with each document as JSON on one line.
 fn json_documents<T: serde::Serialize>(documents: &[T]) -> io::Result<(String, usize)> {
     let line = |document: &T| -> io::Result<String> {
         let text = serde_json::to_string(document)?;
@@ -385,7 +385,7 @@ fn json_documents<T: serde::Serialize>(documents: &[T]) -> io::Result<(String, u
     Ok((texts?.join("---\n"), documents.len()))
 }
 
-/// One YAML document, with its last line end.
+/// One YAML document with its trailing newline.
 fn yaml<T: serde::Serialize>(document: &T) -> io::Result<String> {
     let mut text = serde_saphyr::to_string(document).map_err(io::Error::other)?;
     if !text.ends_with('\n') {
@@ -397,12 +397,12 @@ fn yaml<T: serde::Serialize>(document: &T) -> io::Result<String> {
 /// Writes one YAML document.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write_yaml<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(yaml(document)?.as_bytes())
 }
 
-/// The problems with their places, for reports.
+/// Problems with their locations, for reports.
 pub fn notes(resources: &Resources) -> Vec<Note> {
     let note = |problem: &Problem| match problem {
         Problem::Unreadable(unreadable) => Note {
@@ -426,11 +426,11 @@ pub fn notes(resources: &Resources) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kpvm::limits::Limits;
-    use kpvm::yaml::{DuplicateKeys, Options, read_all};
+    use kpvm_semantics::limits::Limits;
+    use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 
-    /// Our reader takes YAML as Kubernetes does (docs/spec/cli.md §8.3), where many
-    /// plain texts are something else than text. Whatever is written comes back.
+    /// Our reader interprets YAML as Kubernetes does (docs/spec/cli.md §8.3), where many
+    /// plain scalars are not text. Whatever is written must read back unchanged.
     #[test]
     fn yaml_is_read_back_as_it_was_written() {
         let texts = [
@@ -535,7 +535,7 @@ mod tests {
                 Some(Ok(tree)) if documents.is_empty() => tree,
                 other => panic!("{text:?} became {written:?}: {other:?}"),
             };
-            let found = tree.get("text").and_then(kpvm::tree::Tree::as_str);
+            let found = tree.get("text").and_then(kpvm_syntax::tree::Tree::as_str);
             assert_eq!(found, Some(text), "{written}");
             let item = tree
                 .get("list")

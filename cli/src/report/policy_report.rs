@@ -1,9 +1,9 @@
 //! Policy reports as Kubernetes objects (docs/spec/cli.md §10).
 //!
-//! `policyreport` and `openreports` write what could be applied to a cluster: the
-//! results of a namespace's objects in a report of that namespace, those of
-//! cluster-scoped objects in a cluster report, all named `merged`. `kyverno` is the
-//! document that `kyverno apply --policy-report` prints, which groups by policy instead.
+//! `policyreport` and `openreports` write objects that could be applied to a cluster:
+//! results for the objects of a namespace in a report in that namespace, results for
+//! cluster-scoped objects in a cluster report, all named `merged`. `kyverno` writes the
+//! document of `kyverno apply --policy-report`, which is grouped by policy.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::report::{Run, Totals, yaml};
 use crate::scan::{Finding, Outcome, Scan, Summary};
 use crate::text::clean_json;
 
-/// The two groups of the API; their reports have the same fields.
+/// The two API groups; their reports have the same fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// `wgpolicyk8s.io/v1alpha2`
@@ -42,18 +42,17 @@ impl Group {
     }
 }
 
-/// What the results of a run are grouped by.
+/// Grouping of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The namespace of the object.
     ByNamespace(Group),
-    /// What `kyverno apply --policy-report` prints (docs/spec/cli.md §10.1): all cluster
-    /// policies in one report, each namespaced policy in one of its own, in the order of
-    /// the policies.
+    /// As `kyverno apply --policy-report` (docs/spec/cli.md §10.1): all cluster policies in
+    /// one report, each namespaced policy in its own, in the order of the policies.
     Kyverno,
 }
 
-/// One report, but for its results.
+/// One report without its results.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report<'s> {
@@ -114,10 +113,10 @@ struct Reference<'s> {
     resource_version: &'s str,
 }
 
-/// What one part of the input adds to each report.
+/// Share of one chunk of the input in each report.
 ///
 /// # Errors
-/// Those of the serialisers.
+/// Fails if a serialiser fails.
 pub fn sections(run: &Run<'_>, form: Form, is_json: bool) -> io::Result<Vec<Section>> {
     let mut parts: BTreeMap<Key, (Summary, Vec<Entry<'_>>)> = BTreeMap::new();
     for finding in &run.scan.findings {
@@ -153,23 +152,23 @@ pub fn sections(run: &Run<'_>, form: Form, is_json: bool) -> io::Result<Vec<Sect
     parts.into_iter().map(section).collect()
 }
 
-/// No results in JSON; what stands before and behind some.
+/// JSON without results, and the text before and after some.
 const JSON: [&str; 3] = ["\"results\":[]", "\"results\":[", "]"];
 
 /// The same in YAML.
 const YAML: [&str; 3] = ["\nresults: []\n", "\nresults:\n", ""];
 
-/// Results alone, where they stand in a report.
+/// Only the results of a report.
 #[derive(Debug, Serialize)]
 struct Results<'s> {
     results: Vec<Entry<'s>>,
 }
 
-/// Writes the reports: of the cluster-scoped objects (or cluster policies) first, then by
-/// namespace (or policy); none where nothing is to be reported.
+/// Writes the reports: those of cluster-scoped objects (or cluster policies) first, then by
+/// namespace (or policy); nothing if there are no results.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(
     totals: &Totals<'_>,
     form: Form,
@@ -197,7 +196,7 @@ pub fn write(
     Ok(())
 }
 
-/// Which report a finding belongs to.
+/// Report that a finding belongs to.
 fn key(scan: &Scan<'_>, finding: &Finding, form: Form) -> Option<Key> {
     match form {
         Form::ByNamespace(_) => Some(Key::Name(scan.object(finding)?.namespace.clone())),
@@ -208,7 +207,7 @@ fn key(scan: &Scan<'_>, finding: &Finding, form: Form) -> Option<Key> {
     }
 }
 
-/// A report but for its results.
+/// A report without its results.
 fn report<'s>(scan: &'s Scan<'_>, form: Form, stored: &'s Stored) -> Report<'s> {
     let policy = match stored.key {
         Key::Policy(number) => scan.facts.policies.get(number),
@@ -219,7 +218,7 @@ fn report<'s>(scan: &'s Scan<'_>, form: Form, stored: &'s Stored) -> Report<'s> 
             (group, group.kind(namespace), "merged", namespace.as_str())
         }
         (Form::ByNamespace(group), ..) => (group, group.kind(""), "merged", ""),
-        // The kind is Kyverno's.
+        // This kind is Kyverno's.
         (Form::Kyverno, _, Some(policy)) => (
             Group::OpenReports,
             "PolicyReport",
@@ -271,8 +270,8 @@ fn entry<'s>(scan: &'s Scan<'_>, finding: &'s Finding, now: u64) -> Option<Entry
     })
 }
 
-/// The message, or the property that takes its place: that of the status before a
-/// failure became a warning, then `message` (docs/spec/cli.md §10.2).
+/// The message, or the property that overrides it: that of the status before a failure
+/// became a warning, then `message` (docs/spec/cli.md §10.2).
 fn message<'s>(finding: &'s Finding, properties: &BTreeMap<&'s str, &'s str>) -> &'s str {
     let of_status = match finding.outcome {
         Outcome::Pass => "passMessage",

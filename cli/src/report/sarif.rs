@@ -1,12 +1,12 @@
-//! SARIF 2.1.0, the form in which code scanning services take results.
+//! SARIF 2.1.0, the format that code scanning services read.
 //!
-//! A run of one tool: the rules with what is known of them, a result for each entry
-//! that is no pass and no skip, and a notification for each notice. A result stands in
-//! the file of the *object*; where the policy demands it is a related location. Results
-//! are known again by object and path, not by line, so that they survive edits.
+//! One run of one tool: the rules with their metadata, a result for each entry that is
+//! neither pass nor skip, and a notification for each notice. A result is located in the
+//! file of the *object*; the demand in the policy is a related location. Results are
+//! identified by object and path, not by line, so that they survive edits.
 //!
-//! The types hold what we write and no more; the schema is checked in
-//! `cli/tests/outputs.rs`.
+//! The types contain only the fields we write; `cli/tests` checks the output against the
+//! published schema.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ use crate::text::clean_json;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The name of our fingerprint; the number changes when it is computed otherwise.
+/// Name of our fingerprint; the number changes with the algorithm.
 const FINGERPRINT: &str = "kpvmObjectPath/v1";
 
 /// The whole document.
@@ -41,7 +41,7 @@ struct Log<'e> {
 struct Run<'e> {
     tool: Tool<'e>,
     invocations: [Invocation; 1],
-    /// What columns count.
+    /// Unit of columns.
     column_kind: &'static str,
     results: Vec<SarifResult>,
 }
@@ -175,14 +175,14 @@ struct LogicalLocation {
     kind: &'static str,
 }
 
-/// What one part of the input adds: its results, and for each what tells it from others.
+/// Share of one chunk of the input: its results, and the identity of each.
 #[derive(Debug)]
 pub struct Part {
     results: Section,
     identities: Vec<Identity>,
 }
 
-/// Results alone, as deep as they stand in the document.
+/// Only the results, at their nesting depth in the document.
 #[derive(Debug, Serialize)]
 struct Results {
     runs: [RunOfResults; 1],
@@ -193,17 +193,17 @@ struct RunOfResults {
     results: Vec<SarifResult>,
 }
 
-/// No results; what stands before and behind some.
+/// No results, and the text before and after some.
 const RESULTS: [&str; 3] = [
     "\n      \"results\": []",
     "\n      \"results\": [\n",
     "\n      ]",
 ];
 
-/// Results for entries; `rules` are all rules there are.
+/// Builds results for entries; `rules` are all rules of the run.
 ///
 /// # Errors
-/// Those of the serialiser.
+/// Fails if the serialiser fails.
 pub fn part<'e>(
     entries: &[Entry<'e>],
     rules: impl Iterator<Item = RuleFacts<'e>>,
@@ -240,17 +240,17 @@ pub struct AllResults {
 }
 
 impl AllResults {
-    /// Adds those of a part. Results that are the same as earlier ones but for a count are
-    /// known only here.
+    /// Adds the results of a part. Duplicates of earlier results can be told apart only
+    /// here.
     ///
     /// # Errors
-    /// Those of the temporary file.
+    /// Fails if the temporary file fails.
     pub fn add(&mut self, part: Part) -> io::Result<()> {
         let Part {
             mut results,
             identities,
         } = part;
-        // Quotes within texts are escaped, so this is nothing but the key.
+        // Quotes within texts are escaped, so this matches only the key.
         let mark = format!("\"{FINGERPRINT}\": \"");
         let starts: Vec<usize> = memmem::find_iter(&results.text, &mark)
             .map(|at| at + mark.len())
@@ -270,7 +270,7 @@ impl AllResults {
     /// Writes the document.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn write(&mut self, entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
         let text = serde_json::to_string_pretty(&log(entries))?;
         self.sections.splice(&clean_json(&text), RESULTS, out)?;
@@ -281,14 +281,14 @@ impl AllResults {
 /// Writes the document for entries.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(entries: &Entries<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut results = AllResults::default();
     results.add(part(&entries.entries, entries.rules.iter().cloned())?)?;
     results.write(entries, out)
 }
 
-/// The document but for its results.
+/// The document without its results.
 fn log<'e>(entries: &'e Entries<'e>) -> Log<'e> {
     Log {
         schema: SCHEMA,
@@ -312,7 +312,7 @@ fn log<'e>(entries: &'e Entries<'e>) -> Log<'e> {
 fn rule<'e>(facts: &'e RuleFacts<'e>) -> Rule<'e> {
     let text = |text: &'e str| Message { text: text.into() };
     let title = facts.title.unwrap_or(&facts.id);
-    // GitHub wants all three.
+    // GitHub requires all three.
     let description = facts.description.unwrap_or(title);
     Rule {
         id: facts.id.clone(),
@@ -331,7 +331,7 @@ fn rule<'e>(facts: &'e RuleFacts<'e>) -> Rule<'e> {
     }
 }
 
-/// How a failure counts; one of unknown severity as much as the worst.
+/// Level of a failure; an unknown severity counts as the worst.
 fn level(severity: Option<&str>) -> &'static str {
     match severity {
         Some("medium") => "warning",
@@ -340,7 +340,7 @@ fn level(severity: Option<&str>) -> &'static str {
     }
 }
 
-/// A number in the middle of GitHub's range: critical above 9.0, high from 7.0, medium
+/// A number in the middle of GitHub's ranges: critical above 9.0, high from 7.0, medium
 /// from 4.0, low above 0.
 fn security_severity(severity: &str) -> Option<&'static str> {
     match severity {
@@ -400,7 +400,7 @@ fn results(
         let level = match entry.outcome {
             Outcome::Fail => level(entry.severity),
             Outcome::Error => "error",
-            // Not scored, or only audited: never the worst.
+            // Not scored or only audited: never the worst level.
             Outcome::Warn => match level(entry.severity) {
                 "error" => "warning",
                 level => level,
@@ -476,7 +476,7 @@ fn physical_location(place: &Place) -> PhysicalLocation {
     }
 }
 
-/// A path as a URI: relative paths stay relative, as code scanning wants them.
+/// A path as a URI: relative paths stay relative, as code scanning requires.
 fn uri(path: &str) -> String {
     let path = path.strip_prefix("./").unwrap_or(path);
     let mut uri = String::with_capacity(path.len());
@@ -494,7 +494,7 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// What a result is known by: group, rule, object and path.
+/// Identity of a result: group, rule, object and path.
 #[derive(Debug)]
 struct Identity(Sha256);
 
@@ -508,7 +508,7 @@ impl Identity {
         Self(hasher)
     }
 
-    /// The bytes of the fingerprint; `again` counts those of the same identity before.
+    /// Bytes of the fingerprint; `again` counts earlier results with the same identity.
     fn digest(&self, again: u32) -> [u8; 16] {
         let mut hasher = self.0.clone();
         hasher.update(again.to_le_bytes());
@@ -521,14 +521,14 @@ fn fingerprint(digest: &[u8; 16]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How often each identity was met.
+/// How often each identity occurred.
 #[derive(Debug, Default)]
 struct Fingerprints {
     seen: HashMap<[u8; 16], u32>,
 }
 
 impl Fingerprints {
-    /// Another fingerprint for what has the identity of an earlier result.
+    /// A distinct fingerprint for a result whose identity occurred before.
     fn again(&mut self, identity: Identity) -> Option<String> {
         let count = self.seen.entry(identity.digest(0)).or_default();
         let again = *count;

@@ -1,9 +1,9 @@
-//! Sections of a report, which grow part by part of the input and are written at the end,
-//! behind what is only known then: counts, widths, what could not be used.
+//! Sections of a report that grow chunk by chunk and are written at the end, after data
+//! known only then: counts, widths, unusable inputs.
 //!
-//! Sections of parts go in, each under its key; at the end each is copied out whole. What
-//! is waiting stands in memory up to a limit and in a temporary file behind it, so that
-//! memory does not grow with what was found.
+//! Each chunk adds to sections by key; at the end each section is copied out whole. Waiting
+//! text stays in memory up to a limit and then goes to a temporary file, so memory does not
+//! grow with the number of findings.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,51 +16,51 @@ use crate::scan::Summary;
 /// Bytes that are kept in memory.
 const MEMORY_BYTES: usize = 8 << 20;
 
-/// What a section is about.
+/// Key of a section.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// Everything.
     All,
-    /// What goes by a name: a namespace, a group of entries.
+    /// A name: a namespace, a group of entries.
     Name(String),
     /// One policy, by its number in the bundle.
     Policy(usize),
 }
 
-/// What one part of the input adds to a section.
+/// Contribution of one chunk to a section.
 #[derive(Debug)]
 pub struct Section {
-    /// The section.
+    /// Key of the section.
     pub key: Key,
-    /// The items as the report has them, with what stands between them.
+    /// The items as in the report, with separators.
     pub text: Vec<u8>,
-    /// How many items there are.
+    /// Number of items.
     pub items: usize,
-    /// How many there are of each outcome.
+    /// Counts by outcome.
     pub summary: Summary,
 }
 
-/// What the sections of all parts came to.
+/// Sections of all chunks.
 #[derive(Debug)]
 pub struct Sections {
     file: SpooledTempFile,
     /// Where the file ends.
     end: u64,
     list: Vec<Stored>,
-    /// By the key.
+    /// Section numbers by key.
     numbers: HashMap<Key, usize>,
 }
 
 /// One section.
 #[derive(Debug)]
 pub struct Stored {
-    /// What it is about.
+    /// Its key.
     pub key: Key,
-    /// How many items there are.
+    /// Number of items.
     pub items: usize,
-    /// How many there are of each outcome.
+    /// Counts by outcome.
     pub summary: Summary,
-    /// Where its text stands in the file.
+    /// Ranges of its text in the file.
     ranges: Vec<Range<u64>>,
 }
 
@@ -76,10 +76,10 @@ impl Default for Sections {
 }
 
 impl Sections {
-    /// Adds to a section; `separator` stands between items.
+    /// Adds to a section; `separator` is put between items.
     ///
     /// # Errors
-    /// Those of the temporary file.
+    /// Fails if the temporary file fails.
     pub fn add(&mut self, section: Section, separator: &str) -> io::Result<()> {
         let Section {
             key,
@@ -115,19 +115,19 @@ impl Sections {
         Ok(())
     }
 
-    /// The sections in the order in which they were first named.
+    /// Sections in the order in which they were first named.
     pub fn list(&self) -> &[Stored] {
         &self.list
     }
 
-    /// The numbers of the sections in the order of their keys.
+    /// Section numbers in key order.
     pub fn sorted(&self) -> Vec<usize> {
         let mut numbers: Vec<usize> = (0..self.list.len()).collect();
         numbers.sort_by_key(|&number| self.list.get(number).map(|stored| &stored.key));
         numbers
     }
 
-    /// The items of the first section.
+    /// Number of items of the first section.
     pub fn items(&self) -> usize {
         self.list.first().map_or(0, |stored| stored.items)
     }
@@ -135,7 +135,7 @@ impl Sections {
     /// Writes the text of a section.
     ///
     /// # Errors
-    /// Those of the temporary file and of the writer.
+    /// Fails if the temporary file or the writer fails.
     pub fn copy(&mut self, number: usize, out: &mut dyn Write) -> io::Result<()> {
         let stored = self.list.get(number);
         for range in stored.into_iter().flat_map(|stored| &stored.ranges) {
@@ -145,21 +145,21 @@ impl Sections {
         Ok(())
     }
 
-    /// The text of the only section, to be read; `None` without any.
+    /// Reader over the text of the only section; `None` if there is none.
     ///
     /// # Errors
-    /// Those of the temporary file.
+    /// Fails if the temporary file fails.
     pub fn read(&mut self) -> io::Result<io::BufReader<impl Read>> {
         self.file.seek(SeekFrom::Start(0))?;
         let text = (&mut self.file).take(self.end);
         Ok(io::BufReader::with_capacity(1 << 16, text))
     }
 
-    /// Writes a document in which the first section takes the place of `empty`: `open`, the
-    /// items, `close`.
+    /// Writes a document in which the first section replaces `empty`: `open`, the items,
+    /// `close`.
     ///
     /// # Errors
-    /// Those of the temporary file and of the writer.
+    /// Fails if the temporary file or the writer fails.
     pub fn splice(
         &mut self,
         document: &str,
@@ -169,10 +169,10 @@ impl Sections {
         self.splice_at(0, document, [empty, open, close], out)
     }
 
-    /// As [`Sections::splice`], with another section.
+    /// Like [`Sections::splice`], with another section.
     ///
     /// # Errors
-    /// As [`Sections::splice`].
+    /// Like [`Sections::splice`].
     pub fn splice_at(
         &mut self,
         number: usize,
@@ -194,10 +194,10 @@ impl Sections {
     }
 }
 
-/// What stands between two marks, the first and the last of their kind.
+/// The text between two marks, from the first `open` to the last `close`.
 ///
 /// # Errors
-/// If they are not there: the form is not what it was when this was written.
+/// Fails if a mark is missing, that is, if the format has changed.
 pub fn between<'t>(text: &'t str, open: &str, close: &str) -> io::Result<&'t str> {
     let inner = text.split_once(open).map(|(_, inner)| inner);
     let inner = inner.and_then(|inner| Some(inner.rsplit_once(close)?.0));

@@ -1,5 +1,5 @@
-//! All reports of a run: the one on standard output or in its file, and any number of
-//! others in theirs.
+//! All reports of a run: the primary one on standard output or in a file, and any number of
+//! others in files.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use crate::report::{FileReport, Format, Part, Report, Totals};
 #[derive(Debug)]
 pub struct Reports {
     formats: Vec<Format>,
-    /// Each with its file; without one it goes to standard output.
+    /// Each report with its file; without one it goes to standard output.
     list: Vec<(Report, Option<PathBuf>)>,
 }
 
 impl Reports {
-    /// Empty reports: one in this form on standard output or in the file, and others.
+    /// Empty reports: one in this format on standard output or in the file, and the others.
     pub fn new(format: Format, file: Option<PathBuf>, others: &[FileReport]) -> Self {
         let others = others
             .iter()
@@ -30,15 +30,15 @@ impl Reports {
         }
     }
 
-    /// The forms that a part of the input is to be brought into.
+    /// Formats that each chunk of the input is rendered in.
     pub fn formats(&self) -> &[Format] {
         &self.formats
     }
 
-    /// Adds to each report what one part of the input adds.
+    /// Adds the parts of one chunk of the input.
     ///
     /// # Errors
-    /// Those of the writer and of temporary files.
+    /// Fails if the writer or a temporary file fails.
     pub fn add(&mut self, parts: Vec<Part>, out: &mut dyn Write) -> io::Result<()> {
         for (part, (report, file)) in parts.into_iter().zip(&mut self.list) {
             match file {
@@ -49,10 +49,10 @@ impl Reports {
         Ok(())
     }
 
-    /// Writes what is still to be written; files are replaced.
+    /// Writes the rest; files are replaced.
     ///
     /// # Errors
-    /// Those of the writer, and those of files with their names.
+    /// Fails if the writer fails, or with the system's error and the name of a file.
     pub fn finish(self, totals: &Totals<'_>, out: &mut dyn Write) -> io::Result<()> {
         for (report, file) in self.list {
             match file {

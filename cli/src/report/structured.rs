@@ -1,8 +1,8 @@
-//! The report for programs, as JSON or YAML. The order of fields is that of the types
-//! below; fields marked as optional are left out where there is nothing to say.
+//! The report for programs, as JSON or YAML. Fields are in the order of the types below;
+//! optional fields are omitted if there is nothing to report.
 //!
-//! Fields are added in new versions, but what is there keeps its name and meaning as
-//! long as `version` is 1.
+//! New versions may add fields; existing ones keep their name and meaning while `version`
+//! is 1.
 
 use std::io::{self, Write};
 
@@ -19,22 +19,20 @@ use crate::unmatched::Unmatched;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'s> {
-    /// Version of this form: 1.
+    /// Version of this format: 1.
     pub version: u32,
     /// Counts of results.
     pub summary: Summary,
     /// What was evaluated.
     pub evaluated: Evaluated,
-    /// Every result, object by object in the order of the inputs, rules in the order
-    /// of the policies.
+    /// Every result, object by object in input order, rules in the order of the policies.
     pub results: Vec<Result<'s>>,
-    /// Rules that were left out because they are not supported yet.
+    /// Rules omitted because they are not supported yet.
     pub omitted_rules: Vec<Omitted<'s>>,
-    /// Policies that were left out because their kind is not supported yet; optional.
+    /// Policies omitted because their kind is not supported yet; optional.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted_policies: Vec<OmittedPolicyEntry<'s>>,
-    /// Policies that were skipped because they are invalid, each counted as an error;
-    /// optional.
+    /// Policies skipped because they are invalid, each counted as an error; optional.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid_policies: Vec<InvalidPolicyEntry<'s>>,
     /// Policies that no object matched, and why; optional.
@@ -44,23 +42,23 @@ pub struct Document<'s> {
     pub problems: Vec<ProblemEntry<'s>>,
 }
 
-/// A policy that was left out.
+/// An omitted policy.
 #[derive(Debug, Serialize)]
 pub struct OmittedPolicyEntry<'s> {
     /// `apiVersion kind`.
     pub kind: &'s str,
     /// Its name.
     pub policy: &'s str,
-    /// Where: `file:line:column`.
+    /// Location, `file:line:column`.
     pub place: &'s str,
 }
 
-/// A policy that was skipped because it is invalid.
+/// A policy skipped because it is invalid.
 #[derive(Debug, Serialize)]
 pub struct InvalidPolicyEntry<'s> {
     /// Its name.
     pub policy: &'s str,
-    /// Where: `file:line:column`.
+    /// Location, `file:line:column`.
     pub place: &'s str,
     /// What is wrong with it.
     pub messages: Vec<&'s str>,
@@ -84,13 +82,13 @@ pub struct UnmatchedPolicy<'s> {
 pub struct Evaluated {
     /// Policies.
     pub policies: usize,
-    /// Rules, generated ones included.
+    /// Rules, including generated ones.
     pub rules: usize,
     /// Objects.
     pub resources: usize,
 }
 
-/// What one rule says about one object.
+/// Outcome of one rule for one object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Result<'s> {
@@ -109,7 +107,7 @@ pub struct Result<'s> {
     /// The policy's category; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<&'s str>,
-    /// Whether a request with this object would be refused.
+    /// Whether a request with this object would be denied.
     pub enforced: bool,
     /// The object.
     pub resource: ObjectEntry<'s>,
@@ -118,16 +116,16 @@ pub struct Result<'s> {
     /// Path of the failed check in the object; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'s str>,
-    /// What was found there; optional.
+    /// Value found there; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<&'s str>,
-    /// Where that stands in the object's file; optional.
+    /// Its location in the object's file; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_place: Option<&'s Place>,
-    /// Where the policy demands it; optional.
+    /// Location of the demand in the policy; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_place: Option<&'s Place>,
-    /// Where the rule is written; optional.
+    /// Location of the rule; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_place: Option<&'s Place>,
     /// The rule's `reportProperties`; optional.
@@ -148,24 +146,24 @@ pub struct ObjectEntry<'s> {
     pub namespace: &'s str,
     /// Name.
     pub name: &'s str,
-    /// Where it begins.
+    /// Location of the object.
     pub place: &'s Place,
 }
 
-/// A rule that was left out.
+/// An omitted rule.
 #[derive(Debug, Serialize)]
 pub struct Omitted<'s> {
     /// Name of the policy.
     pub policy: &'s str,
     /// Name of the rule.
     pub rule: &'s str,
-    /// Why.
+    /// Reason.
     pub reason: &'s str,
-    /// Where: `file:line:column`.
+    /// Location, `file:line:column`.
     pub place: &'s str,
 }
 
-/// An input that could not be used.
+/// An unusable input.
 #[derive(Debug, Serialize)]
 pub struct ProblemEntry<'s> {
     /// The file.
@@ -180,7 +178,7 @@ pub struct ProblemEntry<'s> {
     pub message: &'s str,
 }
 
-/// Texts under texts, written as a map in the order given.
+/// Key-value pairs, written as a map in the given order.
 #[derive(Debug)]
 pub struct Pairs<'s>(pub &'s [(String, String)]);
 
@@ -200,16 +198,16 @@ impl Serialize for Pairs<'_> {
     }
 }
 
-/// Results alone, where they stand in the whole report.
+/// Only the results, at their position in the report.
 #[derive(Debug, Serialize)]
 struct Results<'s> {
     results: Vec<Result<'s>>,
 }
 
-/// What one part of the input adds to the results.
+/// Results of one chunk of the input.
 ///
 /// # Errors
-/// Those of the serialisers.
+/// Fails if a serialiser fails.
 pub fn section(run: &Run<'_>, is_json: bool) -> io::Result<Section> {
     let findings = run.scan.findings.iter();
     let results: Vec<_> = findings
@@ -235,16 +233,16 @@ pub fn section(run: &Run<'_>, is_json: bool) -> io::Result<Section> {
     })
 }
 
-/// No results in JSON; what stands before and behind some.
+/// JSON without results, and the text before and after some.
 const JSON: [&str; 3] = ["\n  \"results\": []", "\n  \"results\": [\n", "\n  ]"];
 
 /// The same in YAML.
 const YAML: [&str; 3] = ["\nresults: []\n", "\nresults:\n", ""];
 
-/// Writes the report with the results of all parts.
+/// Writes the report with the results of all chunks.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(
     totals: &Totals<'_>,
     is_json: bool,
@@ -262,7 +260,7 @@ pub fn write(
     }
 }
 
-/// The report but for its results.
+/// The report without its results.
 fn document<'r>(totals: &Totals<'r>) -> Document<'r> {
     let scan = totals.scan;
     let policies = totals.policies;

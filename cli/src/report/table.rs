@@ -1,7 +1,7 @@
-//! The table that `kyverno apply --table` and `kyverno test` print
-//! (docs/spec/cli.md §6 and 9.8): same columns, same borders, same words.
+//! The table of `kyverno apply --table` and `kyverno test` (docs/spec/cli.md §6 and §9.8):
+//! same columns, borders and words.
 //!
-//! Rows go in, lines leave. Texts are shown with what would steer a terminal escaped.
+//! Characters that a terminal would interpret are escaped.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
@@ -15,12 +15,12 @@ use crate::report::section::{Key, Section, Sections};
 use crate::scan::{Outcome, Summary};
 use crate::text::clean_text;
 
-/// A cell that is longer is broken between words.
+/// Longer cells are wrapped between words.
 const CELL_BYTES: usize = 300;
-/// With more rows than this the first header says how many there are.
+/// With more rows, the first header contains their number.
 const ROWS_NOT_COUNTED: usize = 10;
 
-/// One row; its number is its place.
+/// One row; its number is its position.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// `name` or `namespace/name`.
@@ -31,14 +31,14 @@ pub struct Row {
     pub resource: String,
     /// `Pass`, `Fail`, `Warn`, `Error` or `Skip`; in tests also `Unsupported`.
     pub result: Cow<'static, str>,
-    /// Why; only tests say so.
+    /// Reason; only set by tests.
     pub reason: String,
-    /// The message, for the table with details.
+    /// Message, for the table with details.
     pub message: String,
 }
 
 impl Row {
-    /// The texts of its cells, its number first.
+    /// Texts of the cells, starting with the row number.
     pub fn texts(&self, number: usize, detailed: bool) -> Vec<String> {
         let texts: [&str; 7] = [
             &number.to_string(),
@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-/// The texts of the header; with many rows it counts them.
+/// Texts of the header; contains the number of rows if there are many.
 pub fn header(rows: usize, detailed: bool) -> Vec<String> {
     let id = match rows {
         0..=ROWS_NOT_COUNTED => "ID".to_owned(),
@@ -77,11 +77,11 @@ pub fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What one part of the input adds to the rows: each as JSON on a line, as their widths are
-/// known only when all are there.
+/// Rows of one chunk of the input: each as JSON on a line, because column widths are known
+/// only at the end.
 ///
 /// # Errors
-/// Those of the serialiser.
+/// Fails if the serialiser fails.
 pub fn section(run: &Run<'_>) -> io::Result<Section> {
     let rows = rows(run);
     let mut text = Vec::new();
@@ -97,10 +97,10 @@ pub fn section(run: &Run<'_>) -> io::Result<Section> {
     })
 }
 
-/// Writes the rows of all parts.
+/// Writes the rows of all chunks.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write_sections(rows: &mut Sections, detailed: bool, out: &mut dyn Write) -> io::Result<()> {
     if rows.items() == 0 {
         return Ok(());
@@ -137,10 +137,10 @@ fn rows(run: &Run<'_>) -> Vec<Row> {
     scan.findings.iter().filter_map(row).collect()
 }
 
-/// Writes the table; without rows nothing. `detailed` adds the column of messages.
+/// Writes the table; nothing without rows. `detailed` adds the column of messages.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(rows: &[Row], detailed: bool, out: &mut dyn Write) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
@@ -156,7 +156,7 @@ pub fn write(rows: &[Row], detailed: bool, out: &mut dyn Write) -> io::Result<()
     table.write_end(out)
 }
 
-/// The header and the widths of all columns.
+/// Header and column widths.
 struct Table {
     header: Vec<Cell>,
     widths: Vec<usize>,
@@ -171,7 +171,7 @@ impl Table {
         }
     }
 
-    /// Makes room for a row.
+    /// Widens the columns for a row.
     fn widen(&mut self, texts: &[String]) {
         for (width, cell) in self.widths.iter_mut().zip(cells(texts)) {
             *width = (*width).max(cell.width());
@@ -222,7 +222,7 @@ impl Cell {
     }
 }
 
-/// The words of a text in lines of bounded length; a longer word stays whole.
+/// Wraps a text into lines of bounded length; a longer word stays whole.
 fn broken(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -237,7 +237,7 @@ fn broken(text: &str) -> Vec<String> {
     lines
 }
 
-/// docs/spec/cli.md §6: colours of the columns.
+/// Colours of the columns (docs/spec/cli.md §6).
 fn style(column: usize, text: &str, is_header: bool) -> Style {
     let bold = |color: AnsiColor| color.on_default().bold();
     match (column, text) {
@@ -321,7 +321,7 @@ mod tests {
         ");
     }
 
-    /// docs/spec/cli.md §6: from eleven rows on they are counted.
+    /// docs/spec/cli.md §6: from eleven rows on the header counts them.
     #[test]
     fn many_rows_are_counted() {
         let rows = vec![row("p", "Pass", ""); 11];

@@ -1,5 +1,5 @@
-//! The report for people: what did not pass, equal failures of a rule together, the
-//! lines they are about, and one line of counts.
+//! The report for people: results that did not pass, with equal failures of a rule grouped,
+//! source excerpts, and one line of counts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use crate::report::{Run, excerpt};
 use crate::scan::{Finding, Outcome, Place, PolicyFacts, Scan, Summary};
 use crate::text::{clean, clean_lines, rule_name, shortened};
 
-/// The style of policy and rule names.
+/// Style of policy and rule names.
 const BOLD: Style = Style::new().bold();
-/// The style of places.
+/// Style of locations.
 const DIM: Style = Style::new().dimmed();
 
-/// Characters of a found value that are shown.
+/// Shown length of a found value, in characters.
 const FOUND_CHARACTERS: usize = 120;
 
 fn style(outcome: Outcome) -> Style {
@@ -29,11 +29,11 @@ fn style(outcome: Outcome) -> Style {
     }
 }
 
-/// Bytes of groups that are collected before they are written: equal failures stand
-/// together as far as this goes, and memory does not grow with their number.
+/// Bytes of groups collected before they are written. Equal failures are grouped within
+/// this window; memory does not grow with their number.
 const GROUP_BYTES: usize = 16 << 20;
 
-/// What findings have in common that are shown together.
+/// Grouping key of findings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
     policy: usize,
@@ -43,19 +43,19 @@ struct GroupKey {
     demanded: Option<Place>,
 }
 
-/// Findings that are shown together, as they are shown.
+/// Findings of one group, rendered.
 #[derive(Debug)]
 struct Group {
     heading: String,
-    /// The place in the policy, for want of an excerpt.
+    /// Location in the policy, used if there is no excerpt.
     place: String,
-    /// The number of the finding whose lines are shown, and these lines.
+    /// Index of the finding with the excerpt, and the excerpt.
     excerpt: Option<(usize, String)>,
-    /// Each finding as one of a list.
+    /// Each finding as a list item.
     findings: Vec<String>,
 }
 
-/// Findings that are waiting to be written.
+/// Findings waiting to be written.
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<GroupKey, Group>,
@@ -64,7 +64,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The findings of one part of the input.
+    /// Findings of one chunk of the input.
     pub fn of(run: &Run<'_>) -> Self {
         let mut all: BTreeMap<GroupKey, Group> = BTreeMap::new();
         let shown = |finding: &&Finding| match finding.outcome {
@@ -99,7 +99,7 @@ impl Groups {
         }
     }
 
-    /// Adds the findings of a later part.
+    /// Adds the findings of a later chunk.
     pub fn add(&mut self, more: Self) {
         self.bytes += more.bytes;
         for (key, group) in more.groups {
@@ -110,15 +110,15 @@ impl Groups {
         }
     }
 
-    /// Whether they should be written before there are more.
+    /// Whether they should be written now.
     pub fn are_many(&self) -> bool {
         self.bytes > GROUP_BYTES
     }
 
-    /// Writes them, sorted; none are left.
+    /// Writes all groups in sorted order and clears them.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer fails.
     pub fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
         for group in std::mem::take(self).groups.values() {
             group.write(out)?;
@@ -148,7 +148,7 @@ impl Group {
         self.findings.extend(more.findings);
     }
 
-    /// Of the first object that can be shown the lines are, the others are listed.
+    /// Shows the excerpt of the first object that has one, and lists the others.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(self.heading.as_bytes())?;
         match &self.excerpt {
@@ -171,7 +171,7 @@ impl Group {
 /// `pass: 1, fail: 0, warn: 0, error: 0, skip: 0`
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write_summary(summary: Summary, out: &mut dyn Write) -> io::Result<()> {
     let counts = [
         (Outcome::Pass, summary.pass),
@@ -206,7 +206,7 @@ fn key(finding: &Finding) -> GroupKey {
     }
 }
 
-/// Where the policy demands it, or where the rule is.
+/// Location of the demand in the policy, otherwise of the rule.
 fn place(scan: &Scan<'_>, finding: &Finding) -> String {
     let demanded = finding.check.as_ref().map(|check| &check.policy);
     let demanded = demanded.map(|place| ("demanded", place));
@@ -244,7 +244,7 @@ fn heading(scan: &Scan<'_>, key: &GroupKey) -> String {
     )
 }
 
-/// A finding as one of a list.
+/// A finding as a list item.
 fn item(scan: &Scan<'_>, finding: &Finding) -> String {
     let Some(object) = scan.object(finding) else {
         return String::new();
@@ -262,7 +262,7 @@ fn item(scan: &Scan<'_>, finding: &Finding) -> String {
     format!("  - {}{label} {DIM}({place}){DIM:#}\n", clean(&title))
 }
 
-/// The found value, or where nothing was found.
+/// The found value, or a note that nothing was found.
 fn label(finding: &Finding) -> Option<String> {
     let check = finding.check.as_ref()?;
     Some(match (check.found.as_str(), check.path.as_str()) {
@@ -274,8 +274,8 @@ fn label(finding: &Finding) -> Option<String> {
     })
 }
 
-/// A found value on one line: texts are quoted by the engine, so that what begins with
-/// a bracket is a map or a list, and not shown whole.
+/// A found value on one line. The engine quotes texts, so a value that begins with a
+/// bracket is a map or a list and is not shown completely.
 pub(crate) fn found(text: &str) -> Cow<'_, str> {
     if text.starts_with("map[") {
         "a map".into()
@@ -288,7 +288,7 @@ pub(crate) fn found(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A place, safe for a terminal.
+/// A location, safe for a terminal.
 pub(crate) fn show_place(place: &Place) -> String {
     clean(&place.to_string()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Whether an object is the one that a file expects (docs/spec/cli.md §5).
+//! Compares an object with the one that a file expects (docs/spec/cli.md §5).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::problem::Problem;
 use crate::resources::{Resource, Resources};
 use crate::suite::objects::Key;
 
-/// The label that never matters.
+/// Label that is ignored.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// Labels that Kyverno gives what it generates.
+/// Prefix of labels that Kyverno adds to generated objects.
 const GENERATE_PREFIX: &str = "generate.kyverno.io/";
-/// More differences than this are not listed.
+/// Maximum number of listed differences.
 const LISTED: usize = 20;
 
-/// What comparing an object with a file gave.
+/// Result of comparing an object with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparison {
     /// They are equal.
     Same,
-    /// They are not; one line for each place.
+    /// They differ; one line per difference.
     Different(Vec<String>),
     /// The file has no such object.
     Missing(String),
@@ -37,8 +37,8 @@ pub struct ExpectedFiles {
 }
 
 impl ExpectedFiles {
-    /// Compares an object with the one of the same apiVersion, kind, namespace and name
-    /// in a file.
+    /// Compares an object with the one of the same apiVersion, kind, namespace and name in
+    /// a file.
     pub fn compare(&mut self, actual: &Value, key: &Key, file: PathBuf) -> Comparison {
         let name = file.display().to_string();
         let objects = self.read.entry(file).or_insert_with_key(|file| read(file));
@@ -94,7 +94,7 @@ pub fn compare(actual: &Value, expected: &Value) -> Comparison {
     Comparison::Different(differences)
 }
 
-/// The object as it is compared: some labels aside, and without anything empty.
+/// The object as compared: without some labels and without empty values.
 fn prepared(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
@@ -109,7 +109,7 @@ fn prepared(object: &Value) -> Value {
     tidied(object).unwrap_or(Value::Null)
 }
 
-/// Without nulls, empty maps and empty lists, at every depth; `None` if it is one.
+/// Removes nulls, empty maps and empty lists at every depth; `None` if nothing remains.
 fn tidied(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -149,7 +149,7 @@ fn list_differences(actual: &Value, expected: &Value, path: String, found: &mut 
                 list_differences(actual, expected, format!("{path}/{index}"), found);
             }
         }
-        // Numbers are compared as numbers, whatever their types.
+        // Numbers are compared by value, whatever their types.
         (Value::Number(left), Value::Number(right)) if left.as_f64() == right.as_f64() => {}
         (actual, expected) if actual == expected => {}
         (actual, expected) => found.push(format!("{path}: expected {expected}, found {actual}")),
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// docs/spec/cli.md §5, and cases 20 and 21.
+    /// docs/spec/cli.md §5 and §14, cases 20 and 21.
     #[test]
     fn what_is_empty_is_absent_and_some_labels_do_not_matter() {
         let object = |spec: Value, labels: Value| json!({"kind": "A", "metadata": {"name": "a", "labels": labels}, "spec": spec});

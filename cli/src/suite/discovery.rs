@@ -1,4 +1,4 @@
-//! From paths to the suite files below them (docs/spec/cli.md §1.2 and 1.3).
+//! Finds the suite files below paths (docs/spec/cli.md §1.2 and §1.3).
 
 use std::fs;
 use std::io;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::input::{Unreadable, is_file, reason};
 use crate::suite::document::is_url;
 
-/// How suite files are named unless something else is said.
+/// Default name of suite files.
 pub const SUITE_FILE: &str = "kyverno-test.yaml";
 
-/// The suite files that were found, and what could not be searched.
+/// Suite files that were found, and paths that could not be searched.
 #[derive(Debug, Default)]
 pub struct Discovery {
-    /// The files, those of one path together, by name.
+    /// The files, grouped by path and sorted by name.
     pub files: Vec<PathBuf>,
     /// Paths that could not be searched.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// All files of a name below some paths, hidden directories included, links to
-/// directories not followed. A path may also be such a file itself.
+/// Finds all files with a name below some paths, including hidden directories and without
+/// following links to directories. A path may also be a suite file itself.
 pub fn discover(paths: &[PathBuf], file_name: &str) -> Discovery {
     let mut discovery = Discovery::default();
     for path in paths {
@@ -47,7 +47,7 @@ impl Discovery {
     }
 
     fn search(&mut self, directory: &Path, file_name: &str) {
-        // Directories and files that wait, the next one last.
+        // Pending directories and files; the next one is last.
         let mut waiting = vec![(directory.to_owned(), true)];
         while let Some((path, is_directory)) = waiting.pop() {
             if !is_directory {
@@ -65,7 +65,7 @@ impl Discovery {
     }
 }
 
-/// The directories of a directory, and the files of the name.
+/// Subdirectories of a directory, and its files with the name.
 fn entries(directory: &Path, file_name: &str) -> io::Result<Vec<(PathBuf, bool)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {

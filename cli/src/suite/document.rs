@@ -1,12 +1,12 @@
-//! The Test document: what a suite loads and what it expects (docs/spec/cli.md §1.5 and 2).
+//! The Test document: what a suite loads and expects (docs/spec/cli.md §1.5 and §2).
 
 use kpvm::engine::Operation;
-use kpvm::tree::{Span, Tree};
 use kpvm_compiler::source::SourceId;
+use kpvm_syntax::tree::{Span, Tree};
 
 use crate::strict::{Decoder, Fields, Text};
 
-/// One Test, every field read; files are not opened yet.
+/// One Test with every field read; the files it names are not opened yet.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// `metadata.name`.
@@ -19,17 +19,17 @@ pub struct Document {
     pub target_resources: Vec<Text>,
     /// Files of parameters of admission policies.
     pub param_resources: Vec<Text>,
-    /// The file of values; not read where `values` are there.
+    /// File of values; ignored if `values` is present.
     pub variables: Option<Text>,
     /// Values in the document itself.
     pub values: Option<Tree>,
-    /// The file of the user.
+    /// File with the user.
     pub user_info: Option<Text>,
     /// Files of exceptions.
     pub exceptions: Vec<Text>,
-    /// The file of data for CEL.
+    /// File with data for CEL.
     pub context: Option<Text>,
-    /// Files of the kind ClusterResource.
+    /// Files of kind ClusterResource.
     pub cluster_resources: Vec<Text>,
     /// Files of JSON payloads.
     pub json_payloads: Vec<Text>,
@@ -41,7 +41,7 @@ pub struct Document {
     pub api_call_responses: Option<Tree>,
     /// Global context entries, see [`crate::mock_host`].
     pub global_context_entries: Option<Tree>,
-    /// What is expected.
+    /// Expected results.
     pub results: Vec<Expectation>,
     /// The whole document.
     pub span: Span,
@@ -54,25 +54,25 @@ pub struct Expectation {
     pub policy: Text,
     /// Name of the rule; empty for all.
     pub rule: Text,
-    /// The expected result as written; nothing says that it is one.
+    /// Expected result as written; not validated.
     pub result: Text,
-    /// A kind, which is not compared with anything.
+    /// A kind; it is not compared with anything.
     pub kind: Text,
-    /// Names of resources; `None` where they are not written.
+    /// Names of resources; `None` if absent.
     pub resources: Option<Vec<Text>>,
-    /// Resources by more than their names; they only count where `resources` is written.
+    /// Resources by more than their names; they count only if `resources` is present.
     pub resource_specs: Vec<ResourceSpec>,
-    /// What is done to the resources.
+    /// Operation on the resources.
     pub operation: Option<Operation>,
-    /// The file with the expected mutated objects.
+    /// File with the expected mutated objects.
     pub patched_resources: Option<Text>,
-    /// The files with the expected generated objects.
+    /// Files with the expected generated objects.
     pub generated_resources: Vec<Text>,
-    /// Whether [`Self::generated_resources`] is one file given by the singular field.
+    /// Whether [`Self::generated_resources`] is a single file given by the singular field.
     pub is_singular: bool,
-    /// The file with the source of a clone rule.
+    /// File with the source of a clone rule.
     pub clone_source_resource: Option<Text>,
-    /// Whether an object that the expected file lacks is a failure.
+    /// Whether an object missing from the expected file is a failure.
     pub fail_on_missing_resources: bool,
     /// The whole entry.
     pub span: Span,
@@ -87,7 +87,7 @@ pub struct ResourceSpec {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Where it stands.
+    /// Location.
     pub span: Span,
 }
 
@@ -146,7 +146,7 @@ const SPEC_FIELDS: &[&str] = &[
     "name",
 ];
 
-/// What to write instead of fields of earlier releases, which Kyverno refuses now.
+/// Replacement for a field of earlier releases, which Kyverno now rejects.
 fn instead(field: &str) -> Option<String> {
     let advice = match field {
         "resource" => "write `resources: [NAME]` instead",
@@ -159,7 +159,7 @@ fn instead(field: &str) -> Option<String> {
     Some(advice.to_owned())
 }
 
-/// Reads every Test of a text. What cannot be used is refused, the others leave.
+/// Reads every Test of a text. Invalid ones are reported, the others returned.
 pub fn read_documents(text: &str, source: SourceId, decoder: &mut Decoder) -> Vec<Document> {
     let mut documents = Vec::new();
     for tree in decoder.documents(text) {
@@ -171,7 +171,7 @@ pub fn read_documents(text: &str, source: SourceId, decoder: &mut Decoder) -> Ve
             decoder.diagnostics.append(&mut own.diagnostics);
         }
     }
-    // What is no YAML at all was found first.
+    // Text that is not YAML was found first.
     decoder
         .diagnostics
         .sort_by_key(|one| one.location.span.start);
@@ -226,10 +226,10 @@ impl Document {
     }
 }
 
-/// Section 1.5.
+/// Rejects fields of earlier releases (docs/spec/cli.md §1.5).
 fn refuse_legacy(tree: &Tree, fields: &Fields<'_>, decoder: &mut Decoder) {
     if tree.as_map().is_none() {
-        // A map was expected; that was said already, but for null.
+        // A non-map has already been reported, except for null.
         if tree.is_null() {
             decoder.refuse(tree.span, "expected a Test, found nothing", None);
         }
@@ -250,7 +250,7 @@ fn refuse_legacy(tree: &Tree, fields: &Fields<'_>, decoder: &mut Decoder) {
     }
 }
 
-/// The first of equal texts each.
+/// Removes duplicates, keeping the first.
 fn without_repetition(texts: Vec<Text>) -> Vec<Text> {
     let mut kept: Vec<Text> = Vec::new();
     for text in texts {
@@ -358,7 +358,7 @@ impl ResourceSpec {
     }
 }
 
-/// Whether a path of a suite is a URL, which this program does not fetch.
+/// Whether a path of a suite is a URL; URLs are not fetched.
 pub fn is_url(path: &str) -> bool {
     path.starts_with("http://") || path.starts_with("https://")
 }
@@ -369,7 +369,7 @@ mod tests {
 
     const HEAD: &str = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n";
 
-    /// The documents, and every refusal with its line.
+    /// The documents, and every error with its line.
     fn read(text: &str) -> (Vec<Document>, Vec<String>) {
         let mut sources = kpvm_compiler::source::Sources::new();
         let source = sources.add("kyverno-test.yaml", text);
@@ -383,8 +383,8 @@ mod tests {
         (documents, shown.collect())
     }
 
-    /// docs/spec/cli.md §2, 8.3 and 8.4: names of fields in any case, numbers where a
-    /// text is expected, the plural before the singular.
+    /// docs/spec/cli.md §2, §8.3 and §8.4: field names in any case, numbers where a text is
+    /// expected, the plural before the singular.
     #[test]
     fn fields_are_read_as_go_reads_them() {
         let (documents, refused) = read(&format!(
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(specs, ["apps/v1", "v1"]);
     }
 
-    /// docs/spec/cli.md §1.5 and 2.1, and case 31.
+    /// docs/spec/cli.md §1.5, §2.1 and §14, case 31.
     #[test]
     fn what_kyverno_refuses_is_refused_with_what_to_write_instead() {
         let row = |fields: &str| format!("{HEAD}results:\n- {{policy: p, {fields}}}\n");
@@ -479,7 +479,7 @@ mod tests {
         }
     }
 
-    /// The others of a file are still read; Kyverno stops at the first that is bad.
+    /// The other documents of a file are still read; Kyverno stops at the first bad one.
     #[test]
     fn a_bad_document_stops_no_other() {
         let (documents, refused) = read(&format!("{HEAD}x: 1\n---\n{HEAD}---\n{HEAD}a: 1\na: 2\n"));

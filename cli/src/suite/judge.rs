@@ -1,5 +1,5 @@
-//! Rows against responses: which resources and rules a row is about, and what comes of
-//! it (docs/spec/cli.md §4).
+//! Judges rows against responses: selects the resources and rules of a row and compares
+//! their results (docs/spec/cli.md §4).
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -22,20 +22,20 @@ use crate::suite::policies::{Fate, SuitePolicy, Variant};
 use crate::suite::row::{Reason, Row};
 use crate::suite::run::ROWS;
 
-/// What a rule said of a resource.
+/// Response of a rule for a resource.
 #[derive(Debug, Clone)]
 pub struct RuleAnswer {
-    /// Number of the policy in the bundle.
+    /// Index of the policy in the bundle.
     pub policy: usize,
-    /// Number of the rule in the policy.
+    /// Index of the rule in the policy.
     pub number: usize,
     /// Name of the rule.
     pub rule: String,
     /// `pass`, `fail`, `warn`, `error` or `skip`.
     pub status: &'static str,
-    /// The message of reports.
+    /// Message as in reports.
     pub message: String,
-    /// The check that decided it.
+    /// Check that decided the result.
     pub check: Option<Check>,
 }
 
@@ -43,9 +43,9 @@ pub struct RuleAnswer {
 pub struct Judge<'s> {
     /// The directory of the suite.
     pub directory: &'s Path,
-    /// The texts, of which `suite` is the suite's.
+    /// Source texts; `suite` is the index of the suite's own.
     pub sources: &'s Sources,
-    /// Where rows stand.
+    /// Source of the rows.
     pub suite: SourceId,
     /// Every policy.
     pub policies: &'s [SuitePolicy],
@@ -55,16 +55,16 @@ pub struct Judge<'s> {
     pub resources: &'s Resources,
     /// Their keys.
     pub keys: Keys,
-    /// The files of expected objects that were read.
+    /// Cache of files with expected objects.
     pub expected: RefCell<ExpectedFiles>,
-    /// Answers by operation of a row; for each resource those of all rules.
+    /// Responses of all rules, by operation and resource.
     pub answers: Vec<(Option<Operation>, Vec<Vec<RuleAnswer>>)>,
-    /// Why nothing of the suite can be judged.
+    /// Reason why nothing of the suite can be judged.
     pub unsupported: Option<String>,
 }
 
 impl Judge<'_> {
-    /// All rows that come of an entry of `results`.
+    /// All rows of an entry of `results`.
     pub fn judge(&self, expectation: &Expectation) -> Vec<Row> {
         if let Some(reason) = &self.unsupported {
             return self.unsupported_rows(expectation, reason);
@@ -76,15 +76,15 @@ impl Judge<'_> {
         rows
     }
 
-    /// Numbers of the resources that a row is about: all, where it names none that exist
-    /// (section 4.2). One that is named twice is there twice.
+    /// Indices of the resources of a row: all of them if it names none that exist
+    /// (docs/spec/cli.md §4.2). A resource named twice is listed twice.
     fn select(&self, expectation: &Expectation) -> Vec<usize> {
         let mut selected: Vec<usize> = Vec::new();
         if let Some(names) = &expectation.resources {
             let named = names.iter().flat_map(|name| self.named(&name.text));
             let specs = expectation.resource_specs.iter();
             let specified = specs.flat_map(|spec| self.specified(spec));
-            // One more is enough to refuse the suite.
+            // One more than the limit is enough to reject the suite.
             selected.extend(named.chain(specified).take(ROWS + 1));
         }
         if selected.is_empty() {
@@ -93,14 +93,14 @@ impl Judge<'_> {
         selected
     }
 
-    /// The resources that `name` or `namespace/name` means; more slashes never fit.
+    /// Resources selected by `name` or `namespace/name`; more slashes never match.
     fn named<'k>(&'k self, written: &'k str) -> impl Iterator<Item = usize> + 'k {
         let (namespace, name) = match written.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, written),
         };
         let is_here = move |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
-        // A payload is named by its path.
+        // Payloads are named by their path.
         let is_payload = move |key: &Key| namespace.is_some() && key.kind.is_empty();
         let payloads = self.keys.numbers(written, is_payload);
         self.keys.numbers(name, is_here).chain(payloads)
@@ -112,8 +112,8 @@ impl Judge<'_> {
         self.keys.numbers(&spec.name, is_specified)
     }
 
-    /// Rows of a suite that cannot be judged at all: what it would test may be something
-    /// else than resources, so that the names stand as they are written.
+    /// Rows of a suite that cannot be judged at all. It may test something other than
+    /// resources, so names are shown as written.
     fn unsupported_rows(&self, expectation: &Expectation, reason: &str) -> Vec<Row> {
         let unsupported = |resource: String, number: Option<usize>| Row {
             resource,
@@ -195,7 +195,7 @@ impl Judge<'_> {
         rows
     }
 
-    /// Evaluated policies with their numbers in the bundle.
+    /// Evaluated policies with their indices in the bundle.
     fn evaluated_policies(&self) -> impl Iterator<Item = (&SuitePolicy, usize)> {
         let all = self.policies.iter();
         let evaluated = all.filter(|policy| policy.fate == Fate::Evaluated);
@@ -211,7 +211,7 @@ impl Judge<'_> {
         of_resource.map_or(&[], Vec::as_slice)
     }
 
-    /// Why nothing that the row is about can be judged.
+    /// Reason why nothing about the row can be judged.
     fn why_unsupported(&self, expectation: &Expectation) -> Option<String> {
         let mut named = self
             .policies
@@ -224,8 +224,8 @@ impl Judge<'_> {
         unsupported.or_else(|| self.unsupported_mutation())
     }
 
-    /// Rules see resources as all policies of the suite leave them, so that one that
-    /// cannot change them makes every row uncertain (section 3.1).
+    /// Rules see resources as modified by all policies of the suite, so an unsupported
+    /// mutation makes every row unreliable (docs/spec/cli.md §3.1).
     fn unsupported_mutation(&self) -> Option<String> {
         self.policies.iter().find_map(|policy| match &policy.fate {
             Fate::Unsupported(reason) if policy.is_mutation() => Some(reason.clone()),
@@ -241,8 +241,8 @@ impl Judge<'_> {
         })
     }
 
-    /// Answers that no row is about: for suites whose rows are meant to be complete. Runs
-    /// for which no row asks do not count.
+    /// Responses that no row covers, for suites whose rows are meant to be complete. Runs
+    /// for operations that no row requests do not count.
     pub fn answers_without_row(
         &self,
         expectations: &[Expectation],
@@ -307,14 +307,14 @@ impl Judge<'_> {
         }
     }
 
-    fn location(&self, span: kpvm::tree::Span) -> Location {
+    fn location(&self, span: kpvm_syntax::tree::Span) -> Location {
         Location {
             source: self.suite,
             span,
         }
     }
 
-    /// The row of a response (section 4.4); `None` where it is left out (section 4.5).
+    /// The row of a response (docs/spec/cli.md §4.4); `None` if it is dropped (§4.5).
     fn compared(
         &self,
         expectation: &Expectation,
@@ -339,7 +339,7 @@ impl Judge<'_> {
         (!is_missing || expectation.fail_on_missing_resources).then_some(row)
     }
 
-    /// What is wrong with the object, where the row expects a certain one.
+    /// Reason why the object is not the one expected by the row.
     fn compare_objects(
         &self,
         expectation: &Expectation,
@@ -366,7 +366,7 @@ impl Judge<'_> {
         for file in &expectation.generated_resources {
             let comparison = self.compare_with_file(&actual(), key, file);
             let difference = as_difference(comparison, "generated")?;
-            // That an object is another says more than that a file has none.
+            // A different object is more informative than a missing one.
             if !matches!(last, Some((Reason::ResourceDiff, _))) {
                 last = Some(difference);
             }
@@ -379,7 +379,7 @@ impl Judge<'_> {
         self.expected.borrow_mut().compare(actual, key, path)
     }
 
-    /// Section 4.6, without any response of the policy.
+    /// A row for which the policy has no response (docs/spec/cli.md §4.6).
     fn without_response(&self, expectation: &Expectation, number: usize) -> Row {
         let mut row = self.row(expectation, Some(number));
         let name = expectation.policy_name();
@@ -415,7 +415,7 @@ impl Judge<'_> {
         row
     }
 
-    /// What people should know of an excluded row.
+    /// Note about an excluded row.
     fn why_excluded(&self, expectation: &Expectation, policy: &SuitePolicy) -> Option<String> {
         let rule = &expectation.rule.text;
         if rule.is_empty() || policy.has_rule(rule) || policy.is_of_cel() {
@@ -440,8 +440,8 @@ impl Judge<'_> {
         )
     }
 
-    /// What of a row can never mean what was meant: names of nothing and results that no
-    /// rule has.
+    /// Warnings about a row that cannot mean what was intended: unknown names, results that
+    /// no rule has.
     pub fn warnings(&self, expectation: &Expectation) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         let mut warn = |code, text: &Text, message: String, hint: Option<String>| {
@@ -524,7 +524,7 @@ impl Judge<'_> {
         warnings
     }
 
-    /// A row that names resources, none of them of the kind that it says.
+    /// A row whose resources all have another kind than the row says.
     fn no_such_kind(&self, expectation: &Expectation) -> Option<String> {
         let kind = &expectation.kind.text;
         let names = expectation.resources.iter().flatten();
@@ -570,7 +570,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a row is about a rule.
+/// Whether a row covers a rule.
 fn covers(expectation: &Expectation, rule: &str) -> bool {
     let written = &expectation.rule.text;
     written.is_empty() || is_computed_from(rule, written)

@@ -1,8 +1,8 @@
 //! `kpvm test`: suites of policies, resources and expected results, read and judged as
-//! `kyverno test` does (docs/spec/cli.md §1 to 8).
+//! `kyverno test` does (docs/spec/cli.md §1 to §8).
 //!
-//! Paths enter; one [`SuiteRun`] for each Test leaves, in the order in which they were
-//! found. A suite that cannot be used is a [`SuiteRun`] with errors, and stops no other.
+//! Input: paths. Output: one [`SuiteRun`] per Test, in the order in which they were found.
+//! A suite that cannot be run is a [`SuiteRun`] with errors and does not stop the others.
 
 pub mod compare;
 pub mod discovery;

@@ -1,5 +1,5 @@
-//! The resources of a suite (docs/spec/cli.md §3 and 8.6): which paths count, and each
-//! object once.
+//! Resources of a suite (docs/spec/cli.md §3 and §8.6): which paths count, without
+//! duplicates.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use crate::suite::document::is_url;
 /// The resources of a suite.
 #[derive(Debug)]
 pub struct Objects {
-    /// The objects and what is wrong with them.
+    /// The objects, and problems of their files.
     pub resources: Resources,
-    /// What is wrong where the files are named.
+    /// Errors, located where the files are named.
     pub errors: Vec<Diagnostic>,
-    /// Objects that are there twice.
+    /// Duplicate objects.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Apiversion, kind, namespace and name of an object, by which rows select it; of a
-/// payload its path and nothing else (section 4.1).
+/// Identity by which rows select an object: apiVersion, kind, namespace and name; for a
+/// payload only its path (docs/spec/cli.md §4.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// `apiVersion`.
@@ -56,7 +56,7 @@ impl Key {
         }
     }
 
-    /// `v1/Pod/default/web`, as tables show it.
+    /// `v1/Pod/default/web`, as in tables.
     pub fn path(&self) -> String {
         if self.kind.is_empty() {
             return self.name.clone();
@@ -68,7 +68,7 @@ impl Key {
     }
 }
 
-/// The keys of all resources, found by name.
+/// Keys of all resources, indexed by name.
 #[derive(Debug, Default)]
 pub struct Keys {
     /// The keys, in the order of the resources.
@@ -77,7 +77,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The keys of some resources.
+    /// Builds the index of some resources.
     pub fn of(resources: &[Resource]) -> Self {
         let all: Vec<Key> = resources.iter().map(Key::of).collect();
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
@@ -87,7 +87,7 @@ impl Keys {
         Self { all, by_name }
     }
 
-    /// Numbers of the resources of a name that pass a test.
+    /// Indices of the resources with a name that pass a test.
     pub fn numbers<'k>(
         &'k self,
         name: &str,
@@ -99,7 +99,7 @@ impl Keys {
     }
 }
 
-/// Reads the resources; `suite` is where the paths are named.
+/// Reads the resources; `suite` is the source in which the paths are named.
 pub fn read_objects(paths: &[Text], directory: &Path, suite: SourceId) -> Objects {
     let mut objects = Objects {
         resources: Resources::keeping_lists(),
@@ -110,7 +110,7 @@ pub fn read_objects(paths: &[Text], directory: &Path, suite: SourceId) -> Object
         .iter()
         .map(|path| (directory.join(&path.text), path))
         .collect();
-    // A directory in the first place stands for all of them: its own YAML files.
+    // A directory as the first path replaces all paths: only its own YAML files count.
     if let Some((first, named)) = files.first().cloned().filter(|(first, _)| first.is_dir()) {
         match yaml_files(&first) {
             Ok(found) => files = found.into_iter().map(|file| (file, named)).collect(),
@@ -139,7 +139,7 @@ pub fn read_objects(paths: &[Text], directory: &Path, suite: SourceId) -> Object
     objects
 }
 
-/// Adds the payloads, which are kept apart from the objects by having no kind.
+/// Adds the payloads; having no kind distinguishes them from objects.
 pub fn add_payloads(objects: &mut Objects, paths: &[Text], directory: &Path, suite: SourceId) {
     for path in paths {
         let file = directory.join(&path.text);
@@ -157,7 +157,7 @@ pub fn add_payloads(objects: &mut Objects, paths: &[Text], directory: &Path, sui
     }
 }
 
-/// The YAML files of a directory, not of those below it.
+/// YAML files of a directory, not of its subdirectories.
 fn yaml_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -184,7 +184,8 @@ impl Objects {
             .push(Diagnostic::error("missing-file", message, location));
     }
 
-    /// Keeps the first of each group, kind, namespace and name (section 3, step 3).
+    /// Keeps the first object of each group, kind, namespace and name (docs/spec/cli.md §3,
+    /// step 3).
     fn drop_repeated(&mut self) {
         let mut known = BTreeSet::new();
         let warnings = &mut self.warnings;

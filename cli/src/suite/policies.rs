@@ -1,25 +1,27 @@
-//! The policies of a suite, one by one: Kyverno drops what is no policy, keeps the names
-//! of policies that fail its checks, and evaluates the rest (docs/spec/cli.md §3 and 9.3).
+//! Policies of a suite, one by one: Kyverno drops documents that are not policies,
+//! remembers the names of policies that fail its checks, and evaluates the others
+//! (docs/spec/cli.md §3 and §9.3).
 //!
-//! What cannot be compiled yet is known by what the compiler says of it, and by nothing
-//! else: it is left out, and [`SuitePolicies`] says which rules and policies that are.
+//! Only the compiler decides what is not supported yet; such rules and policies are omitted
+//! and listed in [`SuitePolicies`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kpvm::engine::Bundle;
-use kpvm::tree::Tree;
-use kpvm::yaml::{self, DuplicateKeys};
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::admission_policy::{read_admission_binding, read_admission_policy};
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_policy};
+use kpvm_compiler::policy::read_validating::read_validating_policy;
 use kpvm_compiler::policy::validating_autogen;
-use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy, read_validating_policy};
+use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use kpvm_format::meta::OmittedRule;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use crate::evaluation::is_computed_from;
 use crate::input::read_inputs;
@@ -35,50 +37,51 @@ pub struct SuitePolicy {
     pub name: String,
     /// Its kind.
     pub kind: String,
-    /// What became of it.
+    /// Whether it is evaluated.
     pub fate: Fate,
-    /// The names of its rules, generated ones included; empty where it is not evaluated.
+    /// Names of its rules, including generated ones; empty if it is not evaluated.
     pub rules: Vec<String>,
-    /// The written rules that change resources, which all rules after them see.
+    /// Written rules that change resources; all later rules see the changes.
     pub changing_rules: Vec<String>,
-    /// The policies that it is evaluated as, each with an answer of its own (section 3.1);
-    /// none where nothing of it is evaluated.
+    /// Variants it is evaluated as, each with its own response (docs/spec/cli.md §3.1);
+    /// empty if nothing of it is evaluated.
     pub variants: Vec<Variant>,
 }
 
-/// One of the policies that a policy is evaluated as.
+/// One variant that a policy is evaluated as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
-    /// All rules of a policy of kyverno.io that validates.
+    /// All rules of a validating policy of kyverno.io.
     Rules,
-    /// The rule of that number of a ValidatingPolicy. One that is plain answers for no
-    /// resource that it does not match.
+    /// The rule with that index of a ValidatingPolicy. A plain one does not respond for
+    /// resources that it does not match.
     Rule {
-        /// Counted from 0 in the policy.
+        /// Index in the policy, from 0.
         number: usize,
-        /// See there.
+        /// Whether it is plain.
         is_plain: bool,
-        /// Whether it looks at any JSON, and at nothing but JSON.
+        /// Whether it evaluates only JSON payloads.
         is_json: bool,
     },
-    /// A ValidatingAdmissionPolicy, which answers for every resource.
+    /// A ValidatingAdmissionPolicy, which responds for every resource.
     Admission,
 }
 
 impl SuitePolicy {
-    /// Whether it has a rule of this name, or one that is generated from such a rule.
+    /// Whether it has a rule of this name, or one generated from such a rule.
     pub fn has_rule(&self, written: &str) -> bool {
         let mut rules = self.rules.iter();
         rules.any(|rule| is_computed_from(rule, written))
     }
 
-    /// Whether it is of a kind that changes resources, all of it.
+    /// Whether its kind changes resources.
     pub fn is_mutation(&self) -> bool {
-        // A binding answers for no rule; that of a mutation is no mutation.
+        // A binding responds for no rule; that of a mutation is not a mutation.
         self.kind.contains("Mutating") && !self.kind.ends_with("Binding")
     }
 
-    /// Whether it is one of CEL, whose rules no row tells apart (section 4.3).
+    /// Whether it is a CEL policy, whose rules rows do not distinguish (docs/spec/cli.md
+    /// §4.3).
     pub fn is_of_cel(&self) -> bool {
         let mut variants = self.variants.iter();
         variants.any(|variant| !matches!(variant, Variant::Rules))
@@ -96,36 +99,37 @@ impl SuitePolicy {
     }
 }
 
-/// What became of a policy.
+/// How a policy was handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It is evaluated, perhaps without some rules that are not supported.
+    /// Evaluated, possibly without some unsupported rules.
     Evaluated,
-    /// It failed Kyverno's checks; why.
+    /// Failed Kyverno's checks, with the reason.
     Invalid(String),
-    /// It is not supported; why.
+    /// Not supported, with the reason.
     Unsupported(String),
-    /// Its document does not fit the schema, so that Kyverno does not know it; why.
+    /// Dropped because its document does not conform to the schema, so Kyverno does not
+    /// know it; with the reason.
     Dropped(String),
 }
 
 /// All policies of a suite.
 #[derive(Debug, Default)]
 pub struct SuitePolicies {
-    /// The bundle of those that are evaluated.
+    /// Bundle of the evaluated policies.
     pub bundle: Vec<u8>,
     /// Every policy, in the order of the files.
     pub policies: Vec<SuitePolicy>,
-    /// Rules of evaluated policies that are not supported.
+    /// Unsupported rules of evaluated policies.
     pub omitted: Vec<OmittedRule>,
-    /// What stops the suite.
+    /// Errors that stop the suite.
     pub errors: Vec<Diagnostic>,
-    /// What people should know.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads and compiles the policies with the exceptions; their texts are added to the
-/// sources. `suite` is where the paths are named.
+/// Reads and compiles the policies with the exceptions and adds their texts to the sources.
+/// `suite` is the source in which the paths are named.
 pub fn load(
     policies: &[Text],
     exceptions: &[Text],
@@ -150,7 +154,7 @@ pub fn load(
     loader.compile()
 }
 
-/// What a path is named as.
+/// Role of a path in the suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Policies,
@@ -158,7 +162,7 @@ enum Role {
 }
 
 impl SuitePolicies {
-    /// Policies and the names of their rules, `None` where these are not known.
+    /// Policies and the names of their rules; `None` if these are unknown.
     pub fn known_rules(&self) -> BTreeMap<&str, Option<&[String]>> {
         let known = |policy: &'_ SuitePolicy| match policy.fate {
             Fate::Evaluated => true,
@@ -172,9 +176,9 @@ impl SuitePolicies {
         .collect()
     }
 
-    /// Gives the evaluated policies the names of their rules.
+    /// Sets the rule names of the evaluated policies.
     fn name_rules(&mut self) {
-        // A bundle that was just made loads; where it did not, names would be missing.
+        // A bundle that was just built loads; otherwise the names would be missing.
         let Ok(bundle) = Bundle::load(self.bundle.as_slice()) else {
             return;
         };
@@ -200,7 +204,7 @@ impl SuitePolicies {
 struct Loader<'s> {
     suite: SourceId,
     sources: &'s mut Sources,
-    /// The documents that may be compiled, each with the number of its policy.
+    /// Documents to compile, each with the index of its policy.
     documents: Vec<(usize, SourceId, Tree)>,
     /// Bindings of ValidatingAdmissionPolicies.
     bindings: Vec<(SourceId, Tree)>,
@@ -246,7 +250,7 @@ impl Loader<'_> {
             let is_json = PathBuf::from(&file.name)
                 .extension()
                 .is_some_and(|extension| extension == "json");
-            // Of a directory only YAML is read (section 9.3).
+            // Only YAML is read from a directory (docs/spec/cli.md §9.3).
             if !(file.from_directory && is_json) {
                 self.add_file(file.name, file.text, role);
             }
@@ -293,7 +297,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Anything but an exception is fatal among them (section 2); the compiler says so.
+    /// Any other document among exceptions is fatal (docs/spec/cli.md §2); the compiler
+    /// reports it.
     fn add_exception(&mut self, tree: Tree, source: SourceId) {
         self.exceptions.push((source, tree));
     }
@@ -356,7 +361,7 @@ impl Loader<'_> {
             }
         };
         let Some(policy) = policy else {
-            // An unknown field is fatal; anything else drops the document.
+            // An unknown field is fatal; any other error drops the document.
             let (fatal, others): (Vec<_>, Vec<_>) = found
                 .into_iter()
                 .filter(|one| one.severity == Severity::Error)
@@ -381,7 +386,7 @@ impl Loader<'_> {
         self.loaded.policies.push(policy);
     }
 
-    /// Among policies not fatal for Kyverno, which then does not know the policy.
+    /// Not fatal among policies: Kyverno then does not know the policy.
     fn drop_document(&mut self, diagnostic: Diagnostic, role: Role) {
         match role {
             Role::Policies => self.loaded.warnings.push(diagnostic),
@@ -417,7 +422,8 @@ impl Loader<'_> {
         self.loaded
     }
 
-    /// Kyverno takes no exceptions beside a ValidatingAdmissionPolicy (section 3, step 5).
+    /// Kyverno rejects exceptions next to a ValidatingAdmissionPolicy (docs/spec/cli.md §3,
+    /// step 5).
     fn refuse_exceptions(&mut self) {
         let mut documents = self.documents.iter();
         let admission =
@@ -445,7 +451,7 @@ impl Loader<'_> {
         compile_with_exceptions(&documents, exceptions, self.sources, &options(), Vec::new())
     }
 
-    /// Keeps only what compiles alone; of the others the reason stays.
+    /// Keeps only policies that compile on their own; records the reason for the others.
     fn find_invalid(&mut self) {
         let documents = std::mem::take(&mut self.documents);
         for (number, source, tree) in documents {
@@ -460,7 +466,7 @@ impl Loader<'_> {
                     let [(source, tree)] = alone;
                     self.documents.push((number, source, tree));
                 }
-                // Such a policy ends the whole run (section 15, item 16).
+                // Such a policy ends the whole run (docs/spec/cli.md §15, item 16).
                 Some(error) if is_of_cel(&alone) => self.loaded.errors.push(error),
                 Some(error) => {
                     if let Some(policy) = self.loaded.policies.get_mut(number) {
@@ -478,7 +484,7 @@ fn is_of_cel(documents: &[(SourceId, Tree)]) -> bool {
     documents.any(|(_, tree)| document_kind(tree) == DocumentKind::ValidatingPolicy)
 }
 
-/// Why a path is not opened: it is neither a file nor a directory.
+/// Reason why a path is not opened: it is neither a file nor a directory.
 fn not_readable(path: &Path) -> Option<&'static str> {
     let metadata = std::fs::metadata(path).ok()?;
     let is_other = !metadata.is_dir() && !metadata.is_file();

@@ -1,8 +1,8 @@
-//! What became of the rows of a suite.
+//! Outcomes of the rows of a suite.
 
 use crate::scan::{Check, Place};
 
-/// Whether a row is as Kyverno would want it.
+/// Verdict on a row, as in Kyverno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -10,7 +10,7 @@ pub enum Verdict {
     Agree,
     /// It fails.
     Disagree,
-    /// It needs something that is not supported yet.
+    /// It needs an unsupported feature.
     Unsupported,
 }
 
@@ -25,35 +25,35 @@ impl Verdict {
     }
 }
 
-/// Why a row came out as it did (docs/spec/cli.md §4.4 and 4.6).
+/// Reason of a verdict (docs/spec/cli.md §4.4 and §4.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// Everything is as expected.
     Ok,
-    /// The policy answered for the resource, and no rule of the row did. That passes
-    /// whatever the row expects.
+    /// The policy responded for the resource, but no rule of the row did. Passes whatever
+    /// the row expects.
     Excluded,
-    /// The policy failed Kyverno's checks. That passes as well.
+    /// The policy failed Kyverno's checks. Passes too.
     InvalidPolicy,
-    /// The result is another.
+    /// The result differs.
     Wanted {
-        /// The result that the row wants.
+        /// Expected result.
         expected: String,
-        /// The one that it got.
+        /// Actual result.
         actual: String,
     },
-    /// The object is not the expected one.
+    /// The object differs from the expected one.
     ResourceDiff,
-    /// The expected object cannot be had.
+    /// The expected object cannot be read.
     ResourceError,
-    /// No response of such a policy.
+    /// No such policy responded.
     NotFound,
-    /// Something is not supported yet; what.
+    /// A feature is not supported yet; which one.
     Unsupported(String),
 }
 
 impl Reason {
-    /// The verdict that goes with it.
+    /// Verdict that follows from the reason.
     pub fn verdict(&self) -> Verdict {
         match self {
             Reason::Ok | Reason::Excluded | Reason::InvalidPolicy => Verdict::Agree,
@@ -65,12 +65,12 @@ impl Reason {
         }
     }
 
-    /// Whether the row passed without anything being compared.
+    /// Whether the row passed without comparing anything.
     pub fn is_empty_pass(&self) -> bool {
         matches!(self, Reason::Excluded | Reason::InvalidPolicy)
     }
 
-    /// Kyverno's word for it, `Unsupported` apart.
+    /// Kyverno's word for the reason, except for `Unsupported`.
     pub fn text(&self) -> String {
         match self {
             Reason::Ok => "Ok".to_owned(),
@@ -88,39 +88,39 @@ impl Reason {
 /// One row of a suite, for one resource and one response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The policy as the row names it.
+    /// The policy as named by the row.
     pub policy: String,
-    /// Its kind, where the suite has such a policy.
+    /// Its kind, if the suite has such a policy.
     pub policy_kind: Option<String>,
-    /// The rule that answered, else the one that the row names.
+    /// The rule that responded, otherwise the one named by the row.
     pub rule: String,
     /// `v1/Pod/default/web`.
     pub resource: String,
-    /// The result that the row wants.
+    /// Expected result.
     pub expected: String,
-    /// The result that there is; `None` without a response.
+    /// Actual result; `None` without a response.
     pub actual: Option<&'static str>,
-    /// Why the row came out as it did.
+    /// Reason of the verdict.
     pub reason: Reason,
     /// Kyverno's message.
     pub message: String,
-    /// What to look at, where something was not found.
+    /// Hint, if something was not found.
     pub hint: Option<String>,
-    /// The check that decided the response, where one did.
+    /// Check that decided the response, if any.
     pub check: Option<Check>,
-    /// Where the resource stands.
+    /// Location of the resource.
     pub resource_place: Option<Place>,
-    /// Where the row stands.
+    /// Location of the row.
     pub place: Place,
 }
 
 impl Row {
-    /// Whether the row passes, fails or cannot be judged.
+    /// Verdict of the row.
     pub fn verdict(&self) -> Verdict {
         self.reason.verdict()
     }
 
-    /// The cell of Kyverno's table: `Pass`, `Fail` or `Skip`.
+    /// Cell of Kyverno's table: `Pass`, `Fail` or `Skip`.
     pub fn result(&self) -> &'static str {
         match (&self.reason, self.verdict()) {
             (Reason::InvalidPolicy, _) => "Skip",

@@ -1,4 +1,4 @@
-//! One suite from its file to its rows (docs/spec/cli.md §3).
+//! Runs one suite, from its file to its rows (docs/spec/cli.md §3).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use kpvm::engine::observer::Observer;
 use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
-use kpvm::tree::Span;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
+use kpvm_syntax::tree::Span;
 use rayon::prelude::*;
 
 use crate::cel_context::CelContext;
@@ -33,43 +33,43 @@ use crate::suite::watch::{Watch, Watched};
 use crate::user_info::User;
 use crate::values::{Labels, Values};
 
-/// A suite with more rows than this is refused.
+/// Suites with more rows are rejected.
 pub(super) const ROWS: usize = 50_000;
-/// A suite whose rules give more results than this is refused.
+/// Suites whose rules produce more results are rejected.
 const ANSWERS: usize = 2_000_000;
 
-/// How suites are run.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Which rows are looked at.
+    /// Rows to run.
     pub selector: Selector,
-    /// Whether answers that no row is about are listed.
+    /// Whether responses that no row covers are listed.
     pub is_complete: bool,
-    /// What is watched beside the rows.
+    /// What to observe besides the rows.
     pub watch: Watch,
 }
 
-/// What became of one suite.
+/// Result of one suite.
 #[derive(Debug, Clone)]
 pub struct SuiteRun {
-    /// The suite's file.
+    /// The suite file.
     pub file: String,
-    /// Where the Test begins in it.
+    /// Location of the Test in it.
     pub place: Place,
-    /// The Test's name; empty where the file could not be read as a Test.
+    /// Name of the Test; empty if the file could not be read as a Test.
     pub name: String,
-    /// How many resources were tested.
+    /// Number of resources tested.
     pub resources: usize,
     /// The rows, in the order of `results`.
     pub rows: Vec<Row>,
-    /// How many entries of `results` came to no row at all: there is no resource, or the
-    /// expected file lacks the object (section 4.5).
+    /// Number of entries of `results` that produced no row: there is no resource, or the
+    /// expected file lacks the object (docs/spec/cli.md §4.5).
     pub empty_results: usize,
-    /// Errors, by which the suite could not be used as it stands, and warnings.
+    /// Errors that prevented the run, and warnings.
     pub reports: Vec<Report>,
-    /// Answers that no row is about, where they were asked for: rule, resource, status.
+    /// Responses that no row covers, if requested: rule, resource, status.
     pub without_row: Vec<(String, String, &'static str)>,
-    /// What was seen beside the rows.
+    /// Observations besides the rows.
     pub watched: Watched,
 }
 
@@ -79,7 +79,7 @@ impl SuiteRun {
         self.reports.iter().any(Report::is_error)
     }
 
-    /// How many rows have a verdict.
+    /// Number of rows with a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.rows
             .iter()
@@ -88,8 +88,8 @@ impl SuiteRun {
     }
 }
 
-/// Runs all suites of some files on all cores; the results come in the order of the
-/// files. `done` is called for each file that is finished.
+/// Runs all suites of some files on all cores; the results are in the order of the files.
+/// Calls `done` after each file.
 pub fn run_files(files: &[PathBuf], options: &Options, done: &(dyn Fn() + Sync)) -> Vec<SuiteRun> {
     let runs: Vec<Vec<SuiteRun>> = files
         .par_iter()
@@ -102,7 +102,7 @@ pub fn run_files(files: &[PathBuf], options: &Options, done: &(dyn Fn() + Sync))
     runs.into_iter().flatten().collect()
 }
 
-/// Runs every suite of a file. A suite without any row that is looked at is left out.
+/// Runs every suite of a file. Suites without a selected row are omitted.
 pub fn run_file(file: &Path, options: &Options) -> Vec<SuiteRun> {
     let name = file.display().to_string();
     let mut sources = Sources::new();
@@ -140,7 +140,7 @@ pub fn run_file(file: &Path, options: &Options) -> Vec<SuiteRun> {
 }
 
 impl SuiteRun {
-    /// What stands for a path that cannot be read or searched.
+    /// Placeholder for a path that cannot be read or searched.
     pub fn unreadable(unreadable: &Unreadable) -> Self {
         let report = Report::of_unreadable(unreadable);
         Self::unusable(unreadable.name.clone(), vec![report])
@@ -173,7 +173,7 @@ fn unreadable(path: &Path, reason: String) -> Problem {
     Problem::Unreadable(Unreadable { name, reason })
 }
 
-/// What one suite loads.
+/// Loads the files of one suite.
 struct Loader<'s> {
     options: &'s Options,
     directory: &'s Path,
@@ -182,11 +182,11 @@ struct Loader<'s> {
     reports: Vec<Report>,
 }
 
-/// Everything of a suite that could be loaded.
+/// Loaded files of a suite.
 struct Loaded {
     policies: SuitePolicies,
     objects: Objects,
-    /// Objects that policies may take as parameters.
+    /// Objects that policies may use as parameters.
     params: Objects,
     circumstances: Circumstances,
     host: MockHost,
@@ -274,7 +274,7 @@ impl Loader<'_> {
         let circumstances = Circumstances {
             namespace_objects: values.namespace_objects().clone(),
             plurals: host.cluster().map(Cluster::plurals).unwrap_or_default(),
-            // A cluster knows subresources by itself (section 7.3).
+            // A cluster knows subresources itself (docs/spec/cli.md §7.3).
             subresources: match host.cluster() {
                 Some(_) => Vec::new(),
                 None => values.subresources().to_vec(),
@@ -341,7 +341,7 @@ impl Loader<'_> {
         Some(user)
     }
 
-    /// What was read from a file that the suite names, or nothing.
+    /// Content of a file that the suite names, or the default after reporting its problems.
     fn taken<T: Default>(&mut self, read: Result<T, Vec<Problem>>, named: &Text) -> T {
         let problems = match read {
             Ok(value) => return value,
@@ -349,7 +349,7 @@ impl Loader<'_> {
         };
         for problem in &problems {
             match problem {
-                // Where it is named says more than that it is not there.
+                // Where the file is named is more useful than that it is missing.
                 Problem::Unreadable(Unreadable { name, reason }) => {
                     let location = Location {
                         source: self.suite,
@@ -402,7 +402,7 @@ impl Loader<'_> {
         self.diagnose(&[Diagnostic::error("too-large", message, location).hint(hint)]);
     }
 
-    /// Evaluates once more to explain a rule, if one is to be explained.
+    /// Evaluates again to explain a rule, if requested.
     fn explain(
         &self,
         document: &Document,
@@ -427,7 +427,7 @@ impl Loader<'_> {
                 if !explain::is_wanted(resource, watch.explain_resource.as_deref()) {
                     continue;
                 }
-                // What cannot be evaluated was reported before.
+                // Evaluation errors have already been reported.
                 let found = explainer.trace(resource, resources, operation, evaluator, host);
                 let found = found.unwrap_or_default().into_iter();
                 let of_suite = |trace: Trace| Trace {
@@ -545,7 +545,7 @@ impl Loader<'_> {
     }
 }
 
-/// The default run and one for each operation of a row (section 3, step 7).
+/// The default run and one per operation of a row (docs/spec/cli.md §3, step 7).
 fn operations(document: &Document) -> Vec<Option<Operation>> {
     let mut operations = vec![None];
     for expectation in &document.results {
@@ -556,7 +556,7 @@ fn operations(document: &Document) -> Vec<Option<Operation>> {
     operations
 }
 
-/// Number of the rule in its policy.
+/// Index of the rule in its policy.
 fn rule_in_policy(tables: &Tables<'_>, response: &RuleResponse<'_>) -> usize {
     let policy = tables.policies.get(response.policy_index());
     let first = policy.map_or(0, |policy| policy.rules.start.get() as usize);
@@ -572,7 +572,7 @@ fn report_status(response: &RuleResponse<'_>) -> &'static str {
     }
 }
 
-/// Policies that Kyverno leaves out are no error of the suite.
+/// Policies that Kyverno drops are not errors of the suite.
 fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let as_warning = |diagnostic| Diagnostic {
         severity: Severity::Warning,
@@ -581,7 +581,7 @@ fn as_warnings(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.into_iter().map(as_warning).collect()
 }
 
-/// What a suite has that is not supported yet, whatever its policies are.
+/// An unsupported feature of the suite itself.
 fn unsupported_part(document: &Document) -> Option<String> {
     let parts = [
         ("targetResources", !document.target_resources.is_empty()),

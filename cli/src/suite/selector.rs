@@ -1,23 +1,23 @@
-//! `--test-case-selector`: which rows are looked at (docs/spec/cli.md §4.7).
+//! `--test-case-selector`: which rows are run (docs/spec/cli.md §4.7).
 
-use kpvm::scalar::wildcard;
+use kpvm_semantics::wildcard;
 
 use crate::strict::Text;
 use crate::suite::document::Expectation;
 
-/// Patterns that rows have to match, all of them.
+/// Patterns that a row must match, all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
     policies: Vec<String>,
     rules: Vec<String>,
     resources: Vec<String>,
-    /// Whether something of the text was not understood.
+    /// Whether part of the text was invalid.
     has_errors: bool,
 }
 
 impl Selector {
-    /// Reads `policy=…,rule=…,resource=…`. Parts that are no such thing are given back
-    /// as errors; then rows keep the resources they name.
+    /// Parses `policy=…,rule=…,resource=…`. Invalid parts are returned as errors; rows then
+    /// keep the resources they name.
     pub fn parse(text: &str) -> (Self, Vec<String>) {
         let (mut selector, mut errors) = (Self::default(), Vec::new());
         for part in text.split(',') {
@@ -42,8 +42,7 @@ impl Selector {
         (selector, errors)
     }
 
-    /// The rows that pass. Where resources are asked for, these take the place of those
-    /// that the row names.
+    /// Selected rows. Requested resources replace those that a row names.
     pub fn select(&self, rows: Vec<Expectation>) -> Vec<Expectation> {
         let replacement: Vec<&String> = self
             .resources
@@ -88,7 +87,7 @@ mod tests {
     use crate::suite::document::read_documents;
     use kpvm_compiler::source::SourceId;
 
-    /// What is left of three rows: each as its policy and the resources it names.
+    /// Policy and resources of the rows that remain of three.
     fn selected(selector: &str) -> (Vec<String>, usize) {
         let text = "apiVersion: c/v1\nkind: Test\nresults:\n- {policy: p, rule: r, result: pass, resources: [web-1, a/db]}\n\
                     - {policy: x/q, rule: r, result: pass}\n- {policy: q, result: pass, resources: [db]}\n";
@@ -115,7 +114,7 @@ mod tests {
         )
     }
 
-    /// docs/spec/cli.md §4.7, and cases 32 and 33.
+    /// docs/spec/cli.md §4.7 and §14, cases 32 and 33.
     #[test]
     fn rows_are_filtered_and_their_resources_replaced() {
         let all = vec!["p:web-1+a/db", "x/q:", "q:db"];

@@ -1,28 +1,27 @@
-//! What is watched while suites run, beside their rows: coverage, and how one rule comes
-//! to its outcomes.
+//! Observations of a run besides its rows: coverage, and the trace of one rule.
 
 use crate::coverage::Coverage;
 use crate::explain::Trace;
 
-/// What to watch.
+/// What to observe.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Whether coverage is measured.
+    /// Whether to measure coverage.
     pub coverage: bool,
-    /// The rule to explain: `POLICY/RULE`.
+    /// Rule to explain: `POLICY/RULE`.
     pub explain: Option<String>,
     /// The only resource to explain it for.
     pub explain_resource: Option<String>,
 }
 
-/// What was seen in one suite.
+/// Observations of one suite.
 #[derive(Debug, Clone, Default)]
 pub struct Watched {
-    /// What the suite covered, where that was measured.
+    /// Coverage of the suite, if measured.
     pub coverage: Option<Coverage>,
-    /// The traces of the rule to explain.
+    /// Traces of the rule to explain.
     pub traces: Vec<Trace>,
-    /// `POLICY/RULE` of every rule of the suite, where one was to be explained.
+    /// `POLICY/RULE` of every rule of the suite, if one is to be explained.
     pub rules: Vec<String>,
     /// Whether the suite has the rule to explain.
     pub has_rule: bool,

@@ -3,17 +3,14 @@
 //! The tree is walked here once; what is left to do at run time are loads, loops over
 //! what `~` goes through, and comparisons, each with the path that its failure shows.
 
-use kpvm::tree::{Member, Tree, TreeValue};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use super::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
-
-/// Names of values in a tree's expressions, innermost last.
-pub(super) type Bindings = Vec<(Box<str>, Register)>;
+use kpvm_syntax::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 
 /// What a node is about.
 #[derive(Debug, Clone, Copy)]

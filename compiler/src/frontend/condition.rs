@@ -1,10 +1,10 @@
 //! Condition blocks (docs/spec/conditions.md §2 and 3): `preconditions` and
 //! `deny.conditions`.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::NONE;
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::emitter::Emitter;
 use crate::ir::{Instruction, Label, Register, SiteKind};

@@ -1,17 +1,18 @@
 //! Context entries (docs/spec/conditions.md §8 and 9): each becomes a variable and a loader,
 //! a block that runs when a query first mentions the variable's name.
 
-use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::table;
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use zerocopy::little_endian::U32;
 
-use super::emitter::{Emitter, Scope};
+use super::emitter::Emitter;
+use super::scope::Scope;
 use super::template::has_variable;
+use crate::frontend::pools::Pools;
 use crate::ir::{Block, Instruction, Label, Register};
-use crate::lower::Pools;
 use crate::source::{Location, SourceId};
-use kpvm::jmespath::mentions;
+use kpvm_syntax::jmespath::mentions;
 
 /// The entries of one level: those of a rule or of a foreach block.
 pub struct Entries {
@@ -116,7 +117,7 @@ fn shown(tree: &Tree) -> String {
 
 fn shown_number(value: f64) -> String {
     let mut text = String::from("%!s(float64=");
-    kpvm::scalar::number::format_v_float(value, &mut text);
+    kpvm_semantics::number::format_v_float(value, &mut text);
     text.push(')');
     text
 }
@@ -335,7 +336,7 @@ impl Emitter<'_, '_> {
 
     /// An expression over a value of its own rather than the context.
     fn path_over_value(&mut self, path: &str, value: Register, on_error: Label) -> Register {
-        match super::jmespath::parse(path) {
+        match kpvm_syntax::jmespath::parse(path) {
             Err(error) => self.fail(
                 &format!(
                     "failed to compile JMESPath: {path}, error: {}",
@@ -429,7 +430,7 @@ impl Emitter<'_, '_> {
             let text = self.document(tree, substitution_failed);
             return self.computed_path(text, Some(value), failed);
         }
-        match super::jmespath::parse(path) {
+        match kpvm_syntax::jmespath::parse(path) {
             Err(error) => self.fail(&error.message, failed),
             Ok(expression) => {
                 let over = super::expression::Current::Value(value);

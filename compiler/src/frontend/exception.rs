@@ -4,11 +4,12 @@
 
 use kpvm_format::instruction::Op;
 
-use super::emitter::{Emitter, Scope};
+use super::emitter::Emitter;
 use super::matching::lower_exception_match;
 use super::pod_security::exclude::Exclude;
+use super::scope::Scope;
+use crate::frontend::pools::Pools;
 use crate::ir::{Block, Instruction};
-use crate::lower::Pools;
 use crate::policy::model::PolicyException;
 
 /// Lowers the match block and the conditions into a block that ends matched or

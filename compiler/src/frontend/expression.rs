@@ -3,17 +3,18 @@
 //! An unknown key is an error that most places turn into null. Lowering knows the
 //! place: where null is wanted (`or_null`), the load itself goes on with null.
 
-use kpvm::tree::TreeValue;
 use kpvm_format::function::Function;
 use kpvm_format::instruction::Op;
 use kpvm_format::table;
+use kpvm_syntax::tree::TreeValue;
 use zerocopy::little_endian::I64;
 
 use super::emitter::Emitter;
-use super::jmespath::{
+use crate::calls;
+use crate::ir::{Instruction, Label, Register};
+use kpvm_syntax::jmespath::{
     Comparator, Dialect, Expression, FunctionCall, Node, Projection, ProjectionKind,
 };
-use crate::ir::{Instruction, Label, Register};
 
 /// The current value of an expression.
 #[derive(Debug, Clone, Copy)]
@@ -407,7 +408,7 @@ impl Emitter<'_, '_> {
         result
     }
 
-    fn slice(&mut self, slice: super::jmespath::Slice) -> u32 {
+    fn slice(&mut self, slice: kpvm_syntax::jmespath::Slice) -> u32 {
         let part =
             |value: Option<i64>, bit: u8| (value.map_or(0, |_| bit), I64::new(value.unwrap_or(0)));
         let (start, stop, step) = (
@@ -533,26 +534,22 @@ impl Emitter<'_, '_> {
             self.block
                 .push(Instruction::new(Op::ListPush).a(list).b(value.0));
         }
-        let result = match name.map(|name| {
-            (
-                name,
-                super::jmespath::functions::lookup_in(name, self.dialect()).map(|row| row.id),
-            )
-        }) {
-            None => self.fail("invalid node value type", on_error),
-            Some((name, None)) => self.fail(&format!("unknown function: {name}"), on_error),
-            Some((_, Some(function))) => {
-                let result = self.block.register();
-                self.block.push(
-                    Instruction::new(Op::Call)
-                        .a(result.0)
-                        .b(list)
-                        .c(u32::from(function as u8))
-                        .target(on_error),
-                );
-                result
-            }
-        };
+        let result =
+            match name.map(|name| (name, calls::lookup(name, self.dialect()).map(|row| row.id))) {
+                None => self.fail("invalid node value type", on_error),
+                Some((name, None)) => self.fail(&format!("unknown function: {name}"), on_error),
+                Some((_, Some(function))) => {
+                    let result = self.block.register();
+                    self.block.push(
+                        Instruction::new(Op::Call)
+                            .a(result.0)
+                            .b(list)
+                            .c(u32::from(function as u8))
+                            .target(on_error),
+                    );
+                    result
+                }
+            };
         self.block.leave_list();
         result
     }
@@ -599,7 +596,7 @@ impl Emitter<'_, '_> {
                 let key = self.with_floats(key, on_error);
                 self.block
                     .push(Instruction::new(Op::ListPush).a(keys).b(key.0));
-                let slice = self.slice(super::jmespath::Slice {
+                let slice = self.slice(kpvm_syntax::jmespath::Slice {
                     start: Some(1),
                     stop: None,
                     step: None,

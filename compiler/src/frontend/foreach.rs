@@ -1,8 +1,8 @@
 //! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body of
 //! its own; what an element comes to is counted, skipped, or ends the rule.
 
-use kpvm::tree::{Span, Tree, TreeValue};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::condition::Messages;
 use super::context;
@@ -372,7 +372,7 @@ impl Emitter<'_, '_> {
                 self.fail(&error, failed);
                 return Ok(());
             }
-            Ok(resolved) => crate::lower::floats_only(&unescape_keys(&resolved)),
+            Ok(resolved) => super::template::floats_only(&unescape_keys(&resolved)),
         };
         if resolved.as_str().is_some_and(has_variable) {
             return Err(ForeachError {

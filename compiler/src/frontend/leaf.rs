@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use kpvm::scalar::number::format_v_float;
-use kpvm::scalar::pattern_string::{Comparison, Conjunct, StringPattern};
-use kpvm::tree::TreeValue;
 use kpvm_format::BundleBuilder;
 use kpvm_format::table::{self, ComparisonFlags, Join, LeafKind, Range};
+use kpvm_semantics::number::format_v_float;
+use kpvm_semantics::pattern_string::{Comparison, Conjunct, StringPattern};
+use kpvm_syntax::tree::TreeValue;
 use zerocopy::little_endian::{I64, U64, U128};
 
 /// Gives equal leaves equal numbers.

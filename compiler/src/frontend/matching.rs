@@ -1,16 +1,16 @@
 //! `match` and `exclude` (docs/spec/policies.md §4 and 5), and `match` of an exception
 //! (section 9): filters in, IR out.
 
-use kpvm::labels;
-use kpvm::scalar::wildcard::contains_wildcard;
-use kpvm::tree::Tree;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, NONE, Range, RequirementOperator, SubjectKind};
+use kpvm_semantics::labels;
+use kpvm_semantics::wildcard::contains_wildcard;
+use kpvm_syntax::tree::Tree;
 use zerocopy::little_endian::U32;
 
 use super::emitter::Emitter;
+use crate::frontend::pools::Pools;
 use crate::ir::{Block, Instruction, Label, Site, SiteKind};
-use crate::lower::Pools;
 use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject};
 use crate::source::{Location, SourceId};

@@ -1,7 +1,6 @@
 //! The front ends, one for each dialect that a rule can be written in; every one of
 //! them ends in the IR.
 
-pub mod anchor;
 pub mod assertion;
 pub mod cel;
 pub mod condition;
@@ -11,13 +10,15 @@ pub mod exception;
 pub mod expression;
 pub mod foreach;
 pub mod index_key;
-pub mod jmespath;
 pub mod leaf;
 pub mod matching;
 mod nested;
 pub mod pattern;
 pub mod pod_security;
+pub mod pools;
+mod query;
 pub mod reference;
 pub mod resource_matching;
+pub mod scope;
 pub mod template;
 pub mod variable;

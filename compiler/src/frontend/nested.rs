@@ -10,9 +10,9 @@ use kpvm_format::instruction::Op;
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use super::jmespath::{self, Expression};
 use super::template::{Piece, pieces};
 use crate::ir::{Instruction, Label, Register};
+use kpvm_syntax::jmespath::{self, Expression};
 
 /// How an inner variable stands in the outer expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Emitter<'_, '_> {
                 self.block.push(guard.target(target));
             }
             self.ensure_entries(&outer, fallback);
-            if kpvm::jmespath::mentions(&outer, "images") {
+            if kpvm_syntax::jmespath::mentions(&outer, "images") {
                 self.ensure_images(fallback);
             }
             let saved = std::mem::replace(&mut self.inner, inner.into_iter().collect());

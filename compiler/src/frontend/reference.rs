@@ -1,8 +1,8 @@
 //! `$(…)` references inside a pattern (docs/spec/patterns.md §10.1), resolved at compile
 //! time: they only ever look at the pattern itself, never at a resource.
 
-use kpvm::scalar::number::format_f6;
-use kpvm::tree::{Member, Tree, TreeValue};
+use kpvm_semantics::number::format_f6;
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::variable::{self, Reference};
 
@@ -119,7 +119,7 @@ fn visit(value: &Tree, path: &str, target: &str, found: &mut Option<TreeValue>) 
                     // Keys are leaves under their map's path: the map resolves to a key's name.
                     *found = Some(TreeValue::String(member.key.clone()));
                 }
-                let anchored = super::anchor::parse(&member.key);
+                let anchored = kpvm_semantics::anchor::parse(&member.key);
                 let key = if member.key.contains('/') {
                     &*member.key
                 } else {

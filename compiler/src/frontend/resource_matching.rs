@@ -6,8 +6,8 @@ use kpvm_format::instruction::Op;
 use kpvm_format::table::KeyKind;
 
 use super::index_key::Key;
+use crate::frontend::pools::Pools;
 use crate::ir::{Block, Instruction, Label, Site, SiteKind};
-use crate::lower::Pools;
 use crate::policy::match_resources::{MatchResources, ResourceRule};
 use crate::source::{Location, SourceId};
 
@@ -232,7 +232,10 @@ mod tests {
             exclude_resource_rules: Vec::new(),
             namespace_selector: None,
             object_selector: None,
-            tree: kpvm::tree::Tree::new(kpvm::tree::TreeValue::Null, Default::default()),
+            tree: kpvm_syntax::tree::Tree::new(
+                kpvm_syntax::tree::TreeValue::Null,
+                Default::default(),
+            ),
         }
     }
 

@@ -1,12 +1,16 @@
 //! Values with variables in them (docs/spec/conditions.md §4): a tree in, code that computes
 //! the substituted value out. What has no variable is a constant.
 
-use kpvm::tree::{Member, Tree, TreeValue};
 use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
+use super::pools::Pools;
+use super::scope::Scope;
 use super::variable::{self, VariableSpan};
 use crate::ir::{Instruction, Label, Register};
+use crate::policy::model::Spanned;
+use crate::source::SourceId;
 
 /// Whether a text has a variable in it.
 pub fn has_variable(text: &str) -> bool {
@@ -373,4 +377,56 @@ fn own_path(path: &str) -> String {
         }
     }
     result
+}
+
+/// Whether a text has variables, references or escapes of them in it.
+pub(crate) fn is_changed_by_substitution(text: &str) -> bool {
+    has_variable(text) || text.contains("\\{{") || text.contains("$(")
+}
+
+/// anyPattern goes through JSON once more, which makes every number a float64
+/// (docs/spec/patterns.md §1).
+pub(crate) fn floats_only(tree: &Tree) -> Tree {
+    let value = match &tree.value {
+        TreeValue::Int(number) => TreeValue::Float(*number as f64),
+        TreeValue::List(items) => TreeValue::List(items.iter().map(floats_only).collect()),
+        TreeValue::Map(members) => {
+            let mut members = members.clone();
+            members
+                .iter_mut()
+                .for_each(|member| member.value = floats_only(&member.value));
+            TreeValue::Map(members)
+        }
+        other => other.clone(),
+    };
+    Tree::new(value, tree.span)
+}
+
+impl Pools<'_> {
+    /// The block that computes a message with variables; `None` for one without.
+    pub fn message_block(
+        &mut self,
+        message: &Spanned<String>,
+        scope: &Scope,
+        source: SourceId,
+    ) -> Option<u32> {
+        if !is_changed_by_substitution(&message.value) {
+            return None;
+        }
+        let mut emitter = Emitter::new(source, scope.clone(), self);
+        let failed = emitter.block.label();
+        let document = Tree::new(
+            TreeValue::String(message.value.as_str().into()),
+            message.span,
+        );
+        let value = emitter.document(&document, failed);
+        emitter
+            .block
+            .push(Instruction::new(Op::ReturnValue).a(value.0));
+        emitter.flush_cold();
+        emitter.block.place(failed);
+        emitter.block.push(Instruction::new(Op::ReturnFailed));
+        let block = emitter.block;
+        self.generate(block).ok()
+    }
 }

@@ -2,9 +2,9 @@
 //! and for each variant of these the block that says whether it holds
 //! (docs/spec/cel.md §6.5).
 
-use kpvm::limits::Limits;
 use kpvm_format::Tables;
 use kpvm_format::table::{self, BodyKind, NONE, PolicyFlags, Range, RuleFlags};
+use kpvm_semantics::limits::Limits;
 use zerocopy::little_endian::U32;
 
 use crate::diagnostic::Diagnostic;

@@ -5,18 +5,18 @@
 //! no later one is. Without a cluster the constraints of the policy itself count only
 //! where it has no binding.
 
-use kpvm::limits::Limits;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags};
+use kpvm_semantics::limits::Limits;
 use zerocopy::little_endian::U32;
 
 use super::Lowerer;
 use crate::codegen;
 use crate::diagnostic::Diagnostic;
 use crate::frontend::cel::rule;
+use crate::frontend::pools::Pools;
 use crate::frontend::resource_matching::{self, Constraints};
 use crate::ir::{Block, Instruction, Label};
-use crate::lower::Pools;
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::match_resources::MatchResources;
 use crate::source::{Location, SourceId, Sources};

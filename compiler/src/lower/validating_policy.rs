@@ -14,8 +14,8 @@ use crate::policy::match_resources::MatchResources;
 use crate::policy::validating_autogen::{Variant, variants};
 use crate::policy::validating_policy::{Mode, ValidatingPolicy};
 use crate::source::{Location, SourceId, Sources};
-use kpvm::limits::Limits;
 use kpvm_format::instruction::Op;
+use kpvm_semantics::limits::Limits;
 
 /// The property that says which validation decided.
 const INDEX_KEY: &str = "cel.validationIndex";

@@ -1,7 +1,7 @@
-//! `ValidatingAdmissionPolicy` and `ValidatingAdmissionPolicyBinding` of Kubernetes: a
-//! tree in, the typed document out (docs/spec/cel.md §5).
+//! Reads Kubernetes' `ValidatingAdmissionPolicy` and `ValidatingAdmissionPolicyBinding`
+//! into typed documents (docs/spec/cel.md §5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::MatchResources;
 use super::model::Spanned;
@@ -20,9 +20,9 @@ pub struct AdmissionPolicy {
     pub name: Spanned<String>,
     /// `metadata.annotations`, in the order of the text.
     pub annotations: Vec<(String, String)>,
-    /// `spec.matchConstraints`; without them nothing is matched.
+    /// `spec.matchConstraints`; without them nothing matches.
     pub constraints: Option<MatchResources>,
-    /// `spec.matchConditions`, each as read.
+    /// `spec.matchConditions`, unparsed.
     pub conditions: Vec<Tree>,
     /// `spec.variables`.
     pub variables: Vec<Tree>,
@@ -32,14 +32,13 @@ pub struct AdmissionPolicy {
     pub audit_annotations: Vec<Tree>,
     /// `spec.paramKind`.
     pub param_kind: Option<Tree>,
-    /// Whether an error of a match condition means that it does not hold:
-    /// `failurePolicy: Ignore`.
+    /// `failurePolicy: Ignore`: whether an error of a match condition counts as false.
     pub ignores_failure: bool,
-    /// Those that name the policy, in the order of the inputs.
+    /// Bindings of the policy, in input order.
     pub bindings: Vec<AdmissionBinding>,
     /// The file.
     pub source: SourceId,
-    /// The whole document as read.
+    /// The whole document.
     pub tree: Tree,
 }
 
@@ -50,7 +49,7 @@ pub struct AdmissionBinding {
     pub name: Spanned<String>,
     /// `spec.policyName`.
     pub policy: Spanned<String>,
-    /// `spec.matchResources`; without them everything is matched.
+    /// `spec.matchResources`; without them everything matches.
     pub matching: Option<MatchResources>,
     /// `spec.paramRef`.
     pub param_ref: Option<Tree>,
@@ -60,7 +59,7 @@ pub struct AdmissionBinding {
     pub source: SourceId,
 }
 
-/// Reads a policy; `None` when there was an error, which is then among the diagnostics.
+/// Reads a policy; `None` after an error, which is reported in the diagnostics.
 pub fn read_admission_policy(
     tree: &Tree,
     source: SourceId,
@@ -92,7 +91,7 @@ pub fn read_admission_policy(
     })
 }
 
-/// Reads a binding; `None` when there was an error, which is then among the diagnostics.
+/// Reads a binding; `None` after an error, which is reported in the diagnostics.
 pub fn read_admission_binding(
     tree: &Tree,
     source: SourceId,
@@ -115,7 +114,7 @@ pub fn read_admission_binding(
     })
 }
 
-/// Says what is wrong with a document.
+/// Reports errors of a document.
 struct Checker<'c> {
     tree: &'c Tree,
     source: SourceId,
@@ -152,7 +151,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// The name of the document, if nothing is wrong.
+    /// Name of the document, if it has no errors.
     fn finish(self) -> Option<Spanned<String>> {
         let nothing = Tree::new(TreeValue::Null, self.tree.span);
         let metadata = field(self.tree, "metadata").unwrap_or(&nothing);

@@ -1,13 +1,14 @@
-//! Assertion trees (docs/spec/assert.md §4): what their keys and texts say.
+//! Parses the keys and leaves of assertion trees into [`Statement`]s (docs/spec/assert.md
+//! §4).
 //!
-//! A text comes in, a [`Statement`] leaves; the tree itself stays as read. Expressions
-//! are read here too, so that a tree whose expressions cannot be is refused with the
-//! place where they stand.
+//! The tree itself is kept as read. Expressions are parsed here too, so that a tree with an
+//! invalid expression is rejected with its location.
 
-use kpvm::jmespath::{self, AssertionNode, Dialect, Expression, Node};
-use kpvm::tree::{Span, Tree, TreeValue};
+use crate::calls;
+use kpvm_syntax::jmespath::{self, AssertionNode, Dialect, Expression, Node};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
-/// Characters of an expression that a message shows.
+/// Maximum length of an expression in a message, in characters.
 const SHOWN_CHARACTERS: usize = 80;
 
 /// A part of an assertion tree that can never be evaluated.
@@ -15,43 +16,43 @@ const SHOWN_CHARACTERS: usize = 80;
 pub struct AssertionError {
     /// What is wrong.
     pub message: String,
-    /// Where.
+    /// Location.
     pub span: Span,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
 }
 
-/// The key of a map, or the text of a leaf, taken apart.
+/// A parsed map key or leaf text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement<'t> {
-    /// `~.` or `~name.`: what stands behind is gone through.
+    /// `~.` or `~name.`: iterates over the value.
     pub iteration: Option<Iteration<'t>>,
-    /// `->name`: what is found gets a name.
+    /// `->name`: binds the value to a name.
     pub binding: Option<&'t str>,
     /// What is looked up.
     pub projection: Projection<'t>,
 }
 
-/// `~` in front of a key.
+/// `~` prefix of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Iteration<'t> {
-    /// What the index, or the key, is called inside.
+    /// Name of the index or key inside the iteration.
     pub name: Option<&'t str>,
 }
 
-/// What a key, or a leaf, looks up.
+/// Lookup of a key or leaf.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Projection<'t> {
-    /// The value under this very key.
+    /// The value under this literal key.
     Key(&'t str),
     /// The value of an expression.
     Expression(Expression),
 }
 
-/// Takes a key apart.
+/// Parses a key.
 ///
 /// # Errors
-/// When its expression is none.
+/// If its expression is invalid.
 pub fn read_key(key: &str, span: Span) -> Result<Statement<'_>, AssertionError> {
     let (iteration, rest) = split_iteration(key);
     let (rest, binding) = split_binding(rest);
@@ -69,10 +70,10 @@ pub fn read_key(key: &str, span: Span) -> Result<Statement<'_>, AssertionError> 
     })
 }
 
-/// The expression that a leaf is; `None` for a leaf that is compared as it stands.
+/// Parses a leaf that is an expression; `None` for a leaf that is compared literally.
 ///
 /// # Errors
-/// When the expression is none, or is to be named or gone through.
+/// If the expression is invalid, or has a binding or an iteration.
 pub fn read_leaf(leaf: &Tree) -> Result<Option<Expression>, AssertionError> {
     let TreeValue::String(text) = &leaf.value else {
         return Ok(None);
@@ -93,9 +94,9 @@ pub fn read_leaf(leaf: &Tree) -> Result<Option<Expression>, AssertionError> {
     })
 }
 
-/// The names in a tree that nothing binds where they are used, each with the place of its
-/// key or leaf: using one is an error at evaluation (docs/spec/assert.md §5.4). `names` are
-/// those of the rule's context entries. What cannot be read is passed over.
+/// Names in a tree that are unbound where they are used, each with the location of its key
+/// or leaf: using one is an error at evaluation (docs/spec/assert.md §5.4). `names` are
+/// those of the rule's context entries. Invalid parts are skipped.
 pub fn unbound_names(tree: &Tree, names: &[&str]) -> Vec<(String, Span)> {
     let mut search = Search {
         bound: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -105,7 +106,8 @@ pub fn unbound_names(tree: &Tree, names: &[&str]) -> Vec<(String, Span)> {
     search.unbound
 }
 
-/// Depth: that of the tree and of its expressions, which their readers bound.
+/// Recursion depth is bounded by that of the tree and of its expressions, which their
+/// readers limit.
 struct Search {
     bound: Vec<String>,
     unbound: Vec<(String, Span)>,
@@ -177,7 +179,7 @@ fn read_expression(text: &str, span: Span) -> Result<Expression, AssertionError>
     };
     let expression = jmespath::parse_in(text, Dialect::Assertion)
         .map_err(|error| refuse(&error.message, None))?;
-    match jmespath::check_in(&expression, Dialect::Assertion)
+    match calls::check_in(&expression, Dialect::Assertion)
         .into_iter()
         .next()
     {
@@ -195,7 +197,7 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
-/// `^~(\w+)?\.(.*)`: what stands behind a line break is lost.
+/// `^~(\w+)?\.(.*)`: text after a line break is lost.
 fn split_iteration(key: &str) -> (Option<Iteration<'_>>, &str) {
     let behind = key.strip_prefix('~').and_then(|name| {
         let rest = name.trim_start_matches(is_word);
@@ -208,7 +210,7 @@ fn split_iteration(key: &str) -> (Option<Iteration<'_>>, &str) {
     }
 }
 
-/// `(.*)\s*->\s*(\w+)$`: only the line in front of the arrow counts.
+/// `(.*)\s*->\s*(\w+)$`: only the line before the arrow counts.
 fn split_binding(key: &str) -> (&str, Option<&str>) {
     let front = key.trim_end_matches(is_word);
     let name = key.strip_prefix(front).unwrap_or_default();
@@ -228,7 +230,7 @@ fn escaped(text: &str) -> Option<&str> {
     (!inner.is_empty() && !inner.contains('\n')).then_some(inner)
 }
 
-/// `^\((?:(\w+);)?(.+)\)$`: which engine is named makes no difference.
+/// `^\((?:(\w+);)?(.+)\)$`: the named engine makes no difference.
 fn in_parentheses(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('(')?.strip_suffix(')')?;
     if inner.is_empty() || inner.contains('\n') {
@@ -257,7 +259,8 @@ mod tests {
         (iteration, statement.binding, is_expression, text)
     }
 
-    /// The table of docs/spec/assert.md §4.1, and what its regular expressions do besides.
+    /// The table of docs/spec/assert.md §4.1, and further effects of its regular
+    /// expressions.
     #[test]
     fn keys() {
         type Case<'t> = (
@@ -310,7 +313,7 @@ mod tests {
         }
     }
 
-    /// docs/spec/assert.md §5.1, as Kyverno's own package has it.
+    /// docs/spec/assert.md §5.1, as in Kyverno's own package.
     #[test]
     fn leaves() {
         let leaf = |text: &str| {
@@ -339,11 +342,13 @@ mod tests {
     #[test]
     fn names_that_nothing_binds() {
         let text = "{'(a)->x': {b: '($x + $y)', '~i.c': {'($i)': '(let $z = $x in $z)'}}, '($x)': '($entry + $z)'}";
-        let options = kpvm::yaml::Options {
-            duplicate_keys: kpvm::yaml::DuplicateKeys::Refuse,
-            limits: &kpvm::limits::Limits::DEFAULT,
+        let options = kpvm_syntax::yaml::Options {
+            duplicate_keys: kpvm_syntax::yaml::DuplicateKeys::Refuse,
+            limits: &kpvm_semantics::limits::Limits::DEFAULT,
         };
-        let tree = kpvm::yaml::read_all(text, options).remove(0).unwrap();
+        let tree = kpvm_syntax::yaml::read_all(text, options)
+            .remove(0)
+            .unwrap();
         let names = unbound_names(&tree, &["entry"]);
         let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["y", "x", "z"]);

@@ -1,11 +1,10 @@
-//! Autogen: from rules about Pods, the rules about the controllers that create Pods
-//! (docs/spec/policies.md §12).
+//! Autogen: derives rules for controllers from rules for Pods (docs/spec/policies.md §12).
 //!
-//! A read policy comes in, the list of rules that Kyverno would evaluate leaves.
-//! Generated rules keep the places of the text they were made from. Nothing here
-//! fails: a rule that cannot be generated is simply not there.
+//! Input: a policy. Output: the rules that Kyverno evaluates. Generated rules keep the
+//! locations of the text they are derived from. Nothing here fails: a rule that cannot be
+//! generated is omitted.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::kind_selector::contains_kind;
 use super::model::{Filter, MatchBlock, Policy, ResourceDescription, Rule};
@@ -15,7 +14,7 @@ use super::text;
 
 const ANNOTATION: &str = "pod-policies.kyverno.io/autogen-controllers";
 
-/// The controllers that a policy is generated for when it does not say (section 12.2).
+/// Default controllers (§12.2).
 const CONTROLLERS: [&str; 7] = [
     "DaemonSet",
     "Deployment",
@@ -26,8 +25,8 @@ const CONTROLLERS: [&str; 7] = [
     "CronJob",
 ];
 
-/// The rules Kyverno evaluates for objects of a kind: the written ones and the
-/// generated ones. Without a kind, for all controllers (section 12.2).
+/// Rules that Kyverno evaluates for objects of a kind: written and generated ones. Without
+/// a kind, for all controllers (§12.2).
 pub fn compute_rules(policy: &Policy, kind: Option<&str>) -> Vec<Rule> {
     let written = || policy.rules.clone();
     let requested = autogen_controllers(policy);
@@ -53,9 +52,8 @@ pub fn compute_rules(policy: &Policy, kind: Option<&str>) -> Vec<Rule> {
     rules
 }
 
-/// The controllers that the policy is generated for, sorted: `none` when it does not
-/// qualify, the annotation's list when it has one (not trimmed), else all
-/// (section 12.2).
+/// Controllers to generate rules for, sorted: `none` if the policy does not qualify, the
+/// annotation's list if it has one (untrimmed), otherwise all (§12.2).
 pub fn autogen_controllers(policy: &Policy) -> Vec<String> {
     if !can_autogen(policy) {
         return vec!["none".to_owned()];
@@ -69,14 +67,13 @@ pub fn autogen_controllers(policy: &Policy) -> Vec<String> {
     controllers
 }
 
-/// The value of the annotation that chooses the controllers.
+/// Value of the annotation that selects the controllers.
 pub(super) fn autogen_annotation(policy: &Policy) -> Option<&str> {
     let annotation = policy.annotations.iter().find(|(key, _)| key == ANNOTATION);
     annotation.map(|(_, value)| value.as_str())
 }
 
-/// Whether the policy qualifies at all; one disqualifying rule disqualifies it
-/// (section 12.1).
+/// Whether the policy qualifies; one disqualifying rule disqualifies it (§12.1).
 pub fn can_autogen(policy: &Policy) -> bool {
     let rule_qualifies = |rule: &Rule| {
         let patches = |mutate: &Tree| {
@@ -97,15 +94,15 @@ pub fn can_autogen(policy: &Policy) -> bool {
         && policy.rules.iter().flat_map(blocks).any(names_a_controller)
 }
 
-/// Whether a body that is not typed here says anything: a field that differs from
-/// the zero value of Kyverno's own type.
+/// Whether an untyped body has content: a field that differs from the zero value of
+/// Kyverno's type.
 pub(super) fn has_content(body: &Tree) -> bool {
     body.as_map().unwrap_or_default().iter().any(|member| {
         let key = &*member.key;
         match &member.value.value {
             TreeValue::Null => false,
             TreeValue::String(text) => !text.is_empty(),
-            // These two tell an explicit `false` from an absent field.
+            // These two fields distinguish an explicit `false` from an absent field.
             TreeValue::Bool(false) => {
                 ["mutateExistingOnPolicyUpdate", "generateExisting"].contains(&key)
             }
@@ -121,7 +118,7 @@ pub(super) fn has_content(body: &Tree) -> bool {
     })
 }
 
-/// All resource blocks of a rule: direct, any and all, of match and exclude.
+/// All filters of a rule: direct, any and all, of match and exclude.
 fn blocks(rule: &Rule) -> impl Iterator<Item = &Filter> {
     [Some(&rule.match_block), rule.exclude_block.as_ref()]
         .into_iter()
@@ -129,7 +126,7 @@ fn blocks(rule: &Rule) -> impl Iterator<Item = &Filter> {
         .flat_map(filters)
 }
 
-/// The filters of one block: direct, any and all.
+/// Filters of one block: direct, any and all.
 pub(super) fn filters(block: &MatchBlock) -> impl Iterator<Item = &Filter> {
     let listed = [&block.any, &block.all].into_iter().flatten().flatten();
     std::iter::once(&block.direct).chain(listed)
@@ -149,7 +146,7 @@ fn is_generated_name(name: &str) -> bool {
     name.starts_with("autogen-")
 }
 
-/// The generated rules of one rule: controllers first, then CronJob (section 12.3).
+/// Generated rules of one rule: controllers first, then CronJob (§12.3).
 fn generate(rule: &Rule, requested: &[String]) -> Vec<Rule> {
     let mut source = without_omitted(&rule.tree, &schema::RULE);
     if rule
@@ -181,7 +178,7 @@ fn generate(rule: &Rule, requested: &[String]) -> Vec<Rule> {
         .collect()
 }
 
-/// The rule for the controllers, texts not rewritten yet.
+/// The rule for the controllers, before its texts are rewritten.
 fn controllers_rule(rule: &Rule, source: &Tree, controllers: &[&str]) -> Option<Tree> {
     let kinds_of = |block: &MatchBlock| -> Vec<String> {
         filters(block)
@@ -211,7 +208,7 @@ fn controllers_rule(rule: &Rule, source: &Tree, controllers: &[&str]) -> Option<
     shape.apply(source, generated_name("autogen", &rule.name.value))
 }
 
-/// The rule for CronJob, made from the controllers rule (section 12.3).
+/// The rule for CronJob, derived from the controllers rule (§12.3).
 fn cron_job_rule(rule: &Rule, controllers_rule: &Tree) -> Option<Tree> {
     let shape = Shape {
         template_key: "jobTemplate",
@@ -225,7 +222,7 @@ fn cron_job_rule(rule: &Rule, controllers_rule: &Tree) -> Option<Tree> {
     )
 }
 
-/// The known ones among the requested controllers, else all that were requested.
+/// Known controllers among the requested ones, or all requested ones if none is known.
 fn controller_kinds(controllers: &[&str]) -> Vec<String> {
     let mut chosen: Vec<&str> = match controllers {
         ["all"] => CONTROLLERS.to_vec(),
@@ -250,7 +247,7 @@ fn qualified(kind: &str) -> String {
     format!("{group_version}/{kind}")
 }
 
-/// The name, cut after 63 bytes; every byte of a split character shows as U+FFFD.
+/// The name, truncated after 63 bytes; each byte of a split character becomes U+FFFD.
 fn generated_name(prefix: &str, name: &str) -> String {
     let name = format!("{prefix}-{name}");
     let bytes = name.as_bytes();
@@ -263,13 +260,13 @@ fn generated_name(prefix: &str, name: &str) -> String {
     cut
 }
 
-/// How one kind of generated rule differs from its source.
+/// Differences between a kind of generated rule and its source.
 struct Shape {
-    /// The key that a pattern is put under, inside `spec`.
+    /// Key below `spec` that wraps the pattern.
     template_key: &'static str,
-    /// What `$(...)` references in the message are shifted by.
+    /// Prefix added to `$(...)` references in the message.
     shift: &'static str,
-    /// The kinds it is about.
+    /// Kinds the rule matches.
     kinds: Vec<String>,
     /// Whether filters without Pod keep their kinds.
     only_pod_filters: bool,
@@ -299,7 +296,7 @@ impl Shape {
         Some(Tree::new(TreeValue::Map(out), source.span))
     }
 
-    /// `match` or `exclude` with the new kinds (section 12.3, last table).
+    /// `match` or `exclude` with the new kinds (§12.3, last table).
     fn block(&self, block: &Tree, is_match: bool) -> Tree {
         for key in ["any", "all"] {
             if let [_, ..] = items(block, key) {
@@ -336,7 +333,7 @@ impl Shape {
         })
     }
 
-    /// The rewritten body, by the first form that is there (section 12.4).
+    /// The rewritten body, in the first form present (§12.4).
     fn body(&self, source: &Tree) -> Option<(&'static str, Tree)> {
         if let Some(mutate) = field(source, "mutate").and_then(|tree| self.mutate(tree)) {
             return Some(("mutate", mutate));
@@ -379,8 +376,8 @@ impl Shape {
             return Some(self.validate_with(validate, "deny", deny.clone(), "deny"));
         }
         if let Some(pod_security) = field(validate, "podSecurity") {
-            // The copy has a list of exclusions always, and so is never the empty block that
-            // Kyverno passes over (docs/spec/pod-security.md §1).
+            // The copy always has a list of exclusions, so it is never the empty block that
+            // Kyverno ignores (docs/spec/pod-security.md §1).
             let copy = with_member(pod_security, "exclude", |exclude| {
                 let items = exclude.as_list().unwrap_or_default().to_vec();
                 Tree::new(TreeValue::List(items), exclude.span)
@@ -390,8 +387,8 @@ impl Shape {
         if let Some(patterns) = field(validate, "anyPattern") {
             let wrapped = patterns.as_list().unwrap_or_default().iter();
             let wrapped: Vec<Tree> = wrapped.map(|pattern| self.wrap(pattern)).collect();
-            // Without any, Go's nil slice is written as null: the copy checks nothing, and is
-            // no rule at all if there is nothing else in it.
+            // Without elements, Go's nil slice is encoded as null: the copy checks nothing,
+            // and is not a rule at all if it has no other content.
             let is_empty = wrapped.is_empty();
             let wrapped = match is_empty {
                 true => TreeValue::Null,
@@ -413,7 +410,7 @@ impl Shape {
         Some(self.validate_with(validate, "assert", wrapped, "assert"))
     }
 
-    /// A `validate` with one form, and of the rest only what generated rules keep.
+    /// A `validate` with one form and the fields that generated rules keep.
     fn validate_with(&self, validate: &Tree, form: &str, value: Tree, pivot: &str) -> Tree {
         let mut members = Vec::new();
         for old in validate.as_map().unwrap_or_default() {
@@ -439,7 +436,7 @@ impl Shape {
         Tree::new(TreeValue::Map(members), validate.span)
     }
 
-    /// docs/spec/assert.md §2: only maps under these very keys are moved.
+    /// docs/spec/assert.md §2: only maps under these keys are moved.
     fn wrap_assertion(&self, tree: &Tree) -> Tree {
         let Some(members) = tree.as_map() else {
             return tree.clone();
@@ -481,7 +478,7 @@ fn member_at(key: &str, value: Tree, key_span: Span) -> Member {
     }
 }
 
-/// The map with one member replaced; added, made from an empty map, when missing.
+/// The map with one member replaced, or created from an empty map if missing.
 fn with_member(tree: &Tree, key: &str, change: impl FnOnce(&Tree) -> Tree) -> Tree {
     let mut members = tree.as_map().unwrap_or_default().to_vec();
     match members.iter_mut().find(|member| &*member.key == key) {
@@ -501,7 +498,7 @@ fn without(tree: &Tree, key: &str) -> Tree {
     Tree::new(TreeValue::Map(kept.collect()), tree.span)
 }
 
-/// Puts the shift behind the pivot word of every `$(...)` (section 12.5, last part).
+/// Inserts the shift after the pivot word of every `$(...)` (§12.5, last part).
 fn shift_references(message: &str, shift: &str, pivot: &str) -> String {
     let mut pivot = pivot.to_owned();
     let mut shifted = message.to_owned();
@@ -510,8 +507,8 @@ fn shift_references(message: &str, shift: &str, pivot: &str) -> String {
             continue;
         };
         if pivot == "anyPattern" {
-            // The index of the first reference decides for all of them. Kyverno
-            // reads it behind where the word would be, even when it is not there.
+            // The index of the first reference applies to all of them. Kyverno reads it
+            // after the expected position of the word, even if the word is missing.
             let after = match reference.find("anyPattern") {
                 Some(at) => at + "anyPattern/".len(),
                 None => "anyPattern/".len() - 1,
@@ -525,9 +522,9 @@ fn shift_references(message: &str, shift: &str, pivot: &str) -> String {
     shifted
 }
 
-/// Replaces the paths to the Pod by paths to the pod template, in every text and key
-/// of the rule (section 12.5). None of the searched texts needs an escape in JSON, so
-/// doing it text by text equals doing it on the encoded rule.
+/// Replaces paths to the Pod by paths to the pod template, in every text and key of the
+/// rule (§12.5). None of the searched texts needs an escape in JSON, so replacing them text
+/// by text is equivalent to Kyverno's replacement in the encoded rule.
 fn rewrite_paths(rule: &Tree, template: &str) -> Tree {
     let is_cel = field(rule, "validate").is_some_and(|validate| field(validate, "cel").is_some());
     let prefix = if is_cel { "" } else { "request." };
@@ -608,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn names_of_generated_rules() {
         let pod = json!({"kinds": ["Pod"]});
         let selected = json!({"kinds": ["Pod"], "selector": {"matchLabels": {"a": "b"}}});
         let long = "too-long-this-rule-name-will-be-truncated-to-63-characters";
@@ -733,7 +730,7 @@ mod tests {
 
     #[test]
     fn a_name_cut_inside_a_character_shows_replacement_characters() {
-        // Case 64c; the cut leaves two of three bytes.
+        // Case 64c; the truncation leaves two of three bytes.
         assert_eq!(
             generated_name("autogen", &format!("{}€", "a".repeat(53))).len(),
             8 + 53 + 6

@@ -1,26 +1,25 @@
-//! Condition blocks: `preconditions` and `deny.conditions` (docs/spec/policies.md §1.4;
-//! docs/spec/conditions.md §2.1).
+//! Reads condition blocks: `preconditions` and `deny.conditions` (docs/spec/policies.md
+//! §1.4; docs/spec/conditions.md §2.1).
 //!
-//! A tree comes in, the typed block leaves. Operators and values are not judged
-//! here; the load checks do that.
+//! Operators and values are not checked here; the load checks do that.
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use thiserror::Error;
 
-use super::model::Spanned;
+use super::spanned::Spanned;
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// `key`; `None` when absent or null.
+    /// `key`; `None` if absent or null.
     pub key: Option<Tree>,
-    /// `operator` as written, empty when absent.
+    /// `operator` as written, empty if absent.
     pub operator: Spanned<String>,
-    /// `value`; `None` when absent or null.
+    /// `value`; `None` if absent or null.
     pub value: Option<Tree>,
     /// `message`
     pub message: Option<Spanned<String>>,
-    /// Where the condition stands.
+    /// Location of the condition.
     pub span: Span,
 }
 
@@ -33,24 +32,24 @@ pub struct AnyAll {
     pub all: Option<Vec<Condition>>,
 }
 
-/// A block of conditions in one of its two spellings.
+/// A block of conditions in either form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Conditions {
     /// `{any, all}`
     AnyAll(AnyAll),
-    /// The legacy plain list: all must hold.
+    /// The legacy plain list: all conditions must hold.
     List(Vec<Condition>),
 }
 
-/// Why a tree is no block of conditions.
+/// Reason why a tree is not a block of conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("expected {expected}, found {found}")]
 pub struct ConditionsError {
-    /// What may stand at the place.
+    /// What is allowed at the location.
     pub expected: &'static str,
-    /// What stands there.
+    /// What was found.
     pub found: &'static str,
-    /// The place.
+    /// The location.
     pub span: Span,
 }
 
@@ -65,10 +64,10 @@ impl ConditionsError {
 }
 
 impl Conditions {
-    /// Reads either spelling; `null` is an empty block.
+    /// Reads either form; `null` is an empty block.
     ///
     /// # Errors
-    /// If the tree is neither, or a part of it has the wrong type.
+    /// If the tree has neither form, or a part of it has the wrong type.
     pub fn read(tree: &Tree) -> Result<Self, ConditionsError> {
         match &tree.value {
             TreeValue::List(_) => Ok(Self::List(read_list(tree)?)),
@@ -99,7 +98,7 @@ impl AnyAll {
     /// Reads the `{any, all}` form, the only one that `foreach` accepts.
     ///
     /// # Errors
-    /// If the tree is no map or a part of it has the wrong type.
+    /// If the tree is not a map or a part of it has the wrong type.
     pub fn read(tree: &Tree) -> Result<Self, ConditionsError> {
         if tree.is_null() {
             return Ok(Self::default());

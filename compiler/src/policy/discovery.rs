@@ -1,12 +1,12 @@
-//! Which resources an API server has: the built-in ones and those of the given
+//! Resources that an API server knows: the built-in ones and those of the given
 //! CustomResourceDefinitions.
 //!
-//! A kind selector of a policy goes in, the resources that it means leave, as from the
-//! discovery of a cluster (docs/spec/policies.md §4 and 13).
+//! Resolves a kind selector of a policy to resources, as the discovery of a cluster does
+//! (docs/spec/policies.md §4 and §13).
 
-use kpvm::resource_kind::{self, Scope};
-use kpvm::scalar::wildcard::matches;
-use kpvm::tree::Tree;
+use kpvm_semantics::resource_kind::{self, Scope};
+use kpvm_semantics::wildcard::matches;
+use kpvm_syntax::tree::Tree;
 
 use super::kind_selector::KindSelector;
 use super::read::{bool_of, field, items, text_of};

@@ -2,7 +2,6 @@
 //! policies with the answers of Kyverno's own engine.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use serde_json::Value;
 
@@ -13,21 +12,15 @@ use super::validate::{validate_exception, validate_policy};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::SourceId;
 
-/// The cases of a file; `None`, with a note, where the data is not there.
-fn cases(file: &str) -> Option<Vec<Value>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance/golden");
-    let Ok(text) = std::fs::read_to_string(root.join(file)) else {
-        println!("skipped: no {file} in {}", root.display());
-        return None;
-    };
-    Some(
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect(),
-    )
+fn cases(file: &str) -> Vec<Value> {
+    let text = kpvm_golden::read(&format!("golden/{file}")).unwrap();
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
-/// Without nulls, empty texts, lists and maps, as the golden README asks for.
+/// Removes nulls and empty texts, lists and maps, as the golden README requires.
 fn compact(value: &Value) -> Option<Value> {
     let value = match value {
         Value::Null => return None,
@@ -49,9 +42,7 @@ fn compact(value: &Value) -> Option<Value> {
 
 #[test]
 fn autogen_computes_the_same_rules() {
-    let Some(cases) = cases("autogen.ndjson") else {
-        return;
-    };
+    let cases = cases("autogen.ndjson");
     let (mut total, mut differing) = (0, Vec::new());
     for case in cases.iter().filter(|case| case["mode"] == "rules") {
         total += 1;
@@ -75,14 +66,14 @@ fn autogen_computes_the_same_rules() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Cases whose answer hangs on the syntax of a JMESPath expression, which another
-/// part of the compiler judges; here every expression is taken as well-formed.
+/// Cases whose answer depends on the syntax of a JMESPath expression, which another part of
+/// the compiler checks; here every expression counts as well-formed.
 fn hangs_on_jmespath(case: &Value) -> bool {
     let error = case["load"]["error"].as_str().unwrap_or_default();
     error.contains("invalid JMESPath query") || error.contains("failed to parse JMESPath")
 }
 
-/// The golden warnings by the code of ours.
+/// Our code for a golden warning.
 fn warning_code(text: &str) -> &'static str {
     let codes = [
         ("Operator ", "deprecated-operator"),
@@ -95,7 +86,7 @@ fn warning_code(text: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("unknown warning {text}")).1
 }
 
-/// Which of our checks finds what a golden error is about.
+/// Our check for each kind of golden error.
 const ERROR_CODES: &[(&str, &str)] = &[
     ("DECODE", "wrong-type"),
     ("No operation defined", "no-operation"),
@@ -185,7 +176,7 @@ const ERROR_CODES: &[(&str, &str)] = &[
     ("failed to deserialize anyPattern", "any-pattern-no-list"),
 ];
 
-/// Whether one of our findings is what the golden error is about.
+/// Whether one of our diagnostics reports the golden error.
 fn same_finding(error: &str, diagnostics: &[Diagnostic]) -> bool {
     let mut wanted = ERROR_CODES.iter().filter(|(text, _)| error.contains(text));
     wanted.any(|(_, code)| diagnostics.iter().any(|one| one.code.starts_with(code)))
@@ -193,9 +184,7 @@ fn same_finding(error: &str, diagnostics: &[Diagnostic]) -> bool {
 
 #[test]
 fn the_load_check_accepts_and_rejects_the_same_documents() {
-    let Some(cases) = cases("load.ndjson") else {
-        return;
-    };
+    let cases = cases("load.ndjson");
     let (mut total, mut on_jmespath, mut differing) = (0, 0, Vec::new());
     for case in &cases {
         total += 1;
@@ -229,8 +218,8 @@ fn the_load_check_accepts_and_rejects_the_same_documents() {
             let expected: BTreeSet<_> = expected
                 .map(|text| warning_code(text.as_str().unwrap()))
                 .collect();
-            // Kyverno's offline check knows no schema and no functions, so it has no
-            // such warnings.
+            // Kyverno's offline check knows neither schemas nor functions, so it lacks
+            // these warnings.
             let ours_alone = [
                 "not-in-schema-enum",
                 "unknown-field",

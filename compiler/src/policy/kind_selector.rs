@@ -1,17 +1,17 @@
-//! The grammar of `resources.kinds` (docs/spec/policies.md §4): one text in, the four
-//! patterns group, version, kind and subresource out.
+//! Grammar of `resources.kinds` (docs/spec/policies.md §4): parses a text into patterns for
+//! group, version, kind and subresource.
 //!
-//! Parsing never fails: a text of too many parts becomes a selector that matches
-//! nothing real, as in Kyverno.
+//! Parsing never fails: a text with too many parts becomes a selector that matches nothing
+//! real, as in Kyverno.
 
-use kpvm::scalar::wildcard::matches;
+use kpvm_semantics::wildcard::matches;
 
-/// One entry of a `kinds` list; every part may hold wildcards.
+/// One entry of a `kinds` list; every part may contain wildcards.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct KindSelector {
-    /// API group pattern; `*` when the text names none.
+    /// API group pattern; `*` if the text has none.
     pub group: String,
-    /// Version pattern; `*` when the text names none.
+    /// Version pattern; `*` if the text has none.
     pub version: String,
     /// Kind pattern.
     pub kind: String,
@@ -20,13 +20,13 @@ pub struct KindSelector {
 }
 
 impl KindSelector {
-    /// Reads one entry of `kinds` (docs/spec/policies.md §4, table of part counts).
+    /// Parses one entry of `kinds` (docs/spec/policies.md §4, table of part counts).
     pub fn parse(text: &str) -> Self {
         let (front, last) = match text.rsplit_once('/') {
             Some((front, last)) => (Some(front), last),
             None => (None, text),
         };
-        // Only the part behind the last slash is split on dots: a group may hold dots.
+        // Only the part after the last slash is split on dots: a group may contain dots.
         let parts: Vec<&str> = front
             .into_iter()
             .flat_map(|front| front.split('/'))
@@ -70,8 +70,8 @@ impl KindSelector {
     }
 }
 
-/// Whether any entry names this kind, whatever its group, version and subresource;
-/// compared as text, wildcards count as themselves (docs/spec/policies.md §12.1).
+/// Whether any entry names this kind, whatever its group, version and subresource; compared
+/// literally, without wildcards (docs/spec/policies.md §12.1).
 pub fn contains_kind<'a>(kinds: impl IntoIterator<Item = &'a str>, kind: &str) -> bool {
     kinds
         .into_iter()
@@ -94,7 +94,7 @@ fn is_version(text: &str) -> bool {
         })
 }
 
-/// What follows the leading digits; `None` when there are none.
+/// The text after leading digits; `None` if there are none.
 fn strip_digits(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     (rest.len() < text.len()).then_some(rest)
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsing() {
+    fn worked_cases_of_parsing() {
         let cases = [
             ("*.*", ["*", "*", "*", "*"]),
             ("*/*", ["*", "*", "*", "*"]),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn matching() {
+    fn worked_cases_of_matching() {
         let cases = [
             ("*", ("apps", "v1", "Deployment", ""), true),
             ("*", ("", "v1", "Pod", "status"), false),

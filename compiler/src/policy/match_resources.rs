@@ -2,21 +2,21 @@
 //! and of ValidatingAdmissionPolicies, `matchResources` of their bindings
 //! (docs/spec/cel.md §6.1).
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::model::{LabelRequirement, LabelSelector};
 use super::read::{field, items, label_selector, text_of, texts};
 
-/// Which requests a policy is about.
+/// Requests that a policy applies to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatchResources {
-    /// `resourceRules`: any of them has to hold, if there are any.
+    /// `resourceRules`: if there are any, one of them must match.
     pub resource_rules: Vec<ResourceRule>,
-    /// `excludeResourceRules`: none of them may hold.
+    /// `excludeResourceRules`: none of them may match.
     pub exclude_resource_rules: Vec<ResourceRule>,
-    /// `namespaceSelector`; one that asks for nothing is absent.
+    /// `namespaceSelector`; absent if it has no requirements.
     pub namespace_selector: Option<LabelSelector>,
-    /// `objectSelector`; one that asks for nothing is absent.
+    /// `objectSelector`; absent if it has no requirements.
     pub object_selector: Option<LabelSelector>,
     /// As written.
     pub tree: Tree,
@@ -25,7 +25,7 @@ pub struct MatchResources {
 /// One of `resourceRules` and `excludeResourceRules`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResourceRule {
-    /// `apiGroups`: names, the core group's is empty, or `*`.
+    /// `apiGroups`: names (empty for the core group) or `*`.
     pub api_groups: Vec<String>,
     /// `apiVersions`: versions, or `*`.
     pub api_versions: Vec<String>,
@@ -33,14 +33,14 @@ pub struct ResourceRule {
     pub operations: Vec<String>,
     /// `resources`: `pods`, `pods/log`, `pods/*`, `*/log`, `*`, `*/*`.
     pub resources: Vec<String>,
-    /// `resourceNames`; none for all.
+    /// `resourceNames`; empty for all.
     pub resource_names: Vec<String>,
-    /// `scope`: `Namespaced`, `Cluster`; anything else is no restriction.
+    /// `scope`: `Namespaced`, `Cluster`; any other value is no restriction.
     pub scope: String,
 }
 
 impl MatchResources {
-    /// Reads what has the right types.
+    /// Reads the fields that have the right types.
     pub fn read(tree: &Tree) -> Self {
         let rules = |key| items(tree, key).iter().map(ResourceRule::read).collect();
         let selector = |key| {
@@ -56,8 +56,8 @@ impl MatchResources {
         }
     }
 
-    /// Whether a response without results is left out: what is matched is plain enough to
-    /// tell (docs/spec/cli.md §3.1).
+    /// Whether responses without results are dropped because the constraints are plain
+    /// (docs/spec/cli.md §3.1).
     pub fn is_plain(&self) -> bool {
         let [rule] = self.resource_rules.as_slice() else {
             return false;
@@ -82,8 +82,8 @@ impl ResourceRule {
     }
 }
 
-/// The selector with requirements in place of `matchLabels`: it is Kubernetes' own, so
-/// that `*` in a value is no wildcard.
+/// Turns `matchLabels` into requirements: this is Kubernetes' selector, in which `*` in a
+/// value is not a wildcard.
 fn plain(selector: LabelSelector) -> LabelSelector {
     let of_label = |(key, value): (String, String)| LabelRequirement {
         key,

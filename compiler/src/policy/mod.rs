@@ -1,4 +1,4 @@
-//! Policies: the typed model, reading it from YAML, checking it, autogen.
+//! Policies: typed model, reader, load checks and autogen.
 
 pub mod admission_policy;
 pub mod assertion;
@@ -9,7 +9,9 @@ pub mod kind_selector;
 pub mod match_resources;
 pub mod model;
 pub mod read;
+pub mod read_validating;
 mod schema;
+mod spanned;
 pub(crate) mod spelling;
 mod text;
 pub mod validate;

@@ -1,23 +1,14 @@
-//! The typed policy model: `ClusterPolicy` and `Policy` of kyverno.io v1 and
-//! v2beta1, `PolicyException` of v2 and v2beta1, every spelling of a field brought to
-//! one form.
+//! The typed policy model: `ClusterPolicy` and `Policy` of kyverno.io v1 and v2beta1,
+//! `PolicyException` of v2 and v2beta1, with every spelling of a field normalised.
 //!
-//! After reading, nobody checks again whether a rule has a name. Free-form parts
-//! (patterns, condition values, ...) stay [`Tree`]s with their places.
+//! After reading, nobody checks again whether a rule has a name. Free-form parts (patterns,
+//! condition values, ...) stay [`Tree`]s with their locations.
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::condition::AnyAll;
+pub use super::spanned::Spanned;
 use crate::source::SourceId;
-
-/// A value and its place in the policy's file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Spanned<T> {
-    /// The value.
-    pub value: T,
-    /// Where it stands.
-    pub span: Span,
-}
 
 /// One policy document.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,25 +29,26 @@ pub struct Policy {
     pub admission: bool,
     /// `spec.background`, default true.
     pub background: bool,
-    /// `spec.validationFailureAction` as written; anything but `Enforce`/`enforce` is audit.
+    /// `spec.validationFailureAction` as written; any value but `Enforce`/ `enforce` is
+    /// audit.
     pub failure_action: Option<String>,
     /// `spec.validationFailureActionOverrides`.
     pub failure_action_overrides: Vec<FailureActionOverride>,
     /// `spec.failurePolicy` or `spec.webhookConfiguration.failurePolicy`.
     pub failure_policy: Option<String>,
-    /// `spec.webhookConfiguration.matchConditions`, not read further yet.
+    /// `spec.webhookConfiguration.matchConditions`, unparsed.
     pub match_conditions: Option<Tree>,
     /// The written rules.
     pub rules: Vec<Rule>,
     /// The file.
     pub source: SourceId,
-    /// The whole document as read.
+    /// The whole document.
     pub tree: Tree,
 }
 
 impl Policy {
-    /// Makes `validate.assert` a part that is read over, as since Kyverno 1.19
-    /// (docs/spec/assert.md §1); the trees stay as read.
+    /// Removes `validate.assert`, which has no effect since Kyverno 1.19
+    /// (docs/spec/assert.md §1); the trees are unchanged.
     pub fn ignore_assert(&mut self) {
         let bodies = self
             .rules
@@ -75,10 +67,10 @@ pub enum PolicyKind {
     Policy,
 }
 
-/// How many rules of a policy give a result (docs/spec/policies.md §7.1).
+/// How many rules of a policy produce a result (docs/spec/policies.md §7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApplyRules {
-    /// All of them.
+    /// All rules.
     #[default]
     All,
     /// Stop after the first pass or fail.
@@ -112,20 +104,20 @@ pub struct Rule {
     pub verify_images: Option<Tree>,
     /// `imageExtractors`, as read.
     pub image_extractors: Option<Tree>,
-    /// The whole rule as read.
+    /// The whole rule.
     pub tree: Tree,
 }
 
 /// `match` or `exclude` (docs/spec/policies.md §5.1).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MatchBlock {
-    /// `any`; `None` when absent, which an explicit empty list is not.
+    /// `any`; `None` if absent, unlike an explicit empty list.
     pub any: Option<Vec<Filter>>,
     /// `all`.
     pub all: Option<Vec<Filter>>,
     /// The deprecated direct form.
     pub direct: Filter,
-    /// Where the block stands.
+    /// Location of the block.
     pub span: Span,
 }
 
@@ -134,17 +126,17 @@ pub struct MatchBlock {
 pub struct Filter {
     /// `resources`.
     pub resources: ResourceDescription,
-    /// `roles`; `None` when absent, which an explicit empty list is not.
+    /// `roles`; `None` if absent, unlike an explicit empty list.
     pub roles: Option<Vec<String>>,
     /// `clusterRoles`.
     pub cluster_roles: Option<Vec<String>>,
     /// `subjects`.
     pub subjects: Option<Vec<Subject>>,
-    /// Where the filter stands.
+    /// Location of the filter.
     pub span: Span,
 }
 
-/// `resources` of a filter; empty lists and empty texts mean absent.
+/// `resources` of a filter; empty lists and texts mean absent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResourceDescription {
     /// `kinds`
@@ -155,7 +147,7 @@ pub struct ResourceDescription {
     pub names: Vec<String>,
     /// `namespaces`
     pub namespaces: Vec<String>,
-    /// `annotations`; an explicit `{}` is not absent (autogen looks at that).
+    /// `annotations`; an explicit `{}` is not absent (autogen distinguishes them).
     pub annotations: Option<Vec<(String, String)>>,
     /// `selector`
     pub selector: Option<LabelSelector>,
@@ -172,7 +164,7 @@ pub struct LabelSelector {
     pub match_labels: Vec<(String, String)>,
     /// `matchExpressions`.
     pub match_expressions: Vec<LabelRequirement>,
-    /// Where the selector stands.
+    /// Location of the selector.
     pub span: Span,
 }
 
@@ -215,7 +207,7 @@ pub struct Validate {
     pub pod_security: Option<Tree>,
     /// `cel`
     pub cel: Option<Tree>,
-    /// `assert`; `None` too where it is to be ignored.
+    /// `assert`; also `None` if assertions are ignored.
     pub assert: Option<Tree>,
     /// `manifests`
     pub manifests: Option<Tree>,
@@ -225,7 +217,7 @@ pub struct Validate {
     pub failure_action_overrides: Vec<FailureActionOverride>,
     /// `allowExistingViolations`, default true.
     pub allow_existing_violations: bool,
-    /// Where it stands.
+    /// Location.
     pub span: Span,
 }
 
@@ -234,7 +226,7 @@ pub struct Validate {
 pub struct FailureActionOverride {
     /// `action`, unchecked.
     pub action: String,
-    /// `namespaces`; an explicit empty list never matches, so it is not absent.
+    /// `namespaces`; an explicit empty list never matches, unlike an absent one.
     pub namespaces: Option<Vec<String>>,
     /// `namespaceSelector`
     pub namespace_selector: Option<LabelSelector>,
@@ -245,9 +237,9 @@ pub struct FailureActionOverride {
 pub struct PolicyException {
     /// `metadata.name`.
     pub name: Spanned<String>,
-    /// `metadata.namespace`, empty when absent.
+    /// `metadata.namespace`, empty if absent.
     pub namespace: String,
-    /// `spec.background`, default true; forbids user information and no more.
+    /// `spec.background`, default true; only restricts the use of user information.
     pub background: bool,
     /// `spec.match`; only `any` and `all` count.
     pub match_block: MatchBlock,
@@ -255,16 +247,16 @@ pub struct PolicyException {
     pub conditions: Option<AnyAll>,
     /// `spec.exceptions`.
     pub covered: Vec<CoveredRules>,
-    /// `spec.podSecurity`, each entry as read.
+    /// `spec.podSecurity`, entries as read.
     pub pod_security: Vec<Tree>,
     /// The file.
     pub source: SourceId,
-    /// The whole document as read.
+    /// The whole document.
     pub tree: Tree,
 }
 
 impl PolicyException {
-    /// How people name it: `namespace/name`, or its name alone.
+    /// Display name: `namespace/name`, or only the name.
     pub fn key(&self) -> String {
         match self.namespace.as_str() {
             "" => self.name.value.clone(),
@@ -278,6 +270,6 @@ impl PolicyException {
 pub struct CoveredRules {
     /// `policyName`: `name`, or `namespace/name` of a `Policy`; not a wildcard.
     pub policy: Spanned<String>,
-    /// `ruleNames`: wildcards over the names of rules, generated ones included.
+    /// `ruleNames`: wildcards over rule names, including generated ones.
     pub rules: Vec<Spanned<String>>,
 }

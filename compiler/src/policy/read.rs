@@ -1,11 +1,10 @@
-//! Reading a document: a tree with places in, the typed [`Policy`] or
-//! [`PolicyException`] out.
+//! Reads a document: a tree with locations becomes a typed [`Policy`] or
+//! [`PolicyException`].
 //!
-//! Everything that does not fit the schema is reported, not only the first thing,
-//! and then nothing leaves. What the fields mean together is not judged here;
-//! that is [`super::validate`].
+//! All schema violations are reported, not only the first, and nothing is returned then.
+//! The meaning of fields is not checked here; see [`super::validate`].
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::condition::AnyAll;
 use super::model::{
@@ -17,7 +16,7 @@ use super::schema;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{Location, SourceId};
 
-/// What a document says it is (docs/spec/policies.md §1.1).
+/// Kind of a document (docs/spec/policies.md §1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentKind {
     /// A policy that [`read_policy`] reads.
@@ -31,20 +30,20 @@ pub enum DocumentKind {
     AdmissionBinding,
     /// A `PolicyException` that [`read_exception`] reads.
     PolicyException,
-    /// A `PolicyException` to policies of CEL, which [`super::validating_policy`] reads.
+    /// A `PolicyException` for CEL policies, which [`super::validating_policy`] reads.
     CelException,
-    /// Any other object, by its `apiVersion` and `kind`.
+    /// Any other object, with its `apiVersion` and `kind`.
     Other {
-        /// `apiVersion`, empty when absent.
+        /// `apiVersion`, empty if absent.
         api_version: String,
-        /// `kind`, empty when absent.
+        /// `kind`, empty if absent.
         kind: String,
     },
-    /// Not a map, so no Kubernetes object at all.
+    /// Not a map, so not a Kubernetes object.
     NotAnObject,
 }
 
-/// Says what a document is, by `apiVersion` and `kind` alone.
+/// Determines the kind of a document from `apiVersion` and `kind`.
 pub fn document_kind(tree: &Tree) -> DocumentKind {
     if tree.as_map().is_none() {
         return DocumentKind::NotAnObject;
@@ -85,7 +84,7 @@ pub fn document_kind(tree: &Tree) -> DocumentKind {
 
 /// Reads a `ClusterPolicy` or `Policy` of kyverno.io v1 or v2beta1.
 ///
-/// Returns `None` when there was an error, which is then among the diagnostics.
+/// Returns `None` after an error, which is reported in the diagnostics.
 pub fn read_policy(
     tree: &Tree,
     source: SourceId,
@@ -110,7 +109,7 @@ pub fn read_policy(
     if found.iter().any(|one| one.severity == Severity::Error) {
         return None;
     }
-    // A v2beta1 document cannot say it, and without it the engine's default holds.
+    // v2beta1 lacks the field, and without it the engine's default applies.
     for validate in policy
         .rules
         .iter_mut()
@@ -123,7 +122,7 @@ pub fn read_policy(
 
 /// Reads a `PolicyException` of kyverno.io v2 or v2beta1.
 ///
-/// Returns `None` when there was an error, which is then among the diagnostics.
+/// Returns `None` after an error, which is reported in the diagnostics.
 pub fn read_exception(
     tree: &Tree,
     source: SourceId,
@@ -145,7 +144,7 @@ pub fn read_exception(
     (!failed).then_some(exception)
 }
 
-/// What a reader expects a document to be, in words.
+/// Expected kind of document, in words.
 struct Expected {
     code: &'static str,
     what: &'static str,
@@ -224,7 +223,7 @@ fn typed_exception(tree: &Tree, source: SourceId) -> PolicyException {
     }
 }
 
-/// `policy` or `policy/rule`, by the place.
+/// `policy` or `policy/rule` at a location.
 fn subject_at(policy: &Policy, span: Span) -> String {
     let inside =
         |rule: &&Rule| rule.tree.span.start <= span.start && span.end <= rule.tree.span.end;
@@ -262,7 +261,7 @@ fn typed_policy(tree: &Tree, kind: PolicyKind, api_version: String, source: Sour
     }
 }
 
-/// The typed form of a rule that fits the schema.
+/// Typed form of a rule that conforms to the schema.
 pub(super) fn read_rule(tree: &Tree) -> Rule {
     let raw = |key| field(tree, key).cloned();
     Rule {
@@ -381,12 +380,12 @@ fn overrides(tree: &Tree, key: &str) -> Vec<FailureActionOverride> {
         .collect()
 }
 
-/// The value of a field; null counts as absent, as in Kyverno's decoder.
+/// Value of a field; null counts as absent, as in Kyverno's decoder.
 pub(crate) fn field<'a>(tree: &'a Tree, key: &str) -> Option<&'a Tree> {
     tree.get(key).filter(|value| !value.is_null())
 }
 
-/// The items of a list field, none when it is absent.
+/// Items of a list field; empty if absent.
 pub(crate) fn items<'a>(tree: &'a Tree, key: &str) -> &'a [Tree] {
     field(tree, key).and_then(Tree::as_list).unwrap_or_default()
 }
@@ -395,7 +394,7 @@ fn members<'a>(tree: &'a Tree, key: &str) -> &'a [Member] {
     field(tree, key).and_then(Tree::as_map).unwrap_or_default()
 }
 
-/// The text of a field, empty when it is absent.
+/// Text of a field; empty if absent.
 pub(crate) fn text_of(tree: &Tree, key: &str) -> String {
     optional_text(tree, key).unwrap_or_default()
 }
@@ -426,7 +425,7 @@ pub(crate) fn bool_of(tree: &Tree, key: &str, default: bool) -> bool {
     }
 }
 
-/// A null item is an empty text for Kyverno's decoder.
+/// Kyverno's decoder turns a null item into an empty text.
 pub(super) fn texts(tree: &Tree, key: &str) -> Vec<String> {
     optional_texts(tree, key).unwrap_or_default()
 }

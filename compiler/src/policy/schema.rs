@@ -7,24 +7,24 @@
 //! loader accepts such documents while an API server refuses them.
 //!
 //! Both walks recurse along the table; documents have a bounded depth by the time
-//! they are trees ([`kpvm::limits::Limits::document_depth`]).
+//! they are trees ([`kpvm_semantics::limits::Limits::document_depth`]).
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::condition::{AnyAll, Conditions};
 use super::spelling::nearest;
 use crate::diagnostic::Diagnostic;
 use crate::source::{Location, SourceId};
 
-/// What may stand under a field. `null` may always stand and means absent.
+/// Allowed content of a field. `null` is always allowed and means absent.
 pub(super) enum Shape {
-    /// Any JSON, kept as it is.
+    /// Any JSON, unchanged.
     Raw,
     /// A boolean.
     Bool,
     /// A whole number of 32 or 64 bits.
     Int32,
-    /// Text; the list is the schema's enum, empty when free.
+    /// Text; the list is the schema's enum, empty if unrestricted.
     Text(&'static [&'static str]),
     /// A map from text to text.
     TextMap,
@@ -36,9 +36,9 @@ pub(super) enum Shape {
     Conditions,
     /// `{any, all}` only.
     AnyAll,
-    /// A map that is not looked into (rule types that are not compiled).
+    /// A map that is not inspected (rule types that are not compiled).
     OpaqueMap,
-    /// A list that is not looked into.
+    /// A list that is not inspected.
     OpaqueList,
 }
 
@@ -475,7 +475,7 @@ pub(super) static CEL_EXCEPTION: Shape = Shape::Object(&[
     field("status", Shape::OpaqueMap),
 ]);
 
-/// Checks a whole document against a shape and reports everything that is wrong.
+/// Checks a whole document against a shape and reports every violation.
 pub(super) fn check(
     tree: &Tree,
     shape: &Shape,
@@ -567,8 +567,8 @@ impl Checker<'_> {
         self.check_block(tree, read);
     }
 
-    /// Unknown names inside a block only warn: the schema preserves them and the
-    /// decoder ignores them, but they are a typing mistake all the same.
+    /// Unknown names inside a block are only warnings: the schema preserves them and the
+    /// decoder ignores them, but they are probably typing mistakes.
     fn check_block(
         &mut self,
         tree: &Tree,
@@ -690,12 +690,12 @@ fn expected(shape: &Shape) -> &'static str {
     }
 }
 
-/// Empty lists that stay: Kyverno decodes a rule that it encoded into the rule itself,
-/// where they still are, and a filter that has one is not empty (docs/spec/policies.md §5.2).
+/// Empty lists that are kept: Kyverno decodes an encoded rule into the rule itself, which
+/// still has them, and a filter with one is not empty (docs/spec/policies.md §5.2).
 const KEPT_EMPTY: [&str; 3] = ["roles", "clusterRoles", "subjects"];
 
-/// The tree without what Kyverno omits when it encodes a typed object again: nulls,
-/// and empty texts, lists and text maps (docs/spec/policies.md §12.5). Raw JSON stays.
+/// Removes what Kyverno omits when it re-encodes a typed object: nulls, and empty texts,
+/// lists and text maps (docs/spec/policies.md §12.5). Raw JSON is unchanged.
 pub(super) fn without_omitted(tree: &Tree, shape: &Shape) -> Tree {
     let value = match (shape, &tree.value) {
         (Shape::Object(fields), TreeValue::Map(members)) => {

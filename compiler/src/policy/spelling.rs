@@ -1,6 +1,6 @@
-//! What a misspelled name was meant to be.
+//! Suggestions for misspelled names.
 
-/// The known name that is a plausible misspelling away.
+/// The nearest known name, if a misspelling is plausible.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
@@ -10,7 +10,7 @@ pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein distance, letter case ignored.
+/// Levenshtein distance, case-insensitive.
 fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.to_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,9 +1,9 @@
 //! JSON values as trees, for tests.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 use serde_json::Value;
 
-/// The value as a tree; every node gets its own made-up span.
+/// The value as a tree; every node gets a distinct artificial span.
 pub(crate) fn tree(value: &Value) -> Tree {
     build(value, &mut 0)
 }

@@ -1,25 +1,25 @@
-//! Finding `{{ variables }}` and `$(references)` in texts, exactly as Kyverno's
-//! regular expressions do (docs/spec/conditions.md §4.2 and 5).
+//! Finds `{{ variables }}` and `$(references)` in texts, exactly as Kyverno's regular
+//! expressions do (docs/spec/conditions.md §4.2 and §5).
 //!
-//! Texts come in, byte ranges leave; nothing is evaluated.
+//! Returns byte ranges; evaluates nothing.
 
 use std::ops::Range;
 
-/// Every variable of one pass, in order: the range of `{{...}}` and of the
-/// character before it that the match swallows (empty at the start of the text).
+/// Variables of one pass, in order: the range of `{{...}}` and of the preceding character
+/// that the match consumes (empty at the start of the text).
 pub(super) fn variables(text: &str) -> Vec<Match> {
     matches_with(text, variable_end)
 }
 
-/// Every reference: the range of `$(...)`, and of the swallowed character.
+/// References: the range of `$(...)`, and of the consumed character.
 pub(super) fn references(text: &str) -> Vec<Match> {
     matches_with(text, reference_end)
 }
 
-/// One find: the swallowed character and what was looked for.
+/// One match, with and without the consumed character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Match {
-    /// With the swallowed character.
+    /// With the consumed character.
     pub(super) whole: Range<usize>,
     /// Without it.
     pub(super) inner: Range<usize>,
@@ -61,8 +61,8 @@ fn next_match_start(
     })
 }
 
-/// Length of a variable at the start of the text: `{{`, anything but braces or one
-/// level of `{...}`, `}}`.
+/// Length of a variable at the start of the text: `{{`, anything but braces or one level of
+/// `{...}`, `}}`.
 fn variable_end(text: &str) -> Option<usize> {
     let mut at = text.strip_prefix("{{").map(|_| 2)?;
     loop {
@@ -81,8 +81,8 @@ fn variable_end(text: &str) -> Option<usize> {
     }
 }
 
-/// Length of a reference at the start of the text: `$(`, one character, then up to
-/// the last `)` before a blank.
+/// Length of a reference at the start of the text: `$(`, one character, then up to the last
+/// `)` before a space.
 fn reference_end(text: &str) -> Option<usize> {
     let body = text.strip_prefix("$(")?;
     let first = body.chars().next().filter(|first| *first != '\n')?;
@@ -91,8 +91,8 @@ fn reference_end(text: &str) -> Option<usize> {
     Some(2 + first.len_utf8() + run.rfind(')')? + 1)
 }
 
-/// Whether there is a `{{...}}` without any brace inside, escaped or not: the test
-/// for places that allow no variables (docs/spec/policies.md §2.3, item 3).
+/// Whether the text contains `{{...}}` without braces inside, escaped or not: the test for
+/// fields that allow no variables (docs/spec/policies.md §2.3, item 3).
 pub(super) fn has_plain_variable(text: &str) -> bool {
     text.match_indices("{{").any(|(start, _)| {
         text.get(start + 2..)
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn variables() {
+    fn variables_are_found() {
         let cases: [(&str, &[&str]); 9] = [
             ("{{ a }}", &["{{ a }}"]),
             ("x {{ a.{{ b }} }}", &["{{ b }}"]),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn references() {
+    fn references_are_found() {
         let cases: [(&str, &[&str]); 6] = [
             ("$(HOME)", &["$(HOME)"]),
             ("$()", &[]),

@@ -1,25 +1,25 @@
-//! Autogen of ValidatingPolicies: a policy about pods in, what it says of controllers of
-//! pods out (docs/spec/cel.md §6.4).
+//! Autogen of ValidatingPolicies: derives policies for controllers from a policy for Pods
+//! (docs/spec/cel.md §6.4).
 //!
-//! Unlike that of ClusterPolicies this is all text: wherever `object.spec` or
-//! `object.metadata` stands, in messages too, the path of the template takes its place.
+//! Unlike for ClusterPolicies, this is purely textual: every `object.spec` and
+//! `object.metadata`, also in messages, is replaced by the path of the template.
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::{MatchResources, ResourceRule};
 use super::validating_policy::{Mode, ValidatingPolicy, ValidatingSpec};
 
-/// One of the policies that a policy is evaluated as.
+/// One variant that a policy is evaluated as.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// What it says.
+    /// Content of the variant.
     pub spec: ValidatingSpec,
     /// Whether autogen made it.
     pub is_generated: bool,
 }
 
 impl Variant {
-    /// Whether it gives no response at all, not even an empty one, for what it does not
+    /// Whether it produces no response, not even an empty one, for objects it does not
     /// match (docs/spec/cli.md §3.1).
     pub fn is_plain(&self) -> bool {
         let constraints = self.spec.constraints.as_ref();
@@ -37,8 +37,8 @@ const CONTROLLERS: [(&str, &str); 6] = [
     ("batch", "jobs"),
 ];
 
-/// The policies that a policy is evaluated as: itself, then those for cron jobs and for
-/// the other controllers. Kyverno's order of these two is random.
+/// Variants of a policy: itself, then those for cron jobs and for the other controllers.
+/// Kyverno evaluates the last two in random order.
 pub fn variants(policy: &ValidatingPolicy) -> Vec<Variant> {
     let mut variants = vec![Variant {
         spec: policy.spec.clone(),
@@ -75,9 +75,9 @@ pub fn variants(policy: &ValidatingPolicy) -> Vec<Variant> {
     variants
 }
 
-/// The first of these controllers that is none of the built-in ones but names a resource all
-/// the same, as `resource.version.group`: in its objects Kyverno (`pkg/cel/autogen`) looks for
-/// pod templates wherever they stand. Other names that are not known are none to it either.
+/// First of these controllers that is not built in but has the form
+/// `resource.version.group`: Kyverno (`pkg/cel/autogen`) searches the objects of that
+/// resource for pod templates. Other unknown names are ignored, as in Kyverno.
 pub(super) fn other_controller<'t>(
     policy: &ValidatingPolicy,
     controllers: &'t [Tree],
@@ -133,7 +133,7 @@ fn generate(
         trees.iter().map(|tree| rewrite_tree(tree, path)).collect()
     };
     ValidatingSpec {
-        // Without operations Kyverno makes no constraints, which match nothing.
+        // Without operations Kyverno creates no constraints, so nothing matches.
         constraints: (!operations.is_empty()).then_some(matching),
         conditions: all(&spec.conditions),
         variables: all(&spec.variables),
@@ -143,7 +143,7 @@ fn generate(
     }
 }
 
-/// Rewrites every text. Depth: that of a document, which is bounded when it is read.
+/// Rewrites every text. Recursion depth: that of a document, which its reader limits.
 fn rewrite_tree(tree: &Tree, path: &str) -> Tree {
     let value = match &tree.value {
         TreeValue::String(text) => TreeValue::String(rewrite(text, path).into()),
@@ -181,7 +181,7 @@ fn rewrite(text: &str, path: &str) -> String {
         })
 }
 
-/// Whether the next segment is `namespace`, which a template has none of.
+/// Whether the next segment is `namespace`, which a template lacks.
 fn is_namespace(behind: &str) -> bool {
     let rest = behind.strip_prefix(".namespace");
     let next = rest.map(|rest| rest.chars().next());
@@ -192,7 +192,7 @@ fn is_namespace(behind: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// docs/spec/cel.md §6.4, and case 50.
+    /// docs/spec/cel.md §6.4 and §8, case 50.
     #[test]
     fn texts_are_rewritten() {
         for (text, expected) in [

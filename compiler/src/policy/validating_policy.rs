@@ -1,17 +1,12 @@
 //! `ValidatingPolicy` and `NamespacedValidatingPolicy` of policies.kyverno.io, and the
-//! `PolicyException` of that group: a tree in, the typed document out
-//! (docs/spec/cel.md §6.1 and 6.5).
+//! `PolicyException` of that group (docs/spec/cel.md §6.1 and §6.5).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::match_resources::MatchResources;
 use super::model::Spanned;
-use super::read::{bool_of, field, items, spanned_text, text_map, text_of, texts};
-use super::schema;
-use super::validate::selectors;
-use super::validating_autogen;
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::source::{Location, SourceId};
+use super::read::{field, items, text_of};
+use crate::source::SourceId;
 
 /// One policy document.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,15 +17,15 @@ pub struct ValidatingPolicy {
     pub api_version: String,
     /// `metadata.name`.
     pub name: Spanned<String>,
-    /// `metadata.namespace`; empty when absent.
+    /// `metadata.namespace`; empty if absent.
     pub namespace: String,
     /// `metadata.annotations`, in the order of the text.
     pub annotations: Vec<(String, String)>,
-    /// What the requests are held against; those that autogen makes of it are others.
+    /// The part that autogen rewrites.
     pub spec: ValidatingSpec,
-    /// `spec.validationActions`; without any a failure is denied.
+    /// `spec.validationActions`; the default is to deny.
     pub actions: Vec<String>,
-    /// `spec.autogen.podControllers.controllers`; an empty list turns autogen off.
+    /// `spec.autogen.podControllers.controllers`; an empty list disables autogen.
     pub controllers: Option<Vec<String>>,
     /// `spec.evaluation.mode`.
     pub mode: Mode,
@@ -42,14 +37,14 @@ pub struct ValidatingPolicy {
     pub becomes_admission_policy: bool,
     /// The file.
     pub source: SourceId,
-    /// The whole document as read.
+    /// The whole document.
     pub tree: Tree,
 }
 
-/// What a policy looks at.
+/// What a policy evaluates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Objects of Kubernetes.
+    /// Kubernetes objects.
     Kubernetes,
     /// Any JSON.
     Json,
@@ -58,7 +53,7 @@ pub enum Mode {
 /// The part of a policy that autogen rewrites.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidatingSpec {
-    /// `matchConstraints`; without them nothing is matched.
+    /// `matchConstraints`; without them nothing matches.
     pub constraints: Option<MatchResources>,
     /// `matchConditions`.
     pub conditions: Vec<Tree>,
@@ -68,13 +63,12 @@ pub struct ValidatingSpec {
     pub validations: Vec<Tree>,
     /// `auditAnnotations`.
     pub annotations: Vec<Tree>,
-    /// Whether an error of a match condition means that it does not hold:
-    /// `failurePolicy: Ignore`.
+    /// `failurePolicy: Ignore`: whether an error of a match condition counts as false.
     pub ignores_failure: bool,
 }
 
 impl ValidatingPolicy {
-    /// The namespace of a namespaced policy.
+    /// Namespace of a namespaced policy.
     pub fn own_namespace(&self) -> Option<&str> {
         let namespace = match self.namespace.as_str() {
             "" => "default",
@@ -92,13 +86,13 @@ impl ValidatingPolicy {
         }
     }
 
-    /// Whether only the versions that it names are sent: `matchPolicy: Exact`.
+    /// `matchPolicy: Exact`: whether only the listed versions match.
     pub fn is_exact(&self) -> bool {
         let constraints = self.spec.constraints.as_ref();
         constraints.is_some_and(|constraints| text_of(&constraints.tree, "matchPolicy") == "Exact")
     }
 
-    /// Whether a failure refuses a request.
+    /// Whether a failure denies the request.
     pub fn denies(&self) -> bool {
         self.actions.is_empty() || self.actions.iter().any(|action| action == "Deny")
     }
@@ -117,94 +111,14 @@ impl ValidatingSpec {
     }
 }
 
-/// Reads a policy; `None` when there was an error, which is then among the diagnostics.
-pub fn read_validating_policy(
-    tree: &Tree,
-    source: SourceId,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<ValidatingPolicy> {
-    let before = diagnostics.len();
-    schema::check(tree, &schema::VALIDATING_POLICY, source, false, diagnostics);
-    let nothing = Tree::new(TreeValue::Null, tree.span);
-    let metadata = field(tree, "metadata").unwrap_or(&nothing);
-    let spec = field(tree, "spec").unwrap_or(&nothing);
-    let inside = |parent: &str, key: &str| field(spec, parent).and_then(|tree| field(tree, key));
-    let mode = inside("evaluation", "mode");
-    let policy = ValidatingPolicy {
-        is_namespaced: text_of(tree, "kind") == "NamespacedValidatingPolicy",
-        api_version: text_of(tree, "apiVersion"),
-        name: spanned_text(metadata, "name"),
-        namespace: text_of(metadata, "namespace"),
-        annotations: text_map(metadata, "annotations").unwrap_or_default(),
-        spec: ValidatingSpec::read(spec),
-        actions: texts(spec, "validationActions"),
-        controllers: inside("autogen", "podControllers")
-            .filter(|controllers| field(controllers, "controllers").is_some())
-            .map(|controllers| texts(controllers, "controllers")),
-        mode: match mode.and_then(Tree::as_str) {
-            Some("JSON") => Mode::Json,
-            _ => Mode::Kubernetes,
-        },
-        background: inside("evaluation", "background")
-            .is_none_or(|background| bool_of(background, "enabled", true)),
-        admits: inside("evaluation", "admission")
-            .is_none_or(|admission| bool_of(admission, "enabled", true)),
-        becomes_admission_policy: inside("autogen", "validatingAdmissionPolicy")
-            .is_some_and(|generated| bool_of(generated, "enabled", false)),
-        source,
-        tree: tree.clone(),
-    };
-    let mut refuse = |code, message: String, span, hint: &str| {
-        let location = Location { source, span };
-        diagnostics.push(Diagnostic::error(code, message, location).hint(hint));
-    };
-    if policy.name.value.is_empty() {
-        let message = "the policy has no name".to_owned();
-        refuse("no-name", message, tree.span, "write `metadata: {name: …}`");
-    }
-    if let Some(mode) = mode.filter(|mode| matches!(mode.as_str(), Some("HTTP" | "Envoy"))) {
-        let shown = mode.as_str().unwrap_or_default();
-        let message = format!("the evaluation mode {shown} is not supported yet");
-        let hint = "it is about requests of other servers; leave such policies out with --skip-unsupported";
-        refuse("unsupported", message, mode.span, hint);
-    }
-    let controllers = inside("autogen", "podControllers");
-    let controllers = controllers.map_or(&[][..], |controllers| items(controllers, "controllers"));
-    if let Some(other) = validating_autogen::other_controller(&policy, controllers) {
-        let shown = other.as_str().unwrap_or_default();
-        let message = format!("controllers of pods like `{shown}` are not supported yet");
-        let hint = "Kyverno looks for pod templates in any object of that resource; without the \
-            entry the policy is about the built-in controllers";
-        refuse("unsupported", message, other.span, hint);
-    }
-    if let Some(constraints) = &policy.spec.constraints {
-        let selectors = [
-            &constraints.namespace_selector,
-            &constraints.object_selector,
-        ];
-        for selector in selectors.into_iter().flatten() {
-            if let Some(problem) = selectors::problem(selector) {
-                let hint = "Kubernetes refuses such a selector";
-                refuse("selector", problem, selector.span, hint);
-            }
-        }
-    }
-    let found = diagnostics.get_mut(before..).unwrap_or_default();
-    for diagnostic in &mut *found {
-        diagnostic.subject = Some(policy.name.value.clone());
-    }
-    let failed = found.iter().any(|one| one.severity == Severity::Error);
-    (!failed).then_some(policy)
-}
-
 /// One `PolicyException` of policies.kyverno.io.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CelException {
     /// `metadata.name`.
     pub name: Spanned<String>,
-    /// `metadata.namespace`, empty when absent.
+    /// `metadata.namespace`, empty if absent.
     pub namespace: String,
-    /// `spec.policyRefs`: the policies by kind and name.
+    /// `spec.policyRefs`: policies by kind and name.
     pub policies: Vec<PolicyRef>,
     /// `spec.matchConditions`.
     pub conditions: Vec<Tree>,
@@ -212,17 +126,17 @@ pub struct CelException {
     pub images: Vec<String>,
     /// `spec.allowedValues`.
     pub values: Vec<String>,
-    /// Whether `spec.reportResult` is `pass`; else it is `skip`.
+    /// Whether `spec.reportResult` is `pass`; otherwise it is `skip`.
     pub reports_pass: bool,
-    /// The label `polex.kyverno.io/priority` if it is a positive number, else 0.
+    /// Label `polex.kyverno.io/priority` if it is a positive number, otherwise 0.
     pub priority: u32,
     /// The file.
     pub source: SourceId,
-    /// The whole document as read.
+    /// The whole document.
     pub tree: Tree,
 }
 
-/// A policy as an exception names it.
+/// Reference to a policy in an exception.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyRef {
     /// `kind`
@@ -232,7 +146,7 @@ pub struct PolicyRef {
 }
 
 impl CelException {
-    /// How people name it: `namespace/name`, or its name alone.
+    /// Display name: `namespace/name`, or only the name.
     pub fn key(&self) -> String {
         match self.namespace.as_str() {
             "" => self.name.value.clone(),
@@ -240,47 +154,9 @@ impl CelException {
         }
     }
 
-    /// Whether it exempts from the whole policy rather than allowing images or values.
+    /// Whether it exempts objects from the whole policy instead of allowing images or
+    /// values.
     pub fn is_whole(&self) -> bool {
         self.images.is_empty() && self.values.is_empty()
     }
-}
-
-/// Reads an exception; `None` when there was an error, which is then among the
-/// diagnostics.
-pub fn read_cel_exception(
-    tree: &Tree,
-    source: SourceId,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<CelException> {
-    let before = diagnostics.len();
-    schema::check(tree, &schema::CEL_EXCEPTION, source, false, diagnostics);
-    let nothing = Tree::new(TreeValue::Null, tree.span);
-    let metadata = field(tree, "metadata").unwrap_or(&nothing);
-    let spec = field(tree, "spec").unwrap_or(&nothing);
-    let priority = field(metadata, "labels")
-        .map(|labels| text_of(labels, "polex.kyverno.io/priority"))
-        .and_then(|text| text.strip_prefix('+').unwrap_or(&text).parse().ok());
-    let policy_ref = |tree: &Tree| PolicyRef {
-        kind: text_of(tree, "kind"),
-        name: spanned_text(tree, "name"),
-    };
-    let exception = CelException {
-        name: spanned_text(metadata, "name"),
-        namespace: text_of(metadata, "namespace"),
-        policies: items(spec, "policyRefs").iter().map(policy_ref).collect(),
-        conditions: items(spec, "matchConditions").to_vec(),
-        images: texts(spec, "images"),
-        values: texts(spec, "allowedValues"),
-        reports_pass: text_of(spec, "reportResult") == "pass",
-        priority: priority.unwrap_or(0),
-        source,
-        tree: tree.clone(),
-    };
-    let found = diagnostics.get_mut(before..).unwrap_or_default();
-    for diagnostic in &mut *found {
-        diagnostic.subject = Some(exception.key());
-    }
-    let failed = found.iter().any(|one| one.severity == Severity::Error);
-    (!failed).then_some(exception)
 }

@@ -4,6 +4,12 @@ use zerocopy::little_endian::{I64, U64, U128};
 
 use super::{Range, Text};
 
+/// Number of comparison operators, `kpvm_semantics::Operator`.
+pub const OPERATORS: u8 = 6;
+
+/// Number of wildcard shapes, `kpvm_semantics::WildcardClass`.
+pub const WILDCARD_CLASSES: u8 = 6;
+
 record! {
     /// A leaf predicate (docs/spec/patterns.md §5): the pattern's type and value.
     Leaf {
@@ -48,9 +54,9 @@ impl LeafKind {
 record! {
     /// One comparison of a string pattern, operand parsed at compile time.
     Comparison {
-        /// An [`Operator`].
+        /// A `kpvm_semantics::Operator`, below [`OPERATORS`].
         operator: u8,
-        /// A [`WildcardClass`] of the operand.
+        /// The operand's `kpvm_semantics::WildcardClass`, below [`WILDCARD_CLASSES`].
         class: u8,
         /// Bits of [`ComparisonFlags`].
         flags: u8,
@@ -77,79 +83,6 @@ impl ComparisonFlags {
     pub const BIG_QUANTITY: u8 = 4;
     /// All bits that mean something.
     pub const ALL: u8 = 7;
-}
-
-/// Comparison operators of string patterns (docs/spec/patterns.md §6.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Operator {
-    /// none
-    Equal,
-    /// `!`
-    NotEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-}
-
-impl Operator {
-    /// Every operator in the order of its number.
-    pub const ALL: [Operator; 6] = [
-        Operator::Equal,
-        Operator::NotEqual,
-        Operator::Greater,
-        Operator::GreaterOrEqual,
-        Operator::Less,
-        Operator::LessOrEqual,
-    ];
-
-    /// Whether a value that stands in this order to the operand is accepted.
-    #[must_use]
-    pub fn accepts(self, value_to_operand: std::cmp::Ordering) -> bool {
-        match self {
-            Operator::Equal => value_to_operand.is_eq(),
-            Operator::NotEqual => value_to_operand.is_ne(),
-            Operator::Greater => value_to_operand.is_gt(),
-            Operator::GreaterOrEqual => value_to_operand.is_ge(),
-            Operator::Less => value_to_operand.is_lt(),
-            Operator::LessOrEqual => value_to_operand.is_le(),
-        }
-    }
-}
-
-/// The shape of a wildcard, for the cheapest test that gives the same answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum WildcardClass {
-    /// No wildcard.
-    Literal,
-    /// `*`
-    Any,
-    /// `text*`
-    Prefix,
-    /// `*text`
-    Suffix,
-    /// `*text*`
-    Contains,
-    /// Anything else.
-    General,
-}
-
-impl WildcardClass {
-    /// Every class in the order of its number.
-    pub const ALL: [WildcardClass; 6] = [
-        WildcardClass::Literal,
-        WildcardClass::Any,
-        WildcardClass::Prefix,
-        WildcardClass::Suffix,
-        WildcardClass::Contains,
-        WildcardClass::General,
-    ];
 }
 
 /// How a comparison is joined with the one behind it.

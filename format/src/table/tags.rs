@@ -1,8 +1,11 @@
-//! Label and annotation patterns, and the anchors of keys.
+//! Label and annotation patterns.
 
 use zerocopy::little_endian::U32;
 
 use super::{Range, Text};
+
+/// Number of anchors, `kpvm_semantics::anchor::Anchor`.
+pub const ANCHORS: u8 = 7;
 
 record! {
     /// A pattern over labels or annotations with wildcards in its keys.
@@ -19,7 +22,7 @@ record! {
 record! {
     /// One entry of a [`TagPattern`].
     TagEntry {
-        /// An [`Anchor`].
+        /// A `kpvm_semantics::anchor::Anchor`, below [`ANCHORS`].
         anchor: u8,
         /// 1 when the key has a wildcard.
         wildcard: u8,
@@ -31,50 +34,5 @@ record! {
         leaf: U32,
         /// The variable that holds the pattern computed for the value, or [`NONE`].
         slot: U32,
-    }
-}
-
-/// Anchors of a key (docs/spec/patterns.md §4.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Anchor {
-    /// A plain key.
-    None,
-    /// `(key)`
-    Conditional,
-    /// `=(key)`
-    Equality,
-    /// `X(key)`
-    Negation,
-    /// `^(key)`
-    Existence,
-    /// `<(key)`
-    Global,
-    /// `+(key)`, for mutation only.
-    AddIfNotPresent,
-}
-
-impl Anchor {
-    /// Every anchor in the order of its number.
-    pub const ALL: [Anchor; 7] = [
-        Anchor::None,
-        Anchor::Conditional,
-        Anchor::Equality,
-        Anchor::Negation,
-        Anchor::Existence,
-        Anchor::Global,
-        Anchor::AddIfNotPresent,
-    ];
-
-    /// The characters in front of the parenthesis.
-    pub fn modifier(self) -> &'static str {
-        match self {
-            Anchor::None | Anchor::Conditional => "",
-            Anchor::Equality => "=",
-            Anchor::Negation => "X",
-            Anchor::Existence => "^",
-            Anchor::Global => "<",
-            Anchor::AddIfNotPresent => "+",
-        }
     }
 }

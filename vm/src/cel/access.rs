@@ -1,4 +1,4 @@
-//! Fields, indices, presence and ranges (docs/spec/cel.md §3.4 and 3.6).
+//! Field selection, indexing, presence tests and ranges (docs/spec/cel.md §3.4 and §3.6).
 
 use kpvm_format::symbol::SymbolId;
 
@@ -9,13 +9,13 @@ use crate::function::{FunctionError, Values};
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// What a field selection finds.
+/// Result of a field selection.
 pub(crate) enum Found {
     /// The field's value.
     Value(NodeId),
-    /// Nothing, and that is an error.
+    /// No such field, which is an error.
     NoSuchKey,
-    /// The field of what an optional holds, if that has it.
+    /// The field of an optional's value, if it has one.
     Optional(Option<NodeId>),
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn select(view: &View<'_>, value: NodeId, field: SymbolId) -> Found {
     }
 }
 
-/// The value of a field, and whether there can be fields at all.
+/// Value of a field, and whether the value can have fields at all.
 fn field_of(view: &View<'_>, value: NodeId, field: SymbolId) -> (NodeId, bool) {
     if view.kind(value) == Some(Kind::Map) {
         return (view.get(value, field), true);
@@ -56,12 +56,12 @@ fn field_of(view: &View<'_>, value: NodeId, field: SymbolId) -> (NodeId, bool) {
     }
 }
 
-/// `has(value.field)`: false of what has no fields.
+/// `has(value.field)`: false for values without fields.
 pub(crate) fn has(view: &View<'_>, value: NodeId, field: SymbolId) -> bool {
     !find(view, value, field).is_missing()
 }
 
-/// `value.?field`, or of what an optional holds; [`NodeId::MISSING`] for none.
+/// `value.?field`, also on an optional's value; [`NodeId::MISSING`] for none.
 pub(crate) fn find(view: &View<'_>, value: NodeId, field: SymbolId) -> NodeId {
     if view.kind(value) == Some(Kind::Map) {
         return view.get(value, field);
@@ -73,7 +73,7 @@ pub(crate) fn find(view: &View<'_>, value: NodeId, field: SymbolId) -> NodeId {
     }
 }
 
-/// A list's place for an index that is a whole number of any type.
+/// List position for an index that is a whole number of any type.
 fn place(index: &Value<'_>) -> Option<i128> {
     match Number::of(index)? {
         Number::Int(number) => Some(i128::from(number)),
@@ -129,12 +129,12 @@ pub(crate) fn index(values: &mut Values<'_>, value: NodeId, index: NodeId) -> Ou
     }
 }
 
-/// The error of a missing key.
+/// Error for a missing key.
 pub(crate) fn no_such_key(key: &str) -> FunctionError {
     FunctionError::Failed(format!("no such key: {key}"))
 }
 
-/// A key as errors show it.
+/// A key as shown in errors.
 pub(crate) fn key_text(key: &Value<'_>) -> String {
     match key {
         Value::String(text) => String::from_utf8_lossy(text).into_owned(),
@@ -146,7 +146,7 @@ pub(crate) fn key_text(key: &Value<'_>) -> String {
     }
 }
 
-/// What a comprehension goes over: a list's items (or its indices) or a map's keys.
+/// Range of a comprehension: the items (or indices) of a list, or the keys of a map.
 pub(crate) fn range(values: &mut Values<'_>, value: NodeId, indices: bool) -> Outcome {
     let view = values.view();
     match look(&view, value) {
@@ -180,7 +180,7 @@ pub(crate) fn range(values: &mut Values<'_>, value: NodeId, indices: bool) -> Ou
     }
 }
 
-/// The keys and values of a map in turn.
+/// Alternating keys and values of a map.
 pub(crate) fn pairs(values: &mut Values<'_>, map: NodeId) -> Result<Vec<NodeId>, FunctionError> {
     match look(&values.view(), map) {
         Value::Map(_) => {
@@ -198,7 +198,7 @@ pub(crate) fn pairs(values: &mut Values<'_>, map: NodeId) -> Result<Vec<NodeId>,
     }
 }
 
-/// A map of keys and values in turn.
+/// Creates a map from alternating keys and values.
 pub(crate) fn make_map(values: &mut Values<'_>, pairs: &[NodeId], joined: bool) -> Outcome {
     match values.new_cel_map(pairs) {
         Ok(map) => Ok(map),
@@ -214,7 +214,7 @@ pub(crate) fn make_map(values: &mut Values<'_>, pairs: &[NodeId], joined: bool) 
     }
 }
 
-/// `value in container`, for a value that is no container; `None` when the steps do not
+/// `value in container`, for a value that is not a container; `None` if the fuel does not
 /// suffice.
 pub(crate) fn is_scalar_in(
     view: &View<'_>,
@@ -237,7 +237,7 @@ pub(crate) fn is_scalar_in(
     }))
 }
 
-/// `value in container`; `None` when the steps do not suffice.
+/// `value in container`; `None` if the fuel does not suffice.
 pub(crate) fn is_in(
     view: &View<'_>,
     value: NodeId,

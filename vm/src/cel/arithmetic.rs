@@ -1,4 +1,4 @@
-//! `+ - * / %` and the minus sign: types never mix, nothing wraps (docs/spec/cel.md, 3.5).
+//! `+ - * / %` and unary minus: types never mix, nothing wraps (docs/spec/cel.md §3.5).
 
 use kpvm_format::cel::Function;
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ fn overflow(kind: &str) -> FunctionError {
     FunctionError::Failed(format!("{kind}overflow"))
 }
 
-/// A binary operator.
+/// Evaluates a binary operator.
 pub(crate) fn binary(
     function: Function,
     left: NodeId,

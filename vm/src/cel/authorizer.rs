@@ -1,7 +1,7 @@
-//! `authorizer` of Kubernetes (docs/spec/cel.md §3.9): who may do what, asked of the host.
+//! Kubernetes' `authorizer` (docs/spec/cel.md §3.9): access checks, answered by the host.
 //!
-//! An authorizer and its checks carry the specification of a SubjectAccessReview as JSON
-//! text, to which each call adds; a decision carries the review's status.
+//! An authorizer and its checks contain the specification of a SubjectAccessReview as JSON
+//! text, which each call extends; a decision contains the status of the review.
 
 use kpvm_format::cel::Function;
 use serde_json::{Map, Value as Json, json};
@@ -13,11 +13,11 @@ use crate::host::ExternalQuery;
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// What a host that cannot tell comes to.
+/// Error if the host has no cluster.
 const NO_CLUSTER: &str =
     "authorizer: who may do what is not known here, only a cluster can check access";
 
-/// Calls a function of authorizers, their checks and decisions.
+/// Calls a function on authorizers, their checks and decisions.
 pub(super) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
@@ -128,7 +128,7 @@ fn made(opaque: Opaque, review: Map<String, Json>, values: &mut Values<'_>) -> O
     values.new_opaque(opaque, &Json::Object(review).to_string())
 }
 
-/// An error of the host is one of the decision, not of the expression.
+/// An error of the host is part of the decision, not an error of the expression.
 fn decide(review: Map<String, Json>, values: &mut Values<'_>) -> Outcome {
     let spec = Json::Object(review);
     let status = match values

@@ -1,11 +1,11 @@
-//! Equality and order (docs/spec/cel.md §3.5).
+//! Equality and ordering (docs/spec/cel.md §3.5).
 
 use std::cmp::Ordering;
 
 use super::value::{Value, look};
 use crate::document::{ChildRange, Kind, NodeId, View};
 
-/// A number of any of the three types.
+/// A number of one of the three types.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Number {
     Int(i64),
@@ -23,7 +23,7 @@ impl Number {
         }
     }
 
-    /// By mathematical value; `None` where one is NaN.
+    /// Compares by mathematical value; `None` if one is NaN.
     pub(crate) fn compare(self, other: Number) -> Option<Ordering> {
         match (self, other) {
             (Number::Double(left), Number::Double(right)) => left.partial_cmp(&right),
@@ -44,13 +44,13 @@ impl Number {
     }
 }
 
-/// A double beside a whole number, which is rounded as cel-go rounds it.
+/// Compares a double with a whole number, rounded as in cel-go.
 fn compare_double(left: f64, right: i128) -> Option<Ordering> {
     left.partial_cmp(&(right as f64))
 }
 
-/// Whether two values are equal; values of different types are not. `None` when the
-/// steps do not suffice.
+/// Whether two values are equal; values of different types are not. `None` if the fuel does
+/// not suffice.
 pub(crate) fn equal(view: &View<'_>, left: NodeId, right: NodeId, fuel: &mut u64) -> Option<bool> {
     let (left, right) = (look(view, left), look(view, right));
     if let Some(equal) = equal_scalars(&left, &right) {
@@ -111,7 +111,7 @@ pub(crate) fn equal(view: &View<'_>, left: NodeId, right: NodeId, fuel: &mut u64
     Some(true)
 }
 
-/// Equality where it takes no look inside; `None` for two containers.
+/// Equality of values of which at most one is a container; `None` for two containers.
 #[inline]
 pub(super) fn equal_scalars(left: &Value<'_>, right: &Value<'_>) -> Option<bool> {
     Some(match (left, right) {
@@ -131,7 +131,7 @@ pub(super) fn equal_scalars(left: &Value<'_>, right: &Value<'_>) -> Option<bool>
     })
 }
 
-/// The member of a map under the key that a member of another map has.
+/// Member of a map with the key of a member of another map.
 fn member_with_key_of(view: &View<'_>, map: &ChildRange, member: NodeId) -> NodeId {
     let key = view.key_bytes(member);
     let symbol = view.key_symbol(member);
@@ -143,12 +143,12 @@ fn member_with_key_of(view: &View<'_>, map: &ChildRange, member: NodeId) -> Node
         .unwrap_or(NodeId::MISSING)
 }
 
-/// Whether two keys are the same; numbers are by value.
+/// Whether two keys are equal; numbers are compared by value.
 pub(crate) fn same_key(view: &View<'_>, left: NodeId, right: NodeId) -> bool {
     equal_scalars(&look(view, left), &look(view, right)).unwrap_or(false)
 }
 
-/// The value under a key of a map with keys and values in turn.
+/// Value under a key in a list of alternating keys and values.
 fn find_key(view: &View<'_>, table: &ChildRange, key: NodeId) -> NodeId {
     (0..table.len())
         .step_by(2)
@@ -156,7 +156,7 @@ fn find_key(view: &View<'_>, table: &ChildRange, key: NodeId) -> NodeId {
         .map_or(NodeId::MISSING, |place| table.at(place + 1))
 }
 
-/// The value of a map under a key; [`NodeId::MISSING`] if there is none.
+/// Value under a key in a map; [`NodeId::MISSING`] if there is none.
 pub(crate) fn lookup(view: &View<'_>, map: NodeId, key: NodeId) -> NodeId {
     match look(view, map) {
         Value::Map(_) if view.kind(key) == Some(Kind::String) => view.get_text(map, view.text(key)),
@@ -165,16 +165,16 @@ pub(crate) fn lookup(view: &View<'_>, map: NodeId, key: NodeId) -> NodeId {
     }
 }
 
-/// How two values are ordered.
+/// Result of ordering two values.
 pub(crate) enum Order {
     Known(Ordering),
     /// One of them is NaN.
     Nan,
-    /// Values of these types have no order.
+    /// These types have no order.
     NoOverload,
 }
 
-/// The order of two values.
+/// Orders two values.
 pub(crate) fn order(view: &View<'_>, left: NodeId, right: NodeId) -> Order {
     order_values(&look(view, left), &look(view, right))
 }

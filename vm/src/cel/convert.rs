@@ -9,7 +9,7 @@ use crate::function::{FunctionError, Values};
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// The doubles that round to an int64 without leaving it, both ends excluded.
+/// Doubles strictly between minus and plus this value round to an int64.
 const INT_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 fn failed(from: &Value<'_>, to: &str) -> FunctionError {
@@ -21,7 +21,7 @@ fn failed(from: &Value<'_>, to: &str) -> FunctionError {
     FunctionError::Failed(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-/// A conversion function.
+/// Calls a conversion function.
 pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let value = look(&view, argument);
@@ -48,7 +48,7 @@ pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<
             Value::Int(number) => values.new_float(*number as f64),
             Value::Uint(number) => values.new_float(*number as f64),
             Value::String(_) => {
-                let number = crate::scalar::number::parse_go_float(value.text().unwrap_or(""));
+                let number = kpvm_semantics::number::parse_go_float(value.text().unwrap_or(""));
                 let number = number.ok_or_else(|| failed(&value, "double"))?;
                 values.new_float(number)
             }
@@ -69,7 +69,7 @@ pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<
             Value::Timestamp(seconds, _) => values.new_int(*seconds),
             Value::Duration(nanoseconds) => values.new_int(*nanoseconds),
             Value::String(_) => {
-                let number = crate::scalar::number::parse_go_int(value.text().unwrap_or(""));
+                let number = kpvm_semantics::number::parse_go_int(value.text().unwrap_or(""));
                 let number = number.ok_or_else(|| failed(&value, "int"))?;
                 values.new_int(number)
             }
@@ -112,7 +112,7 @@ pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<
                 )),
             },
             Value::Timestamp(seconds, nanos) => {
-                values.new_text(&time::timestamp_text(*seconds, *nanos))
+                values.new_text(&kpvm_semantics::timestamp::text(*seconds, *nanos))
             }
             Value::Duration(nanoseconds) => values.new_text(&time::duration_text(*nanoseconds)),
             Value::Opaque(Opaque::Ip | Opaque::Cidr, text) => {
@@ -138,7 +138,7 @@ pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<
             Value::Duration(_) => Ok(argument),
             Value::Int(nanoseconds) => values.new_extended(Extended::Duration(*nanoseconds)),
             Value::String(_) => {
-                let nanoseconds = crate::scalar::duration::parse(value.text().unwrap_or(""))
+                let nanoseconds = kpvm_semantics::duration::parse(value.text().unwrap_or(""))
                     .ok_or_else(|| failed(&value, "google.protobuf.Duration"))?;
                 values.new_extended(Extended::Duration(nanoseconds))
             }
@@ -156,9 +156,9 @@ fn unsigned_overflow() -> FunctionError {
     FunctionError::failed("unsigned integer overflow")
 }
 
-/// A double as Go's `%g` prints it with as few digits as it takes.
+/// A double as printed by Go's `%g`, with the fewest digits.
 pub(crate) fn double_text(number: f64) -> String {
     let mut text = String::new();
-    crate::scalar::number::format_v_float(number, &mut text);
+    kpvm_semantics::number::format_v_float(number, &mut text);
     text
 }

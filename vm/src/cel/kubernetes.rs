@@ -1,4 +1,4 @@
-//! `quantity`, `semver` and `format` of Kubernetes (docs/spec/cel.md §3.9).
+//! Kubernetes' `quantity`, `semver` and `format` (docs/spec/cel.md §3.9).
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,9 @@ use kpvm_format::cel::Function;
 
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, Opaque};
-use crate::function::{FunctionError, Semver, Values};
-use crate::scalar::quantity::Quantity;
+use crate::function::{FunctionError, Values};
+use kpvm_semantics::quantity::Quantity;
+use kpvm_semantics::semver::Version as Semver;
 
 type Outcome = Result<NodeId, FunctionError>;
 
@@ -17,13 +18,13 @@ fn failed(text: impl Into<String>) -> FunctionError {
     FunctionError::Failed(text.into())
 }
 
-/// The whole number that a quantity is, if it is one.
+/// The quantity as an integer, if it is one.
 fn integer(quantity: &Quantity) -> Option<i64> {
     let nanos = quantity.as_nano()?;
     (nanos % NANOS == 0).then(|| i64::try_from(nanos / NANOS).ok())?
 }
 
-/// A function of quantities.
+/// Calls a function on quantities.
 pub(crate) fn quantity(
     function: Function,
     arguments: &[NodeId],
@@ -108,7 +109,7 @@ fn compared(function: Function, ordering: Ordering, values: &mut Values<'_>) -> 
     }
 }
 
-/// A function of semantic versions.
+/// Calls a function on semantic versions.
 pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
@@ -153,7 +154,7 @@ pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Valu
     }
 }
 
-/// Without a `v` in front, with three numbers that begin with no zero.
+/// Removes a leading `v`, pads to three numbers and removes leading zeros.
 fn normalized(text: &str) -> String {
     let text = text.strip_prefix('v').unwrap_or(text);
     let end = text.find(['-', '+']).unwrap_or(text.len());
@@ -171,7 +172,7 @@ fn normalized(text: &str) -> String {
     format!("{}{rest}", parts.join("."))
 }
 
-/// A function of named formats.
+/// Calls a function on named formats.
 pub(crate) fn format(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
@@ -216,9 +217,9 @@ const FORMATS: [&str; 13] = [
     "datetime",
 ];
 
-/// What is wrong with a text of a format, in Kubernetes' words.
+/// Errors of a text in a format, in Kubernetes' words.
 fn problems(format: &str, text: &str) -> Vec<String> {
-    // What becomes a name once something is appended may end in a dash.
+    // A prefix to which something is appended may end in a dash.
     let masked = text.strip_suffix('-').map(|text| format!("{text}a"));
     let prefix = masked.as_deref().unwrap_or(text);
     let one = |problem: Option<&str>| problem.map(str::to_owned).into_iter().collect();

@@ -1,4 +1,4 @@
-//! The libraries of Kyverno that need no outside data (docs/spec/cel.md §6.7).
+//! Kyverno's libraries that need no outside data (docs/spec/cel.md §6.7).
 
 use kpvm_format::cel::Function;
 use kpvm_format::function::Function as Jmespath;
@@ -7,17 +7,17 @@ use super::time;
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, Opaque};
 use crate::function::{self, FunctionError, Values};
-use crate::image::{self, ImageDefaults, ImageReference};
+use kpvm_semantics::image::{self, ImageDefaults, ImageReference};
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// The registry of images that name none, as go-containerregistry knows it.
+/// Default registry of images, as in go-containerregistry.
 const REGISTRY: ImageDefaults<'static> = ImageDefaults {
     registry: "index.docker.io",
     mutation: true,
 };
 
-/// A function of Kyverno's libraries.
+/// Calls a function of Kyverno's libraries.
 pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
@@ -47,14 +47,14 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
         }
         (Function::TimeTruncate, [Value::Timestamp(seconds, nanos), Value::Duration(unit)]) => {
             let (seconds, nanos, unit) = (*seconds, *nanos, i128::from(*unit));
-            // Counted from the year 1, as Go does.
+            // Counted from the year 1, as in Go.
             let since = time::nanoseconds(seconds, nanos) - time::nanoseconds(-62_135_596_800, 0);
             let excess = if unit > 0 { since.rem_euclid(unit) } else { 0 };
             let truncated = time::shift(seconds, nanos, -excess)?;
             values.new_extended(truncated)
         }
         (Function::TimeToCron, [Value::Timestamp(seconds, _)]) => {
-            let date = time::civil(*seconds);
+            let date = kpvm_semantics::calendar::civil(*seconds);
             let text = format!(
                 "{} {} {} {} {}",
                 date.clock / 60 % 60,
@@ -140,7 +140,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
     }
 }
 
-/// An image, its parts named as go-containerregistry names them.
+/// Parses an image, with its parts named as in go-containerregistry.
 fn parse(text: &str) -> Result<ImageReference, FunctionError> {
     let mut image =
         image::parse(text, REGISTRY).map_err(|error| FunctionError::Failed(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Functions of lists and sets (docs/spec/cel.md §3.9).
+//! Functions on lists and sets (docs/spec/cel.md §3.9).
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ fn out_of_steps() -> FunctionError {
     FunctionError::Refused("operation cancelled: actual cost limit exceeded".into())
 }
 
-/// Whether two values are equal, paid for.
+/// Whether two values are equal; charges fuel.
 pub(crate) fn are_equal(
     values: &mut Values<'_>,
     left: NodeId,
@@ -43,7 +43,7 @@ fn int(values: &Values<'_>, id: NodeId) -> Result<i64, FunctionError> {
     }
 }
 
-/// A function of a list.
+/// Calls a function on a list.
 pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let list = match arguments.first() {
         Some(first) => *first,
@@ -251,7 +251,7 @@ fn flatten(
     values: &mut Values<'_>,
     out: &mut Vec<NodeId>,
 ) -> Result<(), FunctionError> {
-    // Lists that are entered: what is left of each.
+    // Remaining items of the lists being flattened.
     let mut open: Vec<std::vec::IntoIter<NodeId>> = vec![Vec::from(list).into_iter()];
     while let Some(rest) = open.last_mut() {
         values.charge(1)?;
@@ -281,7 +281,7 @@ fn ordering(
     }
 }
 
-/// Items in the order of their keys, which must be of one type.
+/// Sorts items by their keys, which must have one type.
 fn sort(
     list: Vec<NodeId>,
     keys: &[NodeId],

@@ -11,7 +11,7 @@ use crate::function::{FunctionError, Values};
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// A function of numbers.
+/// Calls a function on numbers.
 pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     match function {
@@ -52,7 +52,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
         (Function::MathSign, [Value::Uint(number)]) => values.new_uint(u64::from(*number > 0)),
         (Function::MathSqrt, [Value::Uint(number)]) => values.new_float((*number as f64).sqrt()),
         (Function::BitNot, [Value::Uint(number)]) => values.new_uint(!number),
-        // Kyverno's own.
+        // Kyverno's two-argument form.
         (Function::MathRound, [Value::Double(number), Value::Int(places)]) => {
             let scale = 10f64.powi((*places).clamp(-400, 400) as i32);
             values.new_float((number * scale).round() / scale)
@@ -70,7 +70,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             match operand {
                 Value::Int(number) if left => values.new_int(number.checked_shl(by).unwrap_or(0)),
                 Value::Int(number) => {
-                    // Without the sign, as cel-go shifts.
+                    // Unsigned, as in cel-go.
                     values.new_int((*number as u64).checked_shr(by).unwrap_or(0) as i64)
                 }
                 Value::Uint(number) if left => values.new_uint(number.checked_shl(by).unwrap_or(0)),
@@ -94,7 +94,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
     }
 }
 
-/// The least or greatest number of the arguments, or of a list.
+/// Minimum or maximum of the arguments, or of a list.
 fn extreme(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let candidates: Vec<NodeId> = match arguments {

@@ -1,11 +1,11 @@
-//! The runtime of CEL: what its operators and functions do (docs/spec/cel.md §3).
+//! The CEL runtime: semantics of its operators and functions (docs/spec/cel.md §3).
 //!
-//! Values of the evaluation's buffer come in; a value of the buffer leaves, or an error
-//! in cel-go's words. [`crate::machine`] calls functions through [`call`] and, where no
-//! value has to be made, [`predicate`]; neither knows how an expression is written.
+//! Input: values of the evaluation's buffer. Output: a value of the buffer, or an error in
+//! cel-go's words. [`crate::machine`] calls functions through [`call`] and, if no value
+//! needs to be created, [`predicate`]; neither depends on how an expression is written.
 //!
-//! Never happens here: recursion over values, work that no fuel was paid for, a file, a
-//! clock or a random number that does not come from the host.
+//! Never happens here: recursion over values, work without fuel, access to a file, a clock
+//! or random numbers except through the host.
 
 pub(crate) mod access;
 mod arithmetic;
@@ -25,7 +25,6 @@ mod text;
 mod time;
 pub(crate) mod value;
 mod value_of;
-mod zone;
 
 use kpvm_format::cel::{Function, Library};
 
@@ -36,30 +35,14 @@ pub use self::value_of::{CelValue, read_value};
 use crate::document::{NodeId, Opaque, View};
 use crate::function::{FunctionError, Values};
 
-/// Whether a function would take a literal argument at all (docs/spec/cel.md §3.2).
-///
-/// # Errors
-/// What cel-go says at compile time.
-pub fn check_literal(function: Function, text: &str) -> Result<(), String> {
-    let invalid = |what: &str| Err(format!("invalid {what} argument"));
-    match function {
-        Function::ToDuration if crate::scalar::duration::parse(text).is_none() => {
-            invalid("duration")
-        }
-        Function::ToTimestamp if !matches!(time::parse(text), Some(Ok(_))) => invalid("timestamp"),
-        Function::Matches if crate::function::check_regex(text).is_err() => invalid("matches"),
-        _ => Ok(()),
-    }
-}
-
-/// Whether the host may be asked for what a function gives. What has an authorizer has
-/// been given one, and need not be known.
+/// Whether a function may ask the host. Functions on an authorizer need not be listed: the
+/// authorizer itself comes from the host.
 pub(crate) fn asks_host(function: Function) -> bool {
     matches!(function, Function::TimeNow) || outside::asks_host(function)
 }
 
-/// A function of two arguments that is true or false and makes no value; `None` for
-/// every other function, and where the fuel does not suffice.
+/// Evaluates a function of two arguments that returns a boolean without creating a value;
+/// `None` for every other function, and if the fuel does not suffice.
 #[inline]
 pub(crate) fn predicate(
     function: Function,
@@ -76,7 +59,8 @@ pub(crate) fn predicate(
     }
 }
 
-/// A [`predicate`] of two values of which at most one is a container; `In` is none.
+/// Evaluates a [`predicate`] of two values of which at most one is a container; excludes
+/// `In`.
 #[inline]
 pub(crate) fn scalar_predicate(
     function: Function,
@@ -120,7 +104,7 @@ pub(crate) fn scalar_predicate(
 /// Calls a function.
 ///
 /// # Errors
-/// cel-go's text, or the limit that was crossed.
+/// cel-go's text, or the exceeded limit.
 pub(crate) fn call(
     function: Function,
     arguments: &[NodeId],
@@ -129,13 +113,13 @@ pub(crate) fn call(
     values.charge(1)?;
     let before = values.buffer.text_bytes();
     let result = compute(function, arguments, values)?;
-    // What cel-go's cost of a text made is.
+    // Corresponds to cel-go's cost of creating text.
     let made = values.buffer.text_bytes() - before;
     values.charge(made as u64 / BYTES_MADE_PER_STEP)?;
     Ok(result)
 }
 
-/// How much text an expression makes in one step.
+/// Bytes of text created per step.
 const BYTES_MADE_PER_STEP: u64 = 10;
 
 fn compute(

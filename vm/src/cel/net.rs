@@ -1,4 +1,4 @@
-//! `ip`, `cidr` and `url` of Kubernetes (docs/spec/cel.md §3.9).
+//! Kubernetes' `ip`, `cidr` and `url` (docs/spec/cel.md §3.9).
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::function::{FunctionError, Values};
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// An address that Kubernetes takes: neither with a zone nor IPv4 inside IPv6.
+/// Parses an address as Kubernetes does: no zones, no IPv4 inside IPv6.
 fn parse_ip(text: &str) -> Result<IpAddr, String> {
     let address = text.parse::<IpAddr>().map_err(|_| {
         let (plain, zone) = text.split_once('%').unwrap_or((text, ""));
@@ -27,7 +27,7 @@ fn parse_ip(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// A network: an address and how many of its bits count.
+/// A network: an address and its prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cidr {
     address: IpAddr,
@@ -84,7 +84,7 @@ impl Cidr {
     }
 }
 
-/// A function of addresses and networks.
+/// Calls a function on addresses and networks.
 pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
@@ -183,7 +183,7 @@ fn is_link_local_unicast(address: IpAddr) -> bool {
     }
 }
 
-/// A URL taken apart, as Go's `url.ParseRequestURI` does.
+/// A URL split into parts, as by Go's `url.ParseRequestURI`.
 struct Url<'t> {
     scheme: String,
     host: &'t str,
@@ -252,7 +252,7 @@ impl<'t> Url<'t> {
         Ok(url)
     }
 
-    /// The host without its port and brackets.
+    /// Host without port and brackets.
     fn hostname(&self) -> &'t str {
         let (host, _) = split_port(self.host);
         host.strip_prefix('[')
@@ -297,7 +297,7 @@ fn percent_is_valid(text: &str) -> bool {
     })
 }
 
-/// A path as Go escapes it.
+/// Escapes a path as Go does.
 fn escaped(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {
@@ -311,7 +311,7 @@ fn escaped(path: &str) -> String {
     out
 }
 
-/// A query's key or value, decoded; `None` if it cannot be.
+/// Decodes a key or value of a query; `None` if it is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -330,7 +330,7 @@ fn decoded(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A function of URLs.
+/// Calls a function on URLs.
 pub(crate) fn url(function: Function, operand: NodeId, values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     match (function, look(&view, operand)) {
@@ -378,7 +378,7 @@ pub(crate) fn url(function: Function, operand: NodeId, values: &mut Values<'_>) 
     }
 }
 
-/// Why a text is no URL, if it is none.
+/// Reason why a text is not a URL, if it is not.
 pub(crate) fn url_problem(text: &str) -> Option<String> {
     Url::parse(text).err()
 }

@@ -1,9 +1,9 @@
-//! Values of libraries: how two of a type compare.
+//! Comparison of values of libraries.
 
 use crate::document::Opaque;
-use crate::scalar::quantity::Quantity;
+use kpvm_semantics::quantity::Quantity;
 
-/// Whether two values of a type are equal, from their texts.
+/// Whether two values of a type are equal, given their texts.
 pub(crate) fn equal(opaque: Opaque, left: &str, right: &str) -> bool {
     match opaque {
         Opaque::Quantity => match (Quantity::parse(left), Quantity::parse(right)) {

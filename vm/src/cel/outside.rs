@@ -1,5 +1,5 @@
-//! The libraries of Kyverno that ask for outside data: objects of the API server, global
-//! context entries, images, services (docs/spec/cel.md §6.7). The host answers.
+//! Kyverno's libraries that need outside data: objects of the API server, global context
+//! entries, images, services (docs/spec/cel.md §6.7). The host answers.
 
 use kpvm_format::cel::Function;
 use kpvm_format::function::Function as Jmespath;
@@ -12,10 +12,10 @@ use crate::host::ExternalQuery;
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// What `random()` is made like without an expression.
+/// Default pattern of `random()`.
 const RANDOM: &str = "[0-9a-z]{8}";
 
-/// Whether [`call`] knows the function.
+/// Whether [`call`] implements the function.
 pub(super) fn asks_host(function: Function) -> bool {
     matches!(
         function,
@@ -32,7 +32,7 @@ pub(super) fn asks_host(function: Function) -> bool {
     )
 }
 
-/// Calls a function that asks the host; `None` for every other function.
+/// Calls a function that asks the host; `None` for other functions.
 pub(super) fn call(
     function: Function,
     arguments: &[NodeId],
@@ -69,7 +69,7 @@ fn texts<const N: usize>(
     Ok(texts)
 }
 
-/// Asks the host; what it says of a failure stands behind `what`.
+/// Asks the host; prefixes its error with `what`.
 fn ask(values: &mut Values<'_>, query: &ExternalQuery<'_>, what: &str) -> Outcome {
     match values.host.fetch(query) {
         Ok(Some(value)) => values.new_value(&value),
@@ -91,7 +91,7 @@ fn get(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     ask(values, &query, "failed to get resource")
 }
 
-/// Labels are not looked at, as in Kyverno's command line (section 6.6).
+/// Ignores labels, as Kyverno's command line does (docs/spec/cel.md §6.6).
 fn list(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let [api_version, resource, namespace] = &texts::<3>(arguments, values)?;
     let query = ExternalQuery::ResourceList {

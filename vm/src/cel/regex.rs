@@ -1,4 +1,4 @@
-//! Regular expressions (docs/spec/cel.md §3.8 and 3.9), in Go's syntax.
+//! Regular expressions in Go's syntax (docs/spec/cel.md §3.8 and §3.9).
 
 use kpvm_format::cel::Function;
 use regex_automata::Input;
@@ -9,7 +9,7 @@ use crate::function::{CompiledRegex, FunctionError, Values, compile_regex, scan_
 
 type Outcome = Result<NodeId, FunctionError>;
 
-/// A function of a text and a regular expression.
+/// Calls a function of a text and a regular expression.
 pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let (Some(text), Some(pattern)) = (arguments.first(), arguments.get(1)) else {
@@ -123,7 +123,7 @@ fn compiled_pattern(view: &crate::document::View<'_>, arguments: &[NodeId]) -> S
         .unwrap_or_default()
 }
 
-/// Appends a template with `\0` to `\9` and `\\` in it.
+/// Appends a template that contains `\0` to `\9` and `\\`.
 fn expand(
     template: &str,
     text: &str,
@@ -175,7 +175,7 @@ fn all_matches(
     Ok(found)
 }
 
-/// A pattern that is none.
+/// Error for an invalid pattern.
 fn illegal(function: Function, error: FunctionError) -> FunctionError {
     match (function, error) {
         (Function::Find | Function::FindAll, FunctionError::Failed(text)) => {

@@ -1,4 +1,4 @@
-//! Functions of text (docs/spec/cel.md §3.8 and 3.9); positions are code points.
+//! Functions on text (docs/spec/cel.md §3.8 and §3.9); positions are code points.
 
 use kpvm_format::cel::Function;
 
@@ -12,7 +12,7 @@ fn out_of_range(index: i64) -> FunctionError {
     FunctionError::Failed(format!("index out of range: {index}"))
 }
 
-/// The byte offset of a code point; that behind the last one is the length.
+/// Byte offset of a code point; for the position after the last one, the length.
 fn offset_of(text: &str, position: i64) -> Result<usize, FunctionError> {
     let wanted = usize::try_from(position).map_err(|_| out_of_range(position))?;
     if text.is_ascii() {
@@ -36,7 +36,7 @@ fn position_of(text: &str, offset: usize) -> i64 {
         .map_or(0, |before| before.chars().count() as i64)
 }
 
-/// A function whose receiver is a string.
+/// Calls a function whose receiver is a string.
 pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let view = values.view();
     let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
@@ -70,7 +70,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
                 None => text.rfind(needle),
                 Some(Value::Int(last)) => {
                     let last = offset_of(text, *last)?;
-                    // The match may begin there at the latest.
+                    // Latest start of the match.
                     let end = (last + needle.len()).min(text.len());
                     let head = text.as_bytes().get(..end).unwrap_or_default();
                     memchr::memmem::rfind(head, needle.as_bytes())
@@ -136,7 +136,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
     }
 }
 
-/// What a function comes to, before it is a value.
+/// Result of a function before it becomes a value.
 enum Made {
     Text(String),
     Int(i64),
@@ -165,7 +165,7 @@ fn split(text: &str, separator: &str, limit: i64) -> Vec<String> {
     parts
 }
 
-/// `strings.quote`: printable, with a few escapes.
+/// `strings.quote`: printable text, with a few escapes.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {

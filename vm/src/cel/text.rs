@@ -5,10 +5,11 @@ use std::fmt::Write;
 use kpvm_format::cel::Function;
 
 use super::convert::double_text;
-use super::time::{duration_text, timestamp_text};
+use super::time::duration_text;
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, View};
 use crate::function::{FunctionError, Values, decode_base64, encode_base64};
+use kpvm_semantics::timestamp::text as timestamp_text;
 
 type Outcome = Result<NodeId, FunctionError>;
 
@@ -16,7 +17,7 @@ fn failed(text: String) -> FunctionError {
     FunctionError::Failed(text)
 }
 
-/// The name of a type in the errors of `format`.
+/// Name of a type in errors of `format`.
 fn type_text(value: &Value<'_>) -> &'static str {
     match value.type_name() {
         "timestamp" => "google.protobuf.Timestamp",
@@ -184,7 +185,7 @@ fn special(number: f64) -> &'static str {
     }
 }
 
-/// What is still to be written of a list or map.
+/// Parts of a list or map still to be written.
 enum Step {
     Value(NodeId),
     Text(&'static str),
@@ -282,7 +283,7 @@ pub(crate) fn base64(function: Function, operand: NodeId, values: &mut Values<'_
         }
         (Function::Base64Decode, Value::String(text)) => {
             let mut padded = text.to_vec();
-            // Text without its padding is read as well.
+            // Missing padding is accepted.
             while padded.len() % 4 != 0 && !text.ends_with(b"=") {
                 padded.push(b'=');
             }

@@ -1,4 +1,5 @@
-//! What a value of the buffer is to CEL, and how values that only CEL has are made.
+//! CEL's view of the values of the buffer, and constructors of values that exist only in
+//! CEL.
 
 use std::str::from_utf8;
 
@@ -7,7 +8,7 @@ use kpvm_format::cel::Function;
 use crate::document::{BufferFull, ChildRange, Extended, Kind, Label, NodeId, Opaque, View};
 use crate::function::{FunctionError, Values};
 
-/// A value as CEL sees it.
+/// A value in CEL.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value<'v> {
     Null,
@@ -18,14 +19,14 @@ pub(crate) enum Value<'v> {
     /// UTF-8.
     String(&'v [u8]),
     Bytes(&'v [u8]),
-    /// Seconds since 1970 and nanoseconds on top.
+    /// Seconds since 1970 and nanoseconds.
     Timestamp(i64, u32),
     /// Nanoseconds.
     Duration(i64),
     List(ChildRange),
     /// A map whose keys are all texts.
     Map(ChildRange),
-    /// Another map: keys and values in turn.
+    /// Any other map: alternating keys and values.
     Table(ChildRange),
     Type(&'v str),
     Optional(Option<NodeId>),
@@ -33,7 +34,7 @@ pub(crate) enum Value<'v> {
     Error(&'v str),
 }
 
-/// What a node is.
+/// CEL value of a node.
 pub(crate) fn look<'v>(view: &View<'v>, id: NodeId) -> Value<'v> {
     match view.kind(id) {
         None => Value::Null,
@@ -62,7 +63,7 @@ pub(crate) fn look<'v>(view: &View<'v>, id: NodeId) -> Value<'v> {
 }
 
 impl<'v> Value<'v> {
-    /// The name of its type, as `type()` gives it.
+    /// Name of its type, as returned by `type()`.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null_type",
@@ -83,7 +84,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// The name of its type in cel-go's code, for errors.
+    /// Name of its type in cel-go's code, for errors.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Value::Null => "types.Null",
@@ -113,14 +114,14 @@ impl<'v> Value<'v> {
     }
 }
 
-/// No overload takes arguments of these types.
+/// Error: no overload accepts arguments of these types.
 pub(crate) fn no_overload() -> FunctionError {
     FunctionError::failed("no such overload")
 }
 
-/// No overload of an operator takes arguments of these types. cel-go names the operator
-/// where the first operand has none of its kind at all and is of no type that receives
-/// calls (evalBinary of its interpreter).
+/// Error: no overload of an operator accepts arguments of these types. cel-go names the
+/// operator if the first operand's type has no such operator and receives no calls
+/// (evalBinary of its interpreter).
 pub(crate) fn no_operator(function: Function, operand: &Value<'_>) -> FunctionError {
     let (is_number, is_int) = match operand {
         Value::Int(_) | Value::Uint(_) => (true, true),
@@ -147,7 +148,7 @@ pub(crate) fn no_operator(function: Function, operand: &Value<'_>) -> FunctionEr
 }
 
 impl Values<'_> {
-    /// A value that only CEL has.
+    /// Creates a value that exists only in CEL.
     pub(crate) fn new_extended(&mut self, value: Extended) -> Result<NodeId, FunctionError> {
         self.buffer.push_extended(Label::ITEM, value)?;
         Ok(self.buffer.take()?)
@@ -177,7 +178,7 @@ impl Values<'_> {
         self.new_extended(Extended::Optional(inner))
     }
 
-    /// A value of a library.
+    /// Creates a value of a library.
     pub(crate) fn new_opaque(
         &mut self,
         opaque: Opaque,
@@ -188,7 +189,7 @@ impl Values<'_> {
         self.new_extended(Extended::Opaque(opaque, piece))
     }
 
-    /// A list of texts.
+    /// Creates a list of texts.
     pub(crate) fn new_texts<T: AsRef<str>>(
         &mut self,
         texts: impl IntoIterator<Item = T>,
@@ -201,10 +202,10 @@ impl Values<'_> {
         self.new_list(&items)
     }
 
-    /// A map of keys and values in turn; no key may be there twice.
+    /// Creates a map from alternating keys and values, without duplicate keys.
     ///
     /// # Errors
-    /// `Failed` with the key that is, or a key that can be none.
+    /// `Failed` with a duplicate key, or with a key of an invalid type.
     pub(crate) fn new_cel_map(&mut self, pairs: &[NodeId]) -> Result<NodeId, DuplicateKey> {
         let view = self.view();
         let only_texts = pairs
@@ -257,11 +258,11 @@ impl Values<'_> {
     }
 }
 
-/// Why there is no map.
+/// Reason why a map cannot be created.
 pub(crate) enum DuplicateKey {
-    /// The key is there twice.
+    /// Duplicate key.
     Key(NodeId),
-    /// Something else.
+    /// Any other error.
     Other(FunctionError),
 }
 

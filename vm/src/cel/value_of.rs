@@ -1,11 +1,11 @@
-//! Values of CEL for programs that look at results, types told apart.
+//! Typed CEL values, for programs that examine results.
 
 use super::value::{Value, look};
 use kpvm_format::symbol::SymbolTable;
 
 use crate::document::{BufferFull, DocumentBuffer, Extended, Label, NodeId, Texts, View};
 
-/// A value of CEL.
+/// A CEL value.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each is the type that it is called")]
 pub enum CelValue {
@@ -16,21 +16,21 @@ pub enum CelValue {
     Double(f64),
     String(String),
     Bytes(Vec<u8>),
-    /// Seconds since 1970 and nanoseconds on top.
+    /// Seconds since 1970 and nanoseconds.
     Timestamp(i64, u32),
     /// Nanoseconds.
     Duration(i64),
     List(Vec<CelValue>),
-    /// Keys and values, in the order in which they are kept.
+    /// Keys and values, in storage order.
     Map(Vec<(CelValue, CelValue)>),
-    /// A type, by its name.
+    /// A type, identified by its name.
     Type(String),
     Optional(Option<Box<CelValue>>),
     /// A value of a library: its type and its text.
     Opaque(&'static str, String),
 }
 
-/// How deep a value may nest to be read: deeper ones are cut.
+/// Maximum nesting; deeper values are truncated.
 const MAX_DEPTH: usize = 200;
 
 /// Copies a value out of the buffer.
@@ -74,7 +74,7 @@ fn read(view: &View<'_>, id: NodeId, depth: usize) -> CelValue {
     }
 }
 
-/// Copies a value into the buffer; the caller bounds its nesting.
+/// Copies a value into the buffer; the caller bounds its nesting depth.
 pub(crate) fn push_value(
     buffer: &mut DocumentBuffer,
     value: &CelValue,

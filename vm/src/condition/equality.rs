@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use super::{ConditionError, Judge};
 use crate::document::{Kind, NodeId};
-use crate::scalar::Quantity;
-use crate::scalar::number::{float_to_i64_amd64, parse_go_float, parse_go_int};
+use kpvm_semantics::Quantity;
+use kpvm_semantics::number::{float_to_i64_amd64, parse_go_float, parse_go_int};
 
 /// Two values that have to be equal.
 type Pair = (NodeId, NodeId);

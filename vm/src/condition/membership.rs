@@ -4,7 +4,7 @@
 use super::json_text::{JsonText, Strings};
 use super::{ConditionError, Judge, TextForm};
 use crate::document::{ChildRange, Kind, NodeId};
-use crate::scalar::pattern_string::{self, Scalar};
+use kpvm_semantics::pattern_string::{self, Scalar};
 
 /// What one of the four operators of section 3.9 asks of the keys.
 #[derive(Debug, Clone, Copy)]

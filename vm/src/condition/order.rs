@@ -3,12 +3,12 @@
 
 use std::cmp::Ordering;
 
-use super::semver::Version;
 use super::{ConditionError, Judge, NANOS_PER_SECOND};
 use crate::document::{Kind, NodeId};
-use crate::scalar::Quantity;
-use crate::scalar::duration;
-use crate::scalar::number::{float_to_i64_amd64, parse_go_float};
+use kpvm_semantics::Quantity;
+use kpvm_semantics::duration;
+use kpvm_semantics::number::{float_to_i64_amd64, parse_go_float};
+use kpvm_semantics::semver::Version;
 
 /// The order of key and value that an operator asks for.
 #[derive(Debug, Clone, Copy)]
@@ -99,8 +99,8 @@ impl Judge<'_, '_> {
             });
             return self.number_order(number, durations, value);
         }
-        let (key, value) = (Version::parse(text)?, Version::parse(other?)?);
-        Some(key.compare(&value))
+        let (key, value) = (Version::parse(text).ok()?, Version::parse(other?).ok()?);
+        Some(key.order(&value))
     }
 
     /// The operators for durations alone (section 3.8).

@@ -1,10 +1,9 @@
-//! The buffer and the primitives that put values into it, innermost first.
+//! The node buffer, and the primitives that build values in it, innermost first.
 //!
-//! A container under construction keeps its finished members on a stack
-//! (`pending`), behind a placeholder for the container itself; when it closes,
-//! they move to `nodes` together and thereby become neighbours. The placeholder
-//! remembers (in `x`) where the placeholder of the container around it is, and (in `y`)
-//! its place in the projection.
+//! A container under construction keeps its finished members on a stack (`pending`), above
+//! a placeholder for the container itself. When it closes, they move to `nodes` together,
+//! so they become contiguous. The placeholder stores (in `x`) the position of the enclosing
+//! placeholder and (in `y`) its place in the projection.
 
 use std::cell::Cell;
 
@@ -15,37 +14,37 @@ use super::node::{Key, Kind, Label, MARKED, Node, NodeId, TextRef, TextSource, T
 use super::projection::Place;
 use super::view::View;
 
-/// More nodes or text than the buffer can number.
+/// The buffer cannot number more nodes or text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the values of one evaluation need more than 4 GiB")]
 pub struct BufferFull;
 
-/// Every value of one evaluation, in one flat buffer of nodes.
+/// All values of one evaluation, in one flat buffer of nodes.
 ///
-/// A buffer works with one symbol table between two [`DocumentBuffer::clear`]s.
+/// Between two calls of [`DocumentBuffer::clear`], a buffer uses a single symbol table.
 #[derive(Debug, Default)]
 pub struct DocumentBuffer {
     /// Finished nodes.
     pub(super) nodes: Vec<Node>,
     /// Members of containers under construction.
     pub(super) pending: Vec<Node>,
-    /// Texts that lie in no outside text.
+    /// Texts that are not in an outside text.
     pub(super) scratch: Vec<u8>,
-    /// Keys that are no symbols.
+    /// Keys that are not symbols.
     pub(super) keys: Vec<TextRef>,
-    /// Values that only CEL has.
+    /// Values that exist only in CEL.
     pub(super) extended: Vec<Extended>,
-    /// Where the placeholder of the container under construction is on `pending`.
+    /// Position on `pending` of the placeholder of the container under construction.
     innermost: u32,
-    /// Containers under construction.
+    /// Number of containers under construction.
     depth: usize,
-    /// Work space for maps with many members.
+    /// Scratch space for maps with many members.
     order: Vec<u32>,
-    /// Somebody looked inside a map or list that was not read.
+    /// Whether an unread map or list was accessed.
     missed: Cell<bool>,
 }
 
-/// Sizes to go back to when an input is refused midway.
+/// Sizes to restore if an input is rejected midway.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     nodes: usize,
@@ -56,7 +55,7 @@ pub(super) struct Mark {
     depth: usize,
 }
 
-/// Maps up to this size look for duplicates pairwise, larger ones by sorting.
+/// Maps up to this size compare keys pairwise to find duplicates, larger ones sort them.
 const PAIRWISE: usize = 24;
 
 impl DocumentBuffer {
@@ -70,7 +69,7 @@ impl DocumentBuffer {
         self.scratch.len()
     }
 
-    /// Forgets all values and keeps the space.
+    /// Removes all values and keeps the allocations.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.pending.clear();
@@ -82,13 +81,13 @@ impl DocumentBuffer {
         self.missed.set(false);
     }
 
-    /// Whether a map or list that was left out by the reader has been looked into since
-    /// the buffer was cleared: what came of that does not count.
+    /// Whether an unread map or list was accessed since the buffer was cleared. If so,
+    /// results are invalid and the evaluation must be repeated.
     pub(crate) fn has_looked_at_unread(&self) -> bool {
         self.missed.get()
     }
 
-    /// Looks at the values; `texts` are the bytes that were read into the buffer.
+    /// View of the values; `texts` are the bytes that were read into the buffer.
     pub fn view<'a>(&'a self, texts: Texts<'a>, symbols: SymbolTable<'a>) -> View<'a> {
         View {
             nodes: &self.nodes,
@@ -103,7 +102,7 @@ impl DocumentBuffer {
     /// Copies a computed text into the buffer.
     ///
     /// # Errors
-    /// [`BufferFull`] if its place would have no number.
+    /// [`BufferFull`] if its offset cannot be numbered.
     pub fn copy_text(&mut self, text: &[u8]) -> Result<TextRef, BufferFull> {
         let offset = u32::try_from(self.scratch.len()).map_err(|_| BufferFull)?;
         let length = u32::try_from(text.len()).map_err(|_| BufferFull)?;
@@ -115,10 +114,10 @@ impl DocumentBuffer {
         })
     }
 
-    /// The label for a computed key; a text that is no symbol is copied.
+    /// Label of a computed key; a text that is not a symbol is copied.
     ///
     /// # Errors
-    /// [`BufferFull`] if the key would have no number.
+    /// [`BufferFull`] if the key cannot be numbered.
     pub fn label(&mut self, key: &str, symbols: &SymbolTable<'_>) -> Result<Label, BufferFull> {
         let key = key.as_bytes();
         let hash = key_hash(key);
@@ -140,8 +139,8 @@ impl DocumentBuffer {
         Ok(Label::unknown(index, hash))
     }
 
-    /// Begins a list or map; what is pushed until [`DocumentBuffer::finish_list`] or
-    /// [`DocumentBuffer::finish_map`] becomes its members.
+    /// Begins a list or map; values pushed until [`DocumentBuffer::finish_list`] or
+    /// [`DocumentBuffer::finish_map`] become its members.
     pub fn begin(&mut self, label: Label) {
         self.open(label, Kind::List);
     }
@@ -152,7 +151,7 @@ impl DocumentBuffer {
         self.open_at(label, kind, Place::WHOLE);
     }
 
-    /// As [`DocumentBuffer::open`], for a container at a place of a projection.
+    /// Like [`DocumentBuffer::open`], for a container at a place of a projection.
     #[inline]
     pub(super) fn open_at(&mut self, label: Label, kind: Kind, place: Place) {
         let start = self.pending.len() as u32;
@@ -161,8 +160,7 @@ impl DocumentBuffer {
         self.depth += 1;
     }
 
-    /// The kind with which the container under construction was begun; none of the
-    /// container kinds where there is none.
+    /// Kind of the container under construction; not a container kind if there is none.
     #[inline(always)]
     pub(super) fn open_kind(&self) -> Kind {
         match self.pending.get(self.innermost as usize) {
@@ -171,7 +169,7 @@ impl DocumentBuffer {
         }
     }
 
-    /// The place in the projection of the container under construction, if there is one.
+    /// Place in the projection of the container under construction, if there is one.
     #[inline(always)]
     pub(super) fn open_place(&self) -> Option<Place> {
         let container = self.pending.get(self.innermost as usize)?;
@@ -205,13 +203,13 @@ impl DocumentBuffer {
         self.push(Node::number(label, Kind::Float, value.to_bits()));
     }
 
-    /// Adds a text that is there already; see [`DocumentBuffer::copy_text`].
+    /// Adds a text that is already in the buffer; see [`DocumentBuffer::copy_text`].
     pub fn push_text(&mut self, label: Label, text: TextRef) {
         self.push(Node::text(label, text));
     }
 
-    /// Adds a value that is in the buffer already; its members are shared, not
-    /// copied. [`NodeId::MISSING`] adds `null`.
+    /// Adds a value that is already in the buffer; its members are shared, not copied.
+    /// [`NodeId::MISSING`] adds `null`.
     pub fn push_node(&mut self, label: Label, node: NodeId) {
         let node = match self.nodes.get(node.0 as usize) {
             Some(node) => Node {
@@ -224,14 +222,14 @@ impl DocumentBuffer {
         self.push(node);
     }
 
-    /// Ends the container begun last, as a list. Does nothing where none was begun.
+    /// Closes the innermost container as a list. No effect if there is none.
     #[inline]
     pub fn finish_list(&mut self) {
         self.close(Kind::List);
     }
 
-    /// Ends the container begun last, as the list that `items()` returns: nearly a list,
-    /// but not to every function (docs/spec/jmespath.md §6.3).
+    /// Closes the innermost container as the list that `items()` returns, which some
+    /// functions distinguish from a list (docs/spec/jmespath.md §6.3).
     pub fn finish_entries(&mut self) {
         let start = self.innermost as usize;
         self.close(Kind::List);
@@ -240,8 +238,8 @@ impl DocumentBuffer {
         }
     }
 
-    /// Adds an expression reference that is used as a value: opaque, and an empty map
-    /// to whoever looks inside (docs/spec/jmespath.md §1.1).
+    /// Adds an expression reference used as a value: opaque, and an empty map if accessed
+    /// (docs/spec/jmespath.md §1.1).
     pub fn push_reference(&mut self, label: Label) {
         self.push(Node {
             source: MARKED,
@@ -249,7 +247,7 @@ impl DocumentBuffer {
         });
     }
 
-    /// The label that a map's member stands under, for a member of another map.
+    /// Label of a map's member, for use in another map.
     pub fn label_of(&self, member: NodeId) -> Label {
         match self.nodes.get(member.0 as usize) {
             Some(node) => Label {
@@ -260,15 +258,15 @@ impl DocumentBuffer {
         }
     }
 
-    /// Ends the container begun last, as a map. Of members with equal keys the
-    /// last one stays (Go's JSON decoder; hostile row 49). `texts` are the texts
-    /// that the members' keys may lie in. Does nothing where none was begun.
+    /// Closes the innermost container as a map. Of members with equal keys the last one is
+    /// kept (as in Go's JSON decoder; hostile row 49). `texts` are the texts that keys of
+    /// the members may be in. No effect if there is no container.
     #[inline]
     pub fn finish_map(&mut self, texts: Texts<'_>) {
         self.close_map(texts);
     }
 
-    /// As [`DocumentBuffer::finish_map`]; whether there were members with equal keys.
+    /// Like [`DocumentBuffer::finish_map`]; returns whether there were duplicate keys.
     #[inline]
     pub(super) fn close_map(&mut self, texts: Texts<'_>) -> bool {
         let before = self.pending.len();
@@ -280,8 +278,8 @@ impl DocumentBuffer {
         has_duplicates
     }
 
-    /// Whether two members of the innermost map may have the same key: whether
-    /// both halves of one member's hash have been seen before.
+    /// Whether two members of the innermost map may have the same key: whether both halves
+    /// of a member's hash have occurred before.
     #[inline(always)]
     fn may_have_duplicates(&self) -> bool {
         let members = self.pending.get(self.innermost as usize + 1..);
@@ -316,10 +314,10 @@ impl DocumentBuffer {
         }
     }
 
-    /// Makes the value pushed last a finished value of its own.
+    /// Makes the value pushed last a finished root value.
     ///
     /// # Errors
-    /// [`BufferFull`] if there are more nodes than numbers for them.
+    /// [`BufferFull`] if the nodes cannot be numbered.
     pub fn take(&mut self) -> Result<NodeId, BufferFull> {
         let node = self.pending.pop().ok_or(BufferFull)?;
         let id = u32::try_from(self.nodes.len()).map_err(|_| BufferFull)?;
@@ -330,7 +328,7 @@ impl DocumentBuffer {
         Ok(NodeId(id))
     }
 
-    /// How deep the container under construction is.
+    /// Nesting depth of the container under construction.
     #[inline(always)]
     pub(super) fn depth(&self) -> usize {
         self.depth
@@ -347,7 +345,7 @@ impl DocumentBuffer {
         }
     }
 
-    /// Forgets what was added since `mark`.
+    /// Removes everything added since `mark`.
     pub(super) fn reset(&mut self, mark: Mark) {
         self.nodes.truncate(mark.nodes);
         self.pending.truncate(mark.pending);
@@ -357,7 +355,7 @@ impl DocumentBuffer {
         self.depth = mark.depth;
     }
 
-    /// Removes every member of the innermost map that a later one replaces.
+    /// Removes members of the innermost map that a later one replaces.
     #[cold]
     #[inline(never)]
     fn remove_duplicates(&mut self, texts: Texts<'_>) {
@@ -379,8 +377,8 @@ impl DocumentBuffer {
         }
     }
 
-    /// The same for large maps: equal keys become neighbours in `order`, the
-    /// earlier ones lose their key, and members without a key go.
+    /// The same for large maps: sorts equal keys next to each other in `order`, clears the
+    /// key of earlier ones, and removes members without a key.
     fn remove_duplicates_sorted(&mut self, first: usize, texts: Texts<'_>) {
         let texts = texts.with_scratch(&self.scratch);
         let (keys, order) = (&self.keys, &mut self.order);
@@ -411,7 +409,7 @@ impl DocumentBuffer {
     }
 }
 
-/// Equal for equal keys only: a symbol's number, or an unknown key's text.
+/// Sort key: equal only for equal keys. A symbol's number, or an unknown key's text.
 fn sort_key<'a>(node: &Node, keys: &[TextRef], texts: &[&'a [u8]; 4]) -> (u32, &'a [u8]) {
     match node.key.unknown_index() {
         None => (node.key.0, &[]),

@@ -1,16 +1,16 @@
-//! Where a map or list ends, by its brackets alone: 64 bytes at a time, each kind of byte
-//! as one mask.
+//! Finds the end of a map or list by its brackets, 64 bytes at a time with one bit mask per
+//! kind of byte.
 //!
-//! Nothing is checked, and only brackets of the one kind are counted: if the text up to
-//! there turns out to be a JSON value, it is the value that begins there, as no map or
-//! list is the beginning of another one.
+//! Nothing is checked, and only brackets of one kind are counted. If the text up to there
+//! is a valid JSON value, it is the value that begins there, because no map or list is a
+//! prefix of another one.
 
 use wide::u8x16;
 
-/// Bytes looked at in one step: a bit of a word for each.
+/// Bytes per step: one bit of a word each.
 const STEP: usize = 64;
 
-/// The place behind the map or list whose bracket is at `start`; `None` if it has no end.
+/// Offset after the map or list whose bracket is at `start`; `None` if it does not end.
 pub(crate) fn cut(input: &[u8], start: usize) -> Option<usize> {
     match input.get(start)? {
         b'{' => cut_at::<b'{', b'}'>(input, start),
@@ -44,7 +44,7 @@ fn cut_at<const OPEN: u8, const CLOSE: u8>(input: &[u8], start: usize) -> Option
     }
 }
 
-/// The last bytes, which are fewer; zeros behind them.
+/// The remaining bytes of a partial step, padded with zeros.
 #[cold]
 fn last(rest: &[u8]) -> [u8; STEP] {
     let mut bytes = [0; STEP];
@@ -54,7 +54,7 @@ fn last(rest: &[u8]) -> [u8; STEP] {
     bytes
 }
 
-/// The place of the bracket with which `depth` containers are closed.
+/// Position of the bracket that closes `depth` containers.
 fn end(opening: u64, mut closing: u64, depth: usize) -> Option<usize> {
     let mut closed = 0;
     while closing != 0 {
@@ -69,7 +69,7 @@ fn end(opening: u64, mut closing: u64, depth: usize) -> Option<usize> {
     None
 }
 
-/// Where a byte stands: bit `n` is about byte `n`.
+/// Positions of a byte as a mask: bit `n` is byte `n`.
 #[inline(always)]
 fn mask(bytes: &[u8; STEP], byte: u8) -> u64 {
     let (parts, _) = bytes.as_chunks();
@@ -79,7 +79,7 @@ fn mask(bytes: &[u8; STEP], byte: u8) -> u64 {
     })
 }
 
-/// Whether a byte stands anywhere, which is cheaper to find out than where.
+/// Whether a byte occurs, which is cheaper than its positions.
 #[inline(always)]
 fn has(bytes: &[u8; STEP], byte: u8) -> bool {
     let (parts, _) = bytes.as_chunks();
@@ -89,17 +89,17 @@ fn has(bytes: &[u8; STEP], byte: u8) -> bool {
     found.to_bitmask() != 0
 }
 
-/// What is carried from step to step about strings.
+/// String state carried from step to step.
 #[derive(Debug, Default)]
 struct Strings {
-    /// All bits if the bytes before ended in a string.
+    /// All bits set if the previous bytes end inside a string.
     inside: u64,
-    /// 1 if they ended with a backslash that escapes the next byte.
+    /// 1 if they end with a backslash that escapes the next byte.
     escape: u64,
 }
 
 impl Strings {
-    /// Which of the next bytes stand in strings; quotes in front do, those behind do not.
+    /// Mask of bytes inside strings, including opening but not closing quotes.
     #[inline(always)]
     fn pass(&mut self, bytes: &[u8; STEP]) -> u64 {
         let mut inside = mask(bytes, b'"');
@@ -114,7 +114,7 @@ impl Strings {
         inside
     }
 
-    /// Which bytes a backslash stands before that is not escaped itself.
+    /// Mask of bytes escaped by a backslash that is not itself escaped.
     #[inline(never)]
     fn escaped(&mut self, mut backslashes: u64) -> u64 {
         let mut escaped = self.escape;
@@ -176,7 +176,7 @@ mod tests {
                     "\\\\".repeat(backslashes)
                 );
                 assert_eq!(cut(text.as_bytes(), 0), Some(text.len()), "{text}");
-                // The string goes on up to the next quote, the key's first one.
+                // The string extends to the next quote, the key's first one.
                 let longer = text.replacen("\",[", "\\\",[", 1);
                 let end = longer.find(']').map(|bracket| bracket + 1);
                 assert_eq!(cut(longer.as_bytes(), 0), end, "{longer}");

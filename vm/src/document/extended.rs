@@ -1,35 +1,35 @@
-//! Values of CEL that JSON does not have.
+//! CEL values that JSON does not have.
 //!
-//! To every other dialect such a value is null; none of them ever sees one.
+//! Other dialects never see such a value; to them it would be null.
 
 use super::buffer::{BufferFull, DocumentBuffer};
 use super::node::{Kind, Label, MARKED, Node, NodeId, TextRef, text_bytes};
 use super::view::View;
 
-/// A value that only CEL has.
+/// A value that exists only in CEL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extended {
     /// A uint64.
     Uint(u64),
-    /// Bytes that need not be text.
+    /// Bytes, not necessarily UTF-8.
     Bytes(TextRef),
-    /// A point in time: seconds since 1970 and nanoseconds on top.
+    /// A point in time: seconds since 1970 and nanoseconds.
     Timestamp(i64, u32),
-    /// A length of time in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
-    /// A type, by its name.
+    /// A type, identified by its name.
     Type(TextRef),
-    /// An optional and what it holds.
+    /// An optional and its value.
     Optional(Option<NodeId>),
-    /// A map with a key that is no text: a list of keys and values in turn.
+    /// A map with non-text keys: a list of alternating keys and values.
     Table(NodeId),
     /// A value of a library.
     Opaque(Opaque, TextRef),
-    /// The error that an expression had.
+    /// The error of an expression.
     Error(TextRef),
 }
 
-/// The types that libraries add; the text beside it is the value's canonical form.
+/// Types that libraries add; the accompanying text is the value's canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opaque {
     /// A quantity.
@@ -44,24 +44,24 @@ pub enum Opaque {
     Semver,
     /// A named format.
     Format,
-    /// Who asks for access.
+    /// An authorizer.
     Authorizer,
-    /// Access to a path.
+    /// An access check for a path.
     PathCheck,
-    /// Access to what an API group has.
+    /// An access check for an API group.
     GroupCheck,
-    /// Access to a resource.
+    /// An access check for a resource.
     ResourceCheck,
-    /// Whether access is granted.
+    /// An access decision.
     Decision,
-    /// A reference to an image.
+    /// An image reference.
     Image,
     /// A group, version and resource.
     Gvr,
 }
 
 impl Opaque {
-    /// The type's name, as cel-go shows it.
+    /// Name of the type, as in cel-go.
     pub fn type_name(self) -> &'static str {
         match self {
             Opaque::Quantity => "kubernetes.Quantity",
@@ -82,10 +82,10 @@ impl Opaque {
 }
 
 impl DocumentBuffer {
-    /// Adds a value that only CEL has.
+    /// Adds a value that exists only in CEL.
     ///
     /// # Errors
-    /// [`BufferFull`] if it would have no number.
+    /// [`BufferFull`] if it cannot be numbered.
     pub fn push_extended(&mut self, label: Label, value: Extended) -> Result<(), BufferFull> {
         let index = u32::try_from(self.extended.len()).map_err(|_| BufferFull)?;
         self.extended.push(value);
@@ -98,7 +98,7 @@ impl DocumentBuffer {
 }
 
 impl<'a> View<'a> {
-    /// The value, if it is one that only CEL has.
+    /// The value, if it exists only in CEL.
     #[inline]
     pub fn extended(&self, id: NodeId) -> Option<Extended> {
         let node = self.nodes.get(id.0 as usize)?;
@@ -108,13 +108,13 @@ impl<'a> View<'a> {
         self.extended.get(node.x as usize).copied()
     }
 
-    /// The bytes of a piece; none if it does not lie in its text.
+    /// Bytes of a piece; empty if it is out of range.
     #[inline]
     pub fn piece(&self, piece: TextRef) -> &'a [u8] {
         text_bytes(&self.texts, piece)
     }
 
-    /// The text of a piece; empty if it is none.
+    /// Text of a piece; empty if it is invalid.
     pub fn piece_str(&self, piece: TextRef) -> &'a str {
         std::str::from_utf8(self.piece(piece)).unwrap_or("")
     }

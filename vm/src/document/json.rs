@@ -1,12 +1,11 @@
-//! The JSON reader: bytes in, nodes out, in one pass and without recursion.
+//! The JSON reader: one pass over the bytes, without recursion.
 //!
-//! What is accepted is what Kubernetes' decoder accepts (Go's `encoding/json` with
-//! int64 and float64 kept apart, docs/spec/patterns.md §1), with these differences:
-//! bytes that are not UTF-8 are refused instead of replaced, and nesting, size and
-//! number of values are bounded by the host's limits.
+//! Accepts what Kubernetes' decoder accepts (Go's `encoding/json` with separate int64 and
+//! float64, docs/spec/patterns.md §1), except that non-UTF-8 bytes are rejected instead of
+//! replaced, and that nesting, size and number of values are bounded by the host's limits.
 //!
-//! Plain strings are never copied. A key of at most 16 bytes is found, hashed and
-//! compared with the bundle's symbols from two words, without a second look at it.
+//! Plain strings are never copied. A key of at most 16 bytes is scanned, hashed and
+//! compared with the bundle's symbols as two words, in a single look.
 
 use kpvm_format::symbol::{SymbolTable, key_hash, key_head, short_key_hash};
 
@@ -15,57 +14,56 @@ use super::node::{Kind, Label, Node, NodeId, TextRef, TextSource, Texts};
 use super::projection::{Bystander, Entry, Part, Place, Projection};
 use super::scan::{Chunk, plain_end, space};
 use super::skip::skip;
-use crate::limits::Limits;
+use kpvm_semantics::limits::Limits;
 
-/// What becomes of numbers.
+/// Representation of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Numbers {
-    /// An integer that fits becomes an Int, as in the admission controller.
+    /// Integers in the range of int64 become Int, as in the admission controller.
     #[default]
     Exact,
-    /// Every number becomes a Float, as `kyverno apply` does with resources
-    /// (docs/spec/cli.md §3, step 3).
+    /// Every number becomes a Float, as in `kyverno apply` (docs/spec/cli.md §3, step 3).
     Float,
 }
 
-/// How to read.
+/// Options of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadOptions {
-    /// What becomes of numbers.
+    /// Representation of numbers.
     pub numbers: Numbers,
-    /// The limits `document_bytes`, `document_depth` and `document_nodes` hold.
+    /// Limits; `document_bytes`, `document_depth` and `document_nodes` apply.
     pub limits: Limits,
 }
 
-/// Why an input was refused, and where.
+/// Reason why an input was rejected, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at line {line}, column {column}")]
 pub struct JsonError {
     /// What is wrong.
     pub problem: JsonProblem,
-    /// Bytes before the place.
+    /// Byte offset of the error.
     pub offset: usize,
-    /// Line of the place, from 1.
+    /// Line of the error, from 1.
     pub line: usize,
-    /// Characters before the place in its line, plus 1.
+    /// Column of the error in characters, from 1.
     pub column: usize,
 }
 
 /// What is wrong with a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JsonProblem {
-    /// Something else stands where only one thing can stand.
+    /// Unexpected input.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// What could stand there.
+        /// What was expected.
         expected: &'static str,
-        /// What stands there.
+        /// What was found.
         found: Found,
     },
     /// The text is not UTF-8.
     #[error("expected UTF-8 text, found {0}")]
     NotUtf8(Found),
-    /// The number is outside of the range of float64.
+    /// The number is out of range for float64.
     #[error("expected a number that fits float64, found a larger one")]
     NumberRange,
     /// More bytes than `document_bytes`.
@@ -73,10 +71,10 @@ pub enum JsonProblem {
     TooLarge {
         /// The limit.
         limit: usize,
-        /// The input's size.
+        /// Size of the input.
         bytes: usize,
     },
-    /// Nested deeper than `document_depth`.
+    /// Deeper nesting than `document_depth`.
     #[error("expected at most {limit} maps and lists inside each other, found more")]
     TooDeep {
         /// The limit.
@@ -90,14 +88,14 @@ pub enum JsonProblem {
     },
 }
 
-/// What stands in a text where something else was expected.
+/// Unexpected content of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// The text ends.
+    /// The end of the text.
     End,
     /// A character.
     Character(char),
-    /// A byte that begins no character.
+    /// A byte that does not begin a character.
     Byte(u8),
 }
 
@@ -128,7 +126,7 @@ impl std::fmt::Display for Found {
     }
 }
 
-/// A problem that has not been given its line and column yet.
+/// A problem without line and column.
 #[derive(Debug, Clone, Copy)]
 struct Fault {
     offset: usize,
@@ -187,17 +185,17 @@ impl Fault {
     }
 }
 
-/// The most bytes that one buffer can number: every value, key and text byte of
-/// an input costs at least one of its bytes.
+/// The most bytes that one buffer can number: every value, key and text byte takes at least
+/// one byte of the input.
 const MAX_BYTES: usize = (1 << 31) - 2;
 
 impl DocumentBuffer {
-    /// Reads one JSON value. `input` has to be what the views are given as the text
-    /// of `source` later; only with [`TextSource::Scratch`] it is copied first.
+    /// Reads one JSON value. `input` must be the bytes that views later receive as the text
+    /// of `source`; only for [`TextSource::Scratch`] is it copied first.
     ///
     /// # Errors
-    /// A [`JsonError`] if `input` is no JSON text or crosses a limit. The buffer is
-    /// then as it was before.
+    /// A [`JsonError`] if `input` is not JSON or exceeds a limit. The buffer is then
+    /// unchanged.
     pub fn read_json(
         &mut self,
         input: &[u8],
@@ -213,10 +211,10 @@ impl DocumentBuffer {
         })
     }
 
-    /// As [`DocumentBuffer::read_json`], but of maps and lists reads only what the
-    /// projection says, and checks the syntax of the others. `None` where the input
-    /// should be read as a whole: there may be something wrong with it. The buffer is
-    /// then as it was before. The bystander walks over what the projection says.
+    /// Like [`DocumentBuffer::read_json`], but reads only the maps and lists that the
+    /// projection selects and checks the syntax of the others. The bystander visits what
+    /// the projection assigns to it. `None` if the input may be invalid and must be read as
+    /// a whole; the buffer is then unchanged.
     pub(crate) fn read_json_in_part(
         &mut self,
         input: &[u8],
@@ -293,23 +291,23 @@ impl DocumentBuffer {
     }
 }
 
-/// One reading. The place in the input is passed from function to function by
-/// value, so that it stays in a register.
+/// State of one reading. The current offset is passed from function to function by value so
+/// that it stays in a register.
 struct Reader<'i, 'b, 'p> {
     buffer: &'b mut DocumentBuffer,
     input: &'i [u8],
     source: TextSource,
-    /// What is added to an offset in the input to get one in the text of `source`.
+    /// Added to an offset in the input to get an offset in the text of `source`.
     base: u32,
     symbols: SymbolTable<'i>,
     numbers: Numbers,
-    /// `buffer.depth()` at the deepest nesting allowed.
+    /// `buffer.depth()` at the maximum nesting.
     depth_end: usize,
-    /// Nodes in the buffer at the largest number of values allowed, less what was skipped.
+    /// Number of nodes in the buffer at the maximum number of values, minus skipped values.
     count_end: usize,
     /// What is read; `None`: everything.
     projection: Option<&'p Projection>,
-    /// Who walks over what is not read.
+    /// Visitor of what is not read.
     bystander: Option<&'p mut dyn Bystander>,
 }
 
@@ -327,7 +325,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// The byte at `at`; 0, which stands nowhere in JSON, behind the end.
+    /// The byte at `at`; 0, which never occurs in JSON, after the end.
     #[inline(always)]
     fn byte(&self, at: usize) -> u8 {
         self.input.get(at).copied().unwrap_or(0)
@@ -338,7 +336,7 @@ impl Reader<'_, '_, '_> {
         space(self.input, at)
     }
 
-    /// Reads the value at `at` with everything in it; returns the place behind it.
+    /// Reads the value at `at`, including nested values; returns the offset after it.
     fn value(&mut self, mut at: usize) -> Result<usize, Fault> {
         let outside = self.buffer.depth();
         let mut inside = Kind::List;
@@ -365,7 +363,8 @@ impl Reader<'_, '_, '_> {
                         let texts = Texts::only(self.source, self.input);
                         let has_duplicates = self.buffer.close_map(texts);
                         if has_duplicates && self.bystander.is_some() {
-                            // It may have passed a member that does not count.
+                            // The bystander may have visited a member that a later one
+                            // replaces.
                             return expected(at, "no key twice");
                         }
                     }
@@ -379,8 +378,8 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Reads a scalar or an empty container, or opens a container that has members;
-    /// returns the place behind it, and whether members follow there.
+    /// Reads a scalar or an empty container, or opens a container with members. Returns the
+    /// offset after it, and whether members follow there.
     #[inline(always)]
     fn begin_value(&mut self, at: usize, label: Label) -> Result<(usize, bool), Fault> {
         let count = self.buffer.nodes.len() + self.buffer.pending.len();
@@ -434,7 +433,7 @@ impl Reader<'_, '_, '_> {
         Ok((self.leave_out(at, inside, label, kind, spot)?, false))
     }
 
-    /// Leaves out the container at `at`, whose first member begins at `inside`.
+    /// Skips the container at `at`, whose first member begins at `inside`.
     fn leave_out(
         &mut self,
         at: usize,
@@ -464,7 +463,7 @@ impl Reader<'_, '_, '_> {
         Ok(skipped.end)
     }
 
-    /// Reads a map key and the colon behind it.
+    /// Reads a map key and the colon after it.
     #[inline(always)]
     fn key(&mut self, at: usize) -> Result<(usize, Label), Fault> {
         if self.byte(at) != b'"' {
@@ -500,7 +499,7 @@ impl Reader<'_, '_, '_> {
         Ok((self.skip_space(value + one), label))
     }
 
-    /// Reads a key that has more than 16 bytes or escapes.
+    /// Reads a key with more than 16 bytes or with escapes.
     #[inline(never)]
     fn long_key(&mut self, start: usize) -> Result<(usize, Label), Fault> {
         let (end, piece) = self.text(start)?;
@@ -526,7 +525,7 @@ impl Reader<'_, '_, '_> {
         Label::unknown(index, hash)
     }
 
-    /// Reads a string value; `start` is behind the opening quote.
+    /// Reads a string value; `start` is after the opening quote.
     #[inline(always)]
     fn string(&mut self, start: usize, label: Label) -> Result<usize, Fault> {
         let (end, piece) = self.text(start)?;
@@ -534,8 +533,8 @@ impl Reader<'_, '_, '_> {
         Ok(end)
     }
 
-    /// Finds where a string's text is; `start` is behind the opening quote, the
-    /// place returned is behind the closing one.
+    /// Locates the text of a string; `start` is after the opening quote, the returned
+    /// offset after the closing one.
     #[inline(always)]
     fn text(&mut self, start: usize) -> Result<(usize, TextRef), Fault> {
         let end = plain_end(self.input, start);
@@ -554,8 +553,8 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Copies a text with escapes into the scratch bytes, escapes resolved. The
-    /// plain run from `start` to `end` is known already.
+    /// Copies a text to the scratch bytes and resolves its escapes. The plain run from
+    /// `start` to `end` has already been scanned.
     #[cold]
     #[inline(never)]
     fn escaped_text(&mut self, start: usize, end: usize) -> Result<(usize, TextRef), Fault> {
@@ -596,8 +595,8 @@ impl Reader<'_, '_, '_> {
         Ok(at + 1)
     }
 
-    /// Resolves `\uXXXX`, or two of them that form a pair. Half a pair becomes
-    /// U+FFFD, as in Go (hostile row 56).
+    /// Resolves `\uXXXX`, or a surrogate pair. An unpaired surrogate becomes U+FFFD, as in
+    /// Go (hostile row 56).
     fn unicode_escape(&mut self, at: usize) -> Result<usize, Fault> {
         let first = self.hex4(at)?;
         let mut end = at + 4;
@@ -647,8 +646,8 @@ impl Reader<'_, '_, '_> {
         Ok(end)
     }
 
-    /// Reads a number. Up to 18 digits cannot overflow; they are all that honest
-    /// integers have.
+    /// Reads a number. Up to 18 digits cannot overflow, which covers practically all
+    /// integers.
     #[inline(always)]
     fn number(&mut self, start: usize, label: Label) -> Result<usize, Fault> {
         let negative = self.byte(start) == b'-';
@@ -681,7 +680,7 @@ impl Reader<'_, '_, '_> {
         self.buffer.push(node);
     }
 
-    /// Reads a number that is not short or no integer, and refuses malformed ones.
+    /// Reads a number that is long or not an integer, and rejects malformed ones.
     #[cold]
     #[inline(never)]
     fn unusual_number(
@@ -710,8 +709,8 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Checks a number's grammar from its first digit on; returns its end and
-    /// whether it is written as an integer.
+    /// Checks the grammar of a number from its first digit; returns its end and whether it
+    /// is written as an integer.
     fn number_end(&self, digits: usize) -> Result<(usize, bool), Fault> {
         let mut end = self.digits_end(digits)?;
         if self.byte(digits) == b'0' && end > digits + 1 {
@@ -728,7 +727,7 @@ impl Reader<'_, '_, '_> {
         Ok((end, end == integer_end))
     }
 
-    /// The end of the digits at `at`, of which there has to be one.
+    /// End of the digits at `at`; there must be at least one.
     fn digits_end(&self, at: usize) -> Result<usize, Fault> {
         let mut end = at;
         while self.byte(end).is_ascii_digit() {

@@ -1,13 +1,13 @@
 //! Documents: values read from JSON or YAML into one flat, reusable buffer of nodes.
 //!
-//! Enters: JSON bytes, a [`crate::tree::Tree`] (from YAML), a `serde_json::Value`,
-//! or values computed by a rule, piece by piece. Leaves: a [`NodeId`], looked at
-//! through a [`View`]. Map keys that the bundle's rules know are resolved to their
-//! symbol numbers while reading, once; after that a lookup compares numbers.
+//! Input: JSON bytes, a [`kpvm_syntax::tree::Tree`] (from YAML), a `serde_json::Value`, or
+//! values computed by a rule, piece by piece. Output: a [`NodeId`], accessed through a
+//! [`View`]. Map keys known to the bundle's rules are resolved to symbol numbers once,
+//! while reading; after that a lookup compares numbers.
 //!
-//! Never happens here: recursion over the input, a panic on any input, a copy of
-//! plain text (a string node points into the text it came from), or, once the
-//! buffer has grown to the size of its work, an allocation while reading JSON.
+//! Never happens here: recursion over the input, a panic on any input, a copy of plain text
+//! (a string node points into its source text), or, once the buffer has reached its working
+//! size, an allocation while reading JSON.
 
 mod buffer;
 mod cut;

@@ -1,13 +1,13 @@
-//! The node: 16 bytes for any value and the key it stands under.
+//! The node: 16 bytes for any value and its key.
 
 use kpvm_format::symbol::{SymbolId, key_hash};
 
-/// Number of a node in a [`super::DocumentBuffer`].
+/// Index of a node in a [`super::DocumentBuffer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// What a lookup yields where nothing is: not a value, not even `null`.
+    /// Result of a lookup that finds nothing: not a value, not even `null`.
     pub const MISSING: NodeId = NodeId(u32::MAX);
 
     /// Whether this is [`NodeId::MISSING`].
@@ -17,7 +17,7 @@ impl NodeId {
     }
 }
 
-/// What a value is. Int and Float are kept apart as in docs/spec/patterns.md §1.
+/// Kind of a value. Int and Float are distinct, as in docs/spec/patterns.md §1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -39,33 +39,33 @@ pub enum Kind {
     Map,
 }
 
-/// Which bytes a text lies in.
+/// Source of the bytes of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TextSource {
-    /// The JSON text of the object under evaluation.
+    /// JSON text of the object under evaluation.
     Object,
-    /// The JSON text of the object before the change.
+    /// JSON text of the old object.
     OldObject,
     /// The buffer's own bytes: texts with escapes, texts from YAML, computed texts.
     Scratch,
-    /// The texts of the bundle.
+    /// Texts of the bundle.
     Bundle,
 }
 
-/// A piece of one of the texts.
+/// A range in one of the source texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextRef {
-    /// The text.
+    /// The source text.
     pub source: TextSource,
-    /// Where the piece begins.
+    /// Start offset.
     pub offset: u32,
-    /// Its bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// The texts outside the buffer that its nodes point into. Each has to be the very
-/// bytes that were read; otherwise strings come out wrong or empty.
+/// Source texts outside the buffer that its nodes point into. Each must be exactly the
+/// bytes that were read; otherwise strings are wrong or empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Texts<'a> {
     /// See [`TextSource::Object`].
@@ -77,14 +77,14 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// No texts: for values that live in the buffer's scratch bytes alone.
+    /// No texts: for values that are entirely in the buffer's scratch bytes.
     pub const NONE: Texts<'static> = Texts {
         object: &[],
         old_object: &[],
         bundle: &[],
     };
 
-    /// `text` under `source`, nothing elsewhere.
+    /// `text` for `source`, nothing for the others.
     pub fn only(source: TextSource, text: &'a [u8]) -> Self {
         let mut texts = Texts::NONE;
         match source {
@@ -102,7 +102,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The bytes of a piece; none if it does not lie in its text.
+/// Bytes of a range; empty if it is out of bounds.
 #[inline]
 pub(super) fn text_bytes<'a>(texts: &[&'a [u8]; 4], piece: TextRef) -> &'a [u8] {
     let start = piece.offset as usize;
@@ -110,15 +110,15 @@ pub(super) fn text_bytes<'a>(texts: &[&'a [u8]; 4], piece: TextRef) -> &'a [u8] 
     texts[piece.source as usize].get(start..end).unwrap_or(&[])
 }
 
-/// A map key: the number of a symbol, or, for a text that is no symbol of the
-/// bundle, its number in the buffer's table of such texts. Means nothing on list items.
+/// A map key: the number of a symbol, or the index in the buffer's table of keys that are
+/// not symbols. Meaningless for list items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub(super) u32);
 
 impl Key {
     const UNKNOWN: u32 = 1 << 31;
 
-    /// On list items and roots.
+    /// Key of list items and roots.
     pub(super) const NONE: Key = Key(u32::MAX);
 
     #[inline]
@@ -132,14 +132,14 @@ impl Key {
         (self.0 & Self::UNKNOWN == 0).then_some(SymbolId(self.0))
     }
 
-    /// The index into the table of unknown keys, if the key is in it.
+    /// Index in the table of unknown keys, if the key is in it.
     #[inline]
     pub(super) fn unknown_index(self) -> Option<usize> {
         (self.0 & Self::UNKNOWN != 0).then_some((self.0 & !Self::UNKNOWN) as usize)
     }
 }
 
-/// What a new value stands under: a key and its hash, or nothing for a list item.
+/// Position of a new value: a key and its hash, or nothing for a list item.
 #[derive(Debug, Clone, Copy)]
 pub struct Label {
     pub(super) key: Key,
@@ -147,7 +147,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// For list items, and for a value that is no member of anything.
+    /// For list items, and for values that are not members.
     pub const ITEM: Label = Label {
         key: Key::NONE,
         hash: 0,
@@ -159,7 +159,7 @@ impl Label {
         self.key == Key::NONE
     }
 
-    /// For the map entry whose key is `symbol`.
+    /// Label for the symbol `symbol`.
     #[inline]
     pub fn symbol(symbol: SymbolId) -> Self {
         Label {
@@ -168,7 +168,8 @@ impl Label {
         }
     }
 
-    /// For a key that is no symbol, from its place in the table and its text's hash.
+    /// Label for a key that is not a symbol, from its index in the table and the hash of
+    /// its text.
     #[inline]
     pub(super) fn unknown(index: u32, hash: u32) -> Self {
         Label {
@@ -178,34 +179,34 @@ impl Label {
     }
 }
 
-/// The part of a text's hash that a node keeps.
+/// The part of a text's hash that a node stores.
 #[inline]
 fn unknown_hash(hash: u32) -> u16 {
     (hash >> 16) as u16
 }
 
-/// What [`Node::hash`] is for an unknown key with this text.
+/// Value of [`Node::hash`] for an unknown key with this text.
 pub(super) fn unknown_text_hash(text: &[u8]) -> u16 {
     unknown_hash(key_hash(text))
 }
 
-/// One value and the key it stands under.
+/// One value and its key.
 ///
-/// `x` and `y` hold an Int's or Float's 64 bits, a String's offset and length, or
-/// a container's first child and number of children. Children of one container
-/// are neighbours in the buffer, in the order of the text.
+/// `x` and `y` contain the 64 bits of an Int or Float, offset and length of a String, or
+/// first child and number of children of a container. Children of a container are
+/// contiguous in the buffer, in the order of the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Node {
     pub(super) key: Key,
     pub(super) kind: Kind,
     pub(super) source: TextSource,
-    /// Two equal keys have equal hashes; most unequal ones do not.
+    /// Equal keys have equal hashes; most unequal ones do not.
     pub(super) hash: u16,
     pub(super) x: u32,
     pub(super) y: u32,
 }
 
-/// The `source` of lists and maps that are not quite lists and maps; see
+/// `source` of containers with a special meaning; see
 /// [`super::DocumentBuffer::finish_entries`] and [`super::DocumentBuffer::push_reference`].
 pub(super) const MARKED: TextSource = TextSource::Bundle;
 
@@ -225,13 +226,13 @@ impl Node {
         }
     }
 
-    /// A number's node; `bits` are the int64's or float64's.
+    /// Node of a number; `bits` are those of the int64 or float64.
     #[inline]
     pub(super) fn number(label: Label, kind: Kind, bits: u64) -> Self {
         Self::new(label, kind, bits as u32, (bits >> 32) as u32)
     }
 
-    /// A string's node.
+    /// Node of a string.
     #[inline]
     pub(super) fn text(label: Label, piece: TextRef) -> Self {
         Node {
@@ -240,7 +241,7 @@ impl Node {
         }
     }
 
-    /// A map or list that is there but was not read; its text is where `x` and `y` say.
+    /// A map or list that exists but was not read; `x` and `y` are the range of its text.
     pub(super) fn unread(label: Label, kind: Kind, piece: TextRef) -> Self {
         Node {
             source: piece.source,
@@ -248,19 +249,19 @@ impl Node {
         }
     }
 
-    /// Whether a map or list was not read. Those that were lie in no text.
+    /// Whether a map or list was not read. Those that were read have no text range.
     #[inline]
     pub(super) fn is_unread(&self) -> bool {
         matches!(self.source, TextSource::Object | TextSource::OldObject)
     }
 
-    /// A number's bits.
+    /// Bits of a number.
     #[inline]
     pub(super) fn bits(&self) -> u64 {
         u64::from(self.x) | u64::from(self.y) << 32
     }
 
-    /// A string's place.
+    /// Text range of a string.
     #[inline]
     pub(super) fn piece(&self) -> TextRef {
         TextRef {

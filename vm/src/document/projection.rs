@@ -1,10 +1,10 @@
 //! Projection: which maps and lists of a document are read, and which are only checked.
 //!
-//! The reader still checks the syntax of what it leaves out, and keeps one node for it
-//! that says where its text is. Looking inside such a node through a
-//! [`View`](super::View) yields nothing and is noted; who asked then has the document
-//! read as a whole ([`DocumentBuffer::has_looked_at_unread`](super::DocumentBuffer::has_looked_at_unread)).
-//! So a projection that leaves out too much costs time, never a verdict.
+//! The reader checks the syntax of the parts it leaves out, and keeps one node with the
+//! range of their text. Accessing such a node through a [`View`](super::View) returns
+//! nothing and is recorded; the caller then reads the document as a whole
+//! ([`DocumentBuffer::has_looked_at_unread`](super::DocumentBuffer::has_looked_at_unread)).
+//! So a projection that leaves out too much costs time but never changes a verdict.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::node::Label;
 use super::skip::Skipped;
 use kpvm_format::symbol::SymbolId;
 
-/// A place in a projection: the values at one path, list items all alike.
+/// A place in a projection: the values at one path, the same for all list items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(pub(super) u32);
 
@@ -21,12 +21,11 @@ impl Place {
     pub(super) const WHOLE: Place = Place(0);
     /// The document itself.
     pub(crate) const ROOT: Place = Place(1);
-    /// No place of the document, but of a request that holds it.
+    /// Not a place of the document, but of the request that contains it.
     pub(crate) const REQUEST: Place = Place(u32::MAX);
 }
 
-/// The maps and lists that are read. Plain values in a map or list that is read are
-/// always read.
+/// The maps and lists that are read. Scalars in a map or list that is read are always read.
 #[derive(Debug, Clone)]
 pub(crate) struct Projection {
     steps: Vec<Step>,
@@ -36,55 +35,55 @@ pub(crate) struct Projection {
 #[derive(Debug, Clone, Default)]
 struct Step {
     how: How,
-    /// The places under keys.
+    /// Places by key.
     keys: BTreeMap<SymbolId, Place>,
-    /// The place of list items.
+    /// Place of list items.
     items: Option<Place>,
-    /// The bystander's number for what is here and not read.
+    /// The bystander's number for unread content at this place.
     spot: Option<u32>,
 }
 
-/// What becomes of a map or list.
+/// Treatment of a map or list.
 pub(super) enum Entry {
-    /// It is read, at its place.
+    /// Read, at its place.
     Read(Place),
-    /// It is left out, but the bystander walks over it.
+    /// Not read, but visited by the bystander.
     Pass(u32),
-    /// It is left out.
+    /// Not read.
     Skip,
 }
 
-/// Who walks over maps and lists that are not read but given a number.
+/// Visitor of maps and lists that are not read but have a number.
 pub(crate) trait Bystander {
-    /// Walks over the map or list whose bracket is before `at` and that is not empty, and
-    /// checks its syntax. `None` where it has to be read.
+    /// Visits the non-empty map or list whose bracket is before `at`, and checks its
+    /// syntax. `None` if it must be read.
     fn pass(&mut self, input: &[u8], at: usize, is_map: bool, spot: u32) -> Option<Skipped>;
-    /// What was passed does not count: the document is read as a whole.
+    /// Discards everything visited, because the document is read as a whole.
     fn forget(&mut self);
 }
 
-/// What is read of a map or list.
+/// How much of a map or list is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum How {
-    /// Nothing: that it is there is enough.
+    /// Nothing: only its presence matters.
     #[default]
     Unread,
-    /// Its members; of maps and lists in it what their places say.
+    /// Its members; maps and lists in it as their places say.
     Members,
-    /// It with everything inside.
+    /// Everything in it.
     Whole,
 }
 
-/// How a document is read in part.
+/// Options for reading a document in part.
 pub(crate) struct Part<'p> {
     /// What is read.
     pub(crate) projection: &'p Projection,
-    /// Who walks over the rest.
+    /// Visitor of the rest.
     pub(crate) bystander: Option<&'p mut dyn Bystander>,
 }
 
 impl Projection {
-    /// Nothing is read but the document's own members.
+    /// Reads only the document's own members.
     pub(crate) fn new() -> Self {
         let whole = Step {
             how: How::Whole,
@@ -99,7 +98,7 @@ impl Projection {
         }
     }
 
-    /// The place under a key.
+    /// Place of a key.
     pub(crate) fn under(&mut self, place: Place, key: SymbolId) -> Place {
         let new = Place(self.steps.len() as u32);
         match self.step_mut(place) {
@@ -115,7 +114,7 @@ impl Projection {
         new
     }
 
-    /// The place of the items of a list.
+    /// Place of the items of a list.
     pub(crate) fn items(&mut self, place: Place) -> Place {
         let new = Place(self.steps.len() as u32);
         match self.step_mut(place) {
@@ -131,7 +130,7 @@ impl Projection {
         new
     }
 
-    /// The members of what is there are looked at.
+    /// Marks the members at a place as accessed.
     pub(crate) fn read_members(&mut self, place: Place) {
         if let Some(step) = self.step_mut(place)
             && step.how == How::Unread
@@ -140,14 +139,14 @@ impl Projection {
         }
     }
 
-    /// What is there is looked at with everything inside.
+    /// Marks everything at a place as accessed.
     pub(crate) fn read_whole(&mut self, place: Place) {
         if let Some(step) = self.step_mut(place) {
             step.how = How::Whole;
         }
     }
 
-    /// Gives what is not read at a place a number; whether anything is read there.
+    /// Numbers the unread content at a place; returns whether anything is read there.
     pub(crate) fn number(&mut self, place: Place, spot: u32) -> bool {
         match self.step_mut(place) {
             Some(step) if step.how == How::Unread => {
@@ -158,7 +157,7 @@ impl Projection {
         }
     }
 
-    /// Whether nothing is left out.
+    /// Whether everything is read.
     pub(crate) fn is_whole(&self) -> bool {
         self.step(Place::ROOT)
             .is_none_or(|root| root.how == How::Whole)
@@ -172,7 +171,7 @@ impl Projection {
         self.steps.get_mut(place.0 as usize)
     }
 
-    /// What becomes of a map or list that stands under `label` at `place`.
+    /// Treatment of the map or list with `label` at `place`.
     #[inline]
     pub(super) fn entry(&self, place: Place, label: Label) -> Entry {
         let Some(step) = self.step(place) else {

@@ -1,5 +1,5 @@
-//! Values that exist as a tree of their own, copied into the buffer: resources
-//! read from YAML, and values that the host hands over.
+//! Copies existing trees into the buffer: resources read from YAML, and values from the
+//! host.
 
 use std::slice;
 
@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use super::buffer::{BufferFull, DocumentBuffer};
 use super::json::Numbers;
 use super::node::{Label, NodeId, Texts};
-use crate::tree::{Member, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
-/// A tree's container whose remaining members are not copied yet.
+/// A container of a tree with members still to copy.
 enum TreeRest<'t> {
     List(slice::Iter<'t, Tree>),
     Map(slice::Iter<'t, Member>),
@@ -25,10 +25,10 @@ enum ValueRest<'v> {
 }
 
 impl DocumentBuffer {
-    /// Copies a tree, texts included. Its size and depth were bounded when it was read.
+    /// Copies a tree, including texts. Its size and depth were bounded when it was read.
     ///
     /// # Errors
-    /// [`BufferFull`]; the buffer is then as it was before.
+    /// [`BufferFull`]; the buffer is then unchanged.
     pub fn push_tree(
         &mut self,
         tree: &Tree,
@@ -85,10 +85,10 @@ impl DocumentBuffer {
         }
     }
 
-    /// Copies a value, texts included.
+    /// Copies a value, including texts.
     ///
     /// # Errors
-    /// [`BufferFull`]; the buffer is then as it was before.
+    /// [`BufferFull`]; the buffer is then unchanged.
     pub fn push_value(
         &mut self,
         value: &Value,
@@ -147,7 +147,7 @@ impl DocumentBuffer {
         }
     }
 
-    /// Adds an integer as an Int or, if asked, as a Float.
+    /// Adds an integer as an Int or, if requested, as a Float.
     fn push_integer(&mut self, label: Label, value: i64, numbers: Numbers) {
         match numbers {
             Numbers::Exact => self.push_int(label, value),

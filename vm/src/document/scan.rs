@@ -1,25 +1,25 @@
 //! Finds the end of a run of plain string bytes, or of spaces, 16 bytes at a time.
 //!
-//! A run of plain bytes ends at a quote, a backslash or a control byte. The crate `wide` compares
-//! the bytes of a step at once on processors that can, and one by one elsewhere.
+//! A run of plain bytes ends at a quote, a backslash or a control byte. The crate `wide`
+//! compares the bytes of a step with SIMD where available, otherwise one by one.
 
 use kpvm_format::symbol::KeyHead;
 use wide::u8x16;
 
-/// Bytes looked at in one step.
+/// Bytes per step.
 pub(super) const STEP: usize = 16;
 
-/// Which bytes are stops: bit `n` is about byte `n`.
+/// Mask of stops: bit `n` is byte `n`.
 #[inline(always)]
 pub(super) fn stops(bytes: &[u8; STEP]) -> u32 {
     let bytes = u8x16::new(*bytes);
-    // With quotes and spaces exchanged all stops but one stand at the front of ASCII.
+    // With quotes and spaces exchanged, all stops but one are at the start of ASCII.
     let exchanged = bytes ^ u8x16::splat(b'"' ^ b' ');
     let front = exchanged.min(u8x16::splat(b' ')).simd_eq(exchanged);
     (front | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
 }
 
-/// The bytes of one step, and which of them are stops.
+/// Bytes of one step, and which of them are stops.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
     /// The bytes as two words, the first one lowest.
@@ -29,7 +29,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The bytes at `at`; behind the end of the input follow zeros, which are stops.
+    /// The bytes at `at`, padded with zeros, which are stops.
     #[inline(always)]
     pub(super) fn at(input: &[u8], at: usize) -> Self {
         match input.get(at..).and_then(<[u8]>::first_chunk) {
@@ -58,13 +58,13 @@ impl Chunk {
         Self::of(&bytes)
     }
 
-    /// The number of plain bytes before the first stop; `None` if all are plain.
+    /// Number of plain bytes before the first stop; `None` if all are plain.
     #[inline(always)]
     pub(super) fn plain(self) -> Option<usize> {
         (self.stops != 0).then(|| self.stops.trailing_zeros() as usize)
     }
 
-    /// The first `length` bytes as two words, zeros behind them.
+    /// The first `length` bytes as two words, padded with zeros.
     #[inline(always)]
     pub(super) fn head(self, length: usize) -> KeyHead {
         const MASKS: [KeyHead; STEP + 1] = {
@@ -82,8 +82,7 @@ impl Chunk {
     }
 }
 
-/// Where the run of plain bytes that begins at `at` ends: at a stop, or with the
-/// input if there is none.
+/// End of the run of plain bytes that begins at `at`: a stop, or the end of the input.
 #[inline(always)]
 pub(crate) fn plain_end(input: &[u8], mut at: usize) -> usize {
     loop {
@@ -94,7 +93,7 @@ pub(crate) fn plain_end(input: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The first place from `at` on where no JSON whitespace stands.
+/// First offset from `at` on that is not JSON whitespace.
 #[inline(always)]
 pub(crate) fn space(input: &[u8], at: usize) -> usize {
     if input.get(at).is_some_and(|byte| *byte > b' ') {
@@ -108,14 +107,14 @@ fn some_space(input: &[u8], mut at: usize) -> usize {
     loop {
         at += match input.get(at) {
             Some(b'\n' | b'\r' | b'\t') => 1,
-            // Indented text has many spaces and little else in one place.
+            // Indented text has long runs of spaces.
             Some(b' ') => spaces(input, at),
             _ => return at,
         }
     }
 }
 
-/// How many spaces there are behind the one at `at`, itself included, `STEP` at most.
+/// Number of spaces from `at` on, at most `STEP`; the byte at `at` is one.
 #[inline(always)]
 fn spaces(input: &[u8], at: usize) -> usize {
     match input.get(at..).and_then(<[u8]>::first_chunk) {

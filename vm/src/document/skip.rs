@@ -1,32 +1,31 @@
-//! Checking the syntax of a map or list that is not read.
+//! Checks the syntax of a map or list that is not read.
 //!
-//! Nothing is built, and keys are not looked up. What is accepted here the reader would
-//! accept too: whatever is unusual is not accepted, and the reader then finds out what
-//! is wrong with it, if anything.
+//! Builds nothing and looks up no keys. Accepts only what the reader would accept too:
+//! anything unusual is left to the reader, which then reports the error, if any.
 //!
-//! Half of what is skipped are `managedFields`: maps of short keys over empty maps. A short
-//! key is therefore looked at together with the four bytes behind it, which say at once
-//! what becomes of the place and of the containers around.
+//! Half of all skipped bytes are `managedFields`: maps of short keys with empty maps as
+//! values. A short key is therefore examined together with the four bytes after it, which
+//! determine the next state and the enclosing containers.
 
 use super::scan::{STEP, plain_end, space, stops};
 
-/// The deepest nesting that is followed: one bit for each container says what it is.
+/// Maximum nesting: one bit per container stores its kind.
 const MAX_DEPTH: usize = 64;
 
-/// What was skipped.
+/// Result of skipping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Skipped {
-    /// The place behind it.
+    /// Offset after it.
     pub(crate) end: usize,
-    /// The values inside, at every depth.
+    /// Number of values in it, at every depth.
     pub(crate) values: usize,
-    /// How deep containers were nested, the outermost one included.
+    /// Nesting depth, including the outermost container.
     pub(crate) depth: usize,
 }
 
-/// The containers around a place.
+/// Enclosing containers.
 struct Around {
-    /// Bit 0 is the innermost one, 1 for a map.
+    /// Bit 0 is the innermost one; 1 for a map.
     kinds: u64,
     depth: usize,
     deepest: usize,
@@ -56,8 +55,8 @@ impl Around {
     }
 }
 
-/// Skips the map or list whose bracket is before `at` and that is not empty; its first
-/// member begins at `at`. `None` when it may be malformed.
+/// Skips the non-empty map or list whose bracket is before `at`; its first member begins at
+/// `at`. `None` if it may be malformed.
 pub(super) fn skip(input: &[u8], mut at: usize, is_map: bool) -> Option<Skipped> {
     let mut around = Around {
         kinds: u64::from(is_map),
@@ -95,7 +94,7 @@ pub(super) fn skip(input: &[u8], mut at: usize, is_map: bool) -> Option<Skipped>
                 b'"' => at = string(input, at + 1)?,
                 b'{' | b'[' => {
                     at = space(input, at + 1);
-                    // `}` and `]` stand two behind their partners.
+                    // `}` and `]` are two code points after their counterparts.
                     if byte_at(input, at) != byte + 2 {
                         around.open(byte == b'{')?;
                         continue 'members;
@@ -109,7 +108,7 @@ pub(super) fn skip(input: &[u8], mut at: usize, is_map: bool) -> Option<Skipped>
                 _ => return None,
             }
         }
-        // Containers end until one goes on.
+        // Close containers until one has more members.
         loop {
             at = space(input, at);
             let end = if around.is_map() { b'}' } else { b']' };
@@ -132,14 +131,15 @@ pub(super) fn skip(input: &[u8], mut at: usize, is_map: bool) -> Option<Skipped>
     }
 }
 
-/// The bytes that a short key and what stands behind it may take.
+/// Maximum bytes of a short key and what follows it.
 const WINDOW: usize = 64;
 
-/// Where a key of less than 32 plain bytes ends, and the four bytes behind it. `None` for
-/// any other key, and near the end of the input.
+/// End of a key of less than 32 plain bytes, and the four bytes after it. `None` for other
+/// keys, and near the end of the input.
 #[inline(always)]
 fn short_key(input: &[u8], at: usize) -> Option<(usize, [u8; 4])> {
-    // All places below lie in the window whatever it holds, which the compiler sees.
+    // All offsets below are within the window, whatever it contains, which lets the
+    // compiler drop bounds checks.
     let window: &[u8; WINDOW] = input.get(at..)?.first_chunk()?;
     if window[0] != b'"' {
         return None;
@@ -155,7 +155,7 @@ fn short_key(input: &[u8], at: usize) -> Option<(usize, [u8; 4])> {
     Some((at + end + 1, *behind))
 }
 
-/// How many plain bytes there are at `at`, 16 at most.
+/// Number of plain bytes at `at`, at most 16.
 #[inline(always)]
 fn plain(window: &[u8; WINDOW], at: usize) -> usize {
     match window.get(at..).and_then(<[u8]>::first_chunk) {
@@ -164,13 +164,13 @@ fn plain(window: &[u8; WINDOW], at: usize) -> usize {
     }
 }
 
-/// The byte at a place; 0, which stands nowhere in JSON, behind the end.
+/// The byte at an offset; 0, which never occurs in JSON, after the end.
 #[inline(always)]
 pub(super) fn byte_at(input: &[u8], at: usize) -> u8 {
     input.get(at).copied().unwrap_or(0)
 }
 
-/// Skips a key, the colon behind it and space behind that.
+/// Skips a key, the colon after it and the space after that.
 #[inline(never)]
 fn key(input: &[u8], at: usize) -> Option<usize> {
     if byte_at(input, at) != b'"' {
@@ -179,14 +179,14 @@ fn key(input: &[u8], at: usize) -> Option<usize> {
     colon(input, string(input, at + 1)?)
 }
 
-/// Skips a colon, and space in front of and behind it.
+/// Skips a colon with surrounding space.
 #[inline(always)]
 fn colon(input: &[u8], at: usize) -> Option<usize> {
     let colon = space(input, at);
     (byte_at(input, colon) == b':').then(|| space(input, colon + 1))
 }
 
-/// Skips a string; `start` is behind the opening quote.
+/// Skips a string; `start` is after the opening quote.
 #[inline(always)]
 pub(super) fn string(input: &[u8], start: usize) -> Option<usize> {
     let end = plain_end(input, start);
@@ -230,7 +230,7 @@ pub(super) fn word(input: &[u8], at: usize, word: &[u8]) -> Option<usize> {
     (input.get(at..end) == Some(word)).then_some(end)
 }
 
-/// Skips a number. Its range matters too: float64 has to hold it.
+/// Skips a number. It must be in the range of float64.
 #[inline(always)]
 pub(super) fn number(input: &[u8], start: usize) -> Option<usize> {
     let first = start + usize::from(byte_at(input, start) == b'-');
@@ -241,7 +241,7 @@ pub(super) fn number(input: &[u8], start: usize) -> Option<usize> {
     }
     match byte_at(input, end) {
         b'.' | b'e' | b'E' => fraction(input, start, end),
-        // More digits may be more than float64 holds.
+        // More digits may exceed the range of float64.
         _ => (end - first < 300).then_some(end),
     }
 }
@@ -275,7 +275,7 @@ fn digits(input: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The place behind the value that begins at `at`. `None` when it may be malformed.
+/// Offset after the value that begins at `at`. `None` if it may be malformed.
 pub(crate) fn skip_value(input: &[u8], at: usize) -> Option<usize> {
     match byte_at(input, at) {
         b'"' => string(input, at + 1),
@@ -294,9 +294,8 @@ pub(crate) fn skip_value(input: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The text under `kind` where it stands among the first members, as it does in what
-/// Kubernetes and its tools write: behind other texts at most. What it says is a guess
-/// until the document is read.
+/// The text of `kind` if it is among the first members, after other texts at most, as
+/// Kubernetes and its tools write it. It is only a guess until the document is read.
 pub(crate) fn kind_in_front(input: &[u8]) -> Option<&str> {
     let start = space(input, 0);
     if byte_at(input, start) != b'{' {

@@ -1,13 +1,13 @@
-//! What the reader accepts, what comes out, and what the builder and the views do.
-//! "row" is a row of the hostile-input catalogue, section 3.4.
+//! Tests of the reader, the builder and the views. "row" is a row of the hostile-input
+//! catalogue, section 3.4.
 
 use kpvm_format::symbol::{SymbolId, SymbolTable, SymbolTableBuilder};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::limits::Limits;
-use crate::tree::{Member, Span, Tree, TreeValue};
+use kpvm_semantics::limits::Limits;
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 fn symbol_bytes() -> Vec<u8> {
     let mut builder = SymbolTableBuilder::new();
@@ -33,7 +33,7 @@ fn options(numbers: Numbers) -> ReadOptions {
     }
 }
 
-/// Reads with symbols, with none, and as scratch; all three have to agree.
+/// Reads with symbols, without symbols, and as scratch; all three must agree.
 fn read_with(input: &[u8], options: &ReadOptions) -> Result<Value, JsonError> {
     let bytes = symbol_bytes();
     let symbols = SymbolTable::verify(&bytes).unwrap();
@@ -44,7 +44,7 @@ fn read_with(input: &[u8], options: &ReadOptions) -> Result<Value, JsonError> {
         (symbols, TextSource::Scratch),
     ] {
         let mut buffer = DocumentBuffer::new();
-        // Something before it, so that no offset is zero by chance.
+        // Something before it, so that no offset is zero by accident.
         let first = buffer.read_json(
             b"[\"\\n\",{\"?\":1}]",
             TextSource::Scratch,
@@ -155,7 +155,7 @@ fn numbers_are_int_where_they_are_integers_that_fit() {
         ("1.7976931348623157e308", Float(f64::MAX)),
         ("5e-324", Float(5e-324)),
         ("1e-400", Float(0.0)),
-        // Halfway between two float64: goes to the even one.
+        // Halfway between two float64 values: rounds to even.
         ("9007199254740993.0", Float(9_007_199_254_740_992.0)),
         (
             "9007199254740993.0000000000000000000001",
@@ -190,8 +190,8 @@ fn numbers_are_int_where_they_are_integers_that_fit() {
     }
 }
 
-/// Rows 49 and 51: the last of equal keys wins, an escaped key is the same key,
-/// a key in other letters is another key.
+/// Rows 49 and 51: the last of equal keys wins, an escaped key is the same key, a key in
+/// another case is a different key.
 #[test]
 fn the_last_of_equal_keys_wins() {
     let rows = [
@@ -268,7 +268,7 @@ fn one_of_many_equal_keys_stays_in_maps_of_every_size() {
     }
 }
 
-/// Row 56: what Go's decoder makes of escapes; half a pair becomes U+FFFD.
+/// Row 56: escapes as in Go's decoder; unpaired surrogates become U+FFFD.
 #[test]
 fn escapes_become_what_go_makes_of_them() {
     let rows = [
@@ -296,7 +296,7 @@ fn escapes_become_what_go_makes_of_them() {
     }
 }
 
-/// Rows 53, 55, 57, 58 and 63: refused, and where.
+/// Rows 53, 55, 57, 58 and 63: rejected, and where.
 #[test]
 fn malformed_texts_are_refused_at_their_place() {
     let rows: &[(&[u8], usize, &str)] = &[
@@ -466,7 +466,7 @@ fn malformed_texts_are_refused_at_their_place() {
     }
 }
 
-/// Row 53: digits without end are refused or rounded in linear time.
+/// Row 53: very long numbers are rejected or rounded in linear time.
 #[test]
 fn long_numbers_take_linear_time() {
     assert!(refused("9".repeat(400)).to_string().contains("float64"));
@@ -475,7 +475,7 @@ fn long_numbers_take_linear_time() {
     assert_eq!(read(&fraction), Ok(json!(1.0 / 3.0)));
 }
 
-/// Row 59: the limit itself is allowed, and 10,000 levels work where it allows them.
+/// Row 59: the limit itself is allowed, and 10,000 levels work if it allows them.
 #[test]
 fn nesting_is_bounded_by_the_limit_alone() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
@@ -501,7 +501,7 @@ fn nesting_is_bounded_by_the_limit_alone() {
     assert_eq!(accepts(0, "1"), Ok(()));
 }
 
-/// Row 59: no step of it recurses.
+/// Row 59: no step recurses.
 #[test]
 fn deep_nesting_needs_little_stack() {
     let work = || {
@@ -517,7 +517,7 @@ fn deep_nesting_needs_little_stack() {
         let view = buffer.view(Texts::only(TextSource::Object, input), symbols);
         let value = view.to_value(root);
         buffer.push_value(&value, &symbols, Numbers::Exact).unwrap();
-        // Dropping it is serde_json's recursion, not ours.
+        // Dropping it would recurse in serde_json, not in our code.
         std::mem::forget(value);
     };
     let thread = std::thread::Builder::new()
@@ -564,7 +564,7 @@ fn size_and_number_of_values_are_bounded() {
     );
 }
 
-/// The number of the root's members.
+/// Number of the root's members.
 fn read_with_limits(text: &str, options: &ReadOptions) -> Result<usize, JsonError> {
     let mut buffer = DocumentBuffer::new();
     let symbols = SymbolTable::EMPTY;
@@ -572,7 +572,7 @@ fn read_with_limits(text: &str, options: &ReadOptions) -> Result<usize, JsonErro
     Ok(buffer.view(Texts::NONE, symbols).len(root))
 }
 
-/// A Pod of the size and shape that the API server sends.
+/// A Pod of the size and shape that an API server sends.
 const POD: &str = include_str!("../../../corpus/bench/pod-7k.json");
 
 #[test]
@@ -784,7 +784,7 @@ fn tree(value: &Value) -> Tree {
     Tree::new(value, Span::default())
 }
 
-/// Integers as floats, as [`Numbers::Float`] has them.
+/// Integers as floats, as with [`Numbers::Float`].
 fn as_floats(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64().unwrap()),
@@ -825,7 +825,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Pieces of JSON, strung together without regard to its grammar.
+/// Fragments of JSON, concatenated without regard to its grammar.
 fn soup() -> impl Strategy<Value = Vec<u8>> {
     let pieces: Vec<&'static [u8]> = vec![
         b"{",
@@ -865,8 +865,8 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(pieces), 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Whether our reader and serde_json have to agree on this text. They need not
-/// where a `\u` escape is half a pair (we accept it, as Go does).
+/// Whether our reader and serde_json must agree on this text. They need not if a `\u`
+/// escape is an unpaired surrogate (we accept it, as Go does).
 fn comparable(text: &[u8]) -> bool {
     let half = |window: &[u8]| {
         matches!(
@@ -891,7 +891,7 @@ fn assert_same_verdict(text: &[u8]) {
     }
 }
 
-/// What the reader makes of the text of one map or list: its values and how deep it is.
+/// Number of values and depth of one map or list, according to the reader.
 fn measured(text: &[u8]) -> Option<(usize, usize)> {
     let mut buffer = DocumentBuffer::new();
     let symbols = SymbolTable::EMPTY;
@@ -925,8 +925,8 @@ fn measured(text: &[u8]) -> Option<(usize, usize)> {
     Some((values, deepest))
 }
 
-/// Holds skipping of the map or list that `text` begins with against the reader, with
-/// everything that may stand behind it.
+/// Compares skipping the map or list at the start of `text` with the reader, for everything
+/// that may follow it.
 fn assert_skipped_as_read(text: &[u8]) {
     let is_map = text.first() == Some(&b'{');
     let inside = scan::space(text, 1);
@@ -953,8 +953,8 @@ fn assert_skipped_as_read(text: &[u8]) {
     }
 }
 
-/// Every place of a key and what stands behind it, in the window of the skipper and at
-/// its borders.
+/// Every position of a key and what follows it, in the window of the skipper and at its
+/// borders.
 #[test]
 fn keys_of_all_lengths_are_skipped_as_they_are_read() {
     let values = [
@@ -1009,7 +1009,7 @@ fn nesting_is_followed_to_its_limit() {
     }
 }
 
-/// Maps of the shape of `managedFields`, with keys of all lengths.
+/// Maps shaped like `managedFields`, with keys of all lengths.
 fn fields() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
         "f:[a-zA-Z./-]{0,40}",

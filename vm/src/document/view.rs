@@ -1,5 +1,5 @@
-//! Looking at the values of a buffer. No function here fails: a wrong kind, a
-//! number that is no node or a text that is not there yields nothing.
+//! Read access to the values of a buffer. No function here fails: a wrong kind, an invalid
+//! node or an unavailable text returns nothing.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::extended::Extended;
 use super::node::{Key, Kind, MARKED, Node, NodeId, TextRef, text_bytes, unknown_text_hash};
 
-/// The values of a buffer, with the texts and symbols they refer to.
+/// Values of a buffer, with the texts and symbols they refer to.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     pub(super) nodes: &'a [Node],
@@ -20,7 +20,7 @@ pub struct View<'a> {
     pub(super) missed: &'a Cell<bool>,
 }
 
-/// The children of a container, in order; also an iterator over them.
+/// Children of a container, in order; also an iterator over them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildRange {
     next: u32,
@@ -30,7 +30,7 @@ pub struct ChildRange {
 impl ChildRange {
     const EMPTY: ChildRange = ChildRange { next: 0, end: 0 };
 
-    /// The child at `index`; [`NodeId::MISSING`] behind the end.
+    /// Child at `index`; [`NodeId::MISSING`] after the end.
     #[inline]
     pub fn at(&self, index: usize) -> NodeId {
         if index < self.len() {
@@ -78,7 +78,7 @@ impl<'a> View<'a> {
         self.nodes.get(id.0 as usize)
     }
 
-    /// What the value is; `None` for [`NodeId::MISSING`].
+    /// Kind of the value; `None` for [`NodeId::MISSING`].
     #[inline]
     pub fn kind(&self, id: NodeId) -> Option<Kind> {
         self.node(id).map(|node| node.kind)
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
         is_container && self.node(id).is_some_and(Node::is_unread)
     }
 
-    /// The members of a map; none for anything else.
+    /// Members of a map; empty for other kinds.
     #[inline]
     fn members(&self, map: NodeId) -> (u32, &'a [Node]) {
         match self.node(map) {
@@ -108,7 +108,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The value under a symbol; [`NodeId::MISSING`] if `map` is no map or has none.
+    /// Value under a symbol; [`NodeId::MISSING`] if `map` is not a map or has no such key.
     #[inline]
     pub fn get(&self, map: NodeId, key: SymbolId) -> NodeId {
         let (first, members) = self.members(map);
@@ -118,7 +118,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The value under a key that need not be a symbol.
+    /// Value under a key that is not necessarily a symbol.
     pub fn get_text(&self, map: NodeId, key: &[u8]) -> NodeId {
         if let Some(symbol) = self.symbols.lookup(key) {
             return self.get(map, symbol);
@@ -136,7 +136,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The members of a map or list; none for anything else.
+    /// Members of a map or list; empty for other kinds.
     #[inline]
     pub fn children(&self, id: NodeId) -> ChildRange {
         match self.node(id) {
@@ -157,19 +157,18 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The number of members of a map or list; 0 for anything else.
+    /// Number of members of a map or list; 0 for other kinds.
     #[inline]
     pub fn len(&self, id: NodeId) -> usize {
         self.children(id).len()
     }
 
-    /// Whether there are no members: true for an empty map or list and for
-    /// everything that is neither.
+    /// Whether there are no members: true for empty maps and lists and for all other kinds.
     pub fn is_empty(&self, id: NodeId) -> bool {
         self.len(id) == 0
     }
 
-    /// The bytes of a string; none for anything else. They are UTF-8.
+    /// Bytes of a string, which are UTF-8; empty for other kinds.
     #[inline]
     pub fn text(&self, id: NodeId) -> &'a [u8] {
         match self.node(id) {
@@ -178,19 +177,19 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The text of a string; empty for anything else.
+    /// Text of a string; empty for other kinds.
     pub fn str(&self, id: NodeId) -> &'a str {
         std::str::from_utf8(self.text(id)).unwrap_or("")
     }
 
-    /// Where a string's text is.
+    /// Text range of a string.
     pub fn text_ref(&self, id: NodeId) -> Option<TextRef> {
         self.node(id)
             .filter(|node| node.kind == Kind::String)
             .map(Node::piece)
     }
 
-    /// The value of an Int; `None` for anything else.
+    /// Value of an Int; `None` for other kinds.
     #[inline]
     pub fn int(&self, id: NodeId) -> Option<i64> {
         self.node(id)
@@ -198,7 +197,7 @@ impl<'a> View<'a> {
             .map(|node| node.bits() as i64)
     }
 
-    /// The value of a Float; `None` for anything else, an Int included.
+    /// Value of a Float; `None` for other kinds, including Int.
     #[inline]
     pub fn float(&self, id: NodeId) -> Option<f64> {
         self.node(id)
@@ -206,7 +205,7 @@ impl<'a> View<'a> {
             .map(|node| f64::from_bits(node.bits()))
     }
 
-    /// The value of a boolean; `None` for anything else.
+    /// Value of a boolean; `None` for other kinds.
     #[inline]
     pub fn bool(&self, id: NodeId) -> Option<bool> {
         match self.kind(id)? {
@@ -216,7 +215,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether this is a list that `items()` returned, untouched.
+    /// Whether this is an unmodified result of `items()`.
     #[inline]
     pub fn is_entries(&self, id: NodeId) -> bool {
         self.is_marked(id, Kind::List)
@@ -234,7 +233,7 @@ impl<'a> View<'a> {
             .is_some_and(|node| node.kind == kind && node.source == MARKED)
     }
 
-    /// The key that a map's member stands under; none for list items and roots.
+    /// Key of a map's member; empty for list items and roots.
     #[inline]
     pub fn key_bytes(&self, id: NodeId) -> &'a [u8] {
         self.node(id).map_or(&[], |node| self.node_key_bytes(node))
@@ -251,13 +250,13 @@ impl<'a> View<'a> {
         self.symbols.bytes(symbol)
     }
 
-    /// The key that a value stands under; `None` for what is no member of a map.
+    /// Key of a value; `None` if it is not a member of a map.
     pub fn key_of(&self, id: NodeId) -> Option<&'a str> {
         let node = self.node(id).filter(|node| node.key != Key::NONE)?;
         std::str::from_utf8(self.node_key_bytes(node)).ok()
     }
 
-    /// The symbol that a map's member stands under, if its key is one.
+    /// Symbol of a map's member, if its key is one.
     #[inline]
     pub fn key_symbol(&self, id: NodeId) -> Option<SymbolId> {
         self.node(id).and_then(|node| node.key.symbol())
@@ -297,7 +296,7 @@ impl<'a> View<'a> {
                 }
                 _ => Some((next, self.scalar(next))),
             };
-            // Hand finished values to their parents until one of these has more members.
+            // Hand finished values to their parents until one has more members.
             loop {
                 let Some(parent) = open.last_mut() else {
                     return value.map_or(Value::Null, |(_, value)| value);
@@ -328,7 +327,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A container on its way into a `serde_json::Value`.
+/// A container being converted into a `serde_json::Value`.
 struct Partial {
     id: NodeId,
     rest: ChildRange,

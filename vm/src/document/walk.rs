@@ -1,33 +1,33 @@
-//! Walking over a map or list that is not read: a visitor is told of the values at its
-//! spots, of everything else only the syntax is checked. Nothing is built.
+//! Visits selected values of a map or list that is not read, and checks the syntax of the
+//! rest. Builds nothing.
 //!
-//! As in [`super::skip`], whatever is unusual is not accepted: it is read instead.
+//! As in [`super::skip`], anything unusual is not accepted here but read instead.
 
 use kpvm_format::symbol::{SymbolId, SymbolTable, short_key_hash};
 
 use super::node::Kind;
 use super::scan::{Chunk, plain_end, space};
 use super::skip::{Skipped, byte_at, number, skip, string, word};
-use crate::scalar::pattern_string::Scalar;
+use kpvm_semantics::pattern_string::Scalar;
 
-/// The deepest nesting of maps and lists that a visitor looks into.
+/// Maximum nesting that a visitor follows.
 const MAX_DEPTH: usize = 64;
 
-/// Who is told of values. Spots are numbers of the visitor's own.
+/// Receives the values at its spots. Spots are numbers chosen by the visitor.
 pub(crate) trait Visitor {
-    /// The spot under a key of the map at a spot, and the key's bit among those of the map.
+    /// Spot of a key in the map at a spot, and the key's bit in the mask of that map.
     fn under(&self, map: u32, key: SymbolId) -> Option<(u32, u64)>;
-    /// The spot of the items of the list at a spot.
+    /// Spot of the items of the list at a spot.
     fn item(&mut self, list: u32) -> Option<u32>;
-    /// A number, text, boolean or null. An integer is exact.
+    /// Receives a number, text, boolean or null. Integers are exact.
     fn scalar(&mut self, spot: u32, value: Scalar<'_>);
-    /// A map or list begins; whether to look inside.
+    /// A map or list begins; returns whether to visit its content.
     fn begin(&mut self, spot: u32, kind: Kind) -> bool;
-    /// A map that was looked into ends; the bits of the keys that were there.
+    /// A visited map ends; `seen` is the mask of its keys.
     fn end_map(&mut self, spot: u32, seen: u64);
 }
 
-/// A map or list around the place.
+/// An enclosing map or list.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     spot: u32,
@@ -35,10 +35,9 @@ struct Level {
     seen: u64,
 }
 
-/// Walks over the map or list whose bracket is before `at` and that is not empty; its
-/// first member begins at `at`. `None` when it may be malformed, or has at a spot what
-/// has to be read to be understood: a text with escapes, a key that stands there twice, a
-/// number that is no short integer.
+/// Visits the non-empty map or list whose bracket is before `at`; its first member begins
+/// at `at`. `None` if it may be malformed, or if a value at a spot must be read to be
+/// understood: a text with escapes, a duplicate key, a number that is not a short integer.
 pub(crate) fn walk<V: Visitor>(
     input: &[u8],
     mut at: usize,
@@ -103,7 +102,7 @@ pub(crate) fn walk<V: Visitor>(
                 let kind = if is_map { Kind::Map } else { Kind::List };
                 let inside = space(input, at + 1);
                 let looks_inside = spot.is_some_and(|spot| visitor.begin(spot, kind));
-                // `}` and `]` stand two behind their partners.
+                // `}` and `]` are two code points after their counterparts.
                 if byte_at(input, inside) == byte + 2 {
                     if let Some(spot) = spot
                         && is_map
@@ -152,7 +151,7 @@ pub(crate) fn walk<V: Visitor>(
             }
             _ => return None,
         }
-        // Containers end until one goes on.
+        // Close containers until one has more members.
         loop {
             at = space(input, at);
             let end = if level.is_map { b'}' } else { b']' };
@@ -179,8 +178,8 @@ pub(crate) fn walk<V: Visitor>(
     }
 }
 
-/// Reads a key, the colon behind it and space behind that; the value's place and the
-/// key's symbol, if it is one. A key with escapes is not accepted.
+/// Reads a key, the colon after it and the space after that; returns the offset of the
+/// value and the key's symbol, if it is one. Rejects keys with escapes.
 #[inline(always)]
 fn key(input: &[u8], at: usize, symbols: &SymbolTable<'_>) -> Option<(usize, Option<SymbolId>)> {
     if byte_at(input, at) != b'"' {
@@ -207,7 +206,7 @@ fn key(input: &[u8], at: usize, symbols: &SymbolTable<'_>) -> Option<(usize, Opt
     Some((value, symbol))
 }
 
-/// The value of an integer of up to 18 digits.
+/// Value of an integer of up to 18 digits.
 fn short_integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {

@@ -12,8 +12,8 @@ use super::{Bundle, EvaluateError, Operation};
 use crate::cel::{CelValue, push_value, read_value};
 use crate::document::{DocumentBuffer, Kind, Label, NodeId, Numbers, Texts, View};
 use crate::host::{Host, NoHost};
-use crate::limits::Limits;
 use crate::machine::{Ending, Machine, RequestFacts, Setting, Subject, World};
+use kpvm_semantics::limits::Limits;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

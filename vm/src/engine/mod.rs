@@ -27,7 +27,7 @@
 //! ```
 //! use kpvm::document::DocumentBuffer;
 //! use kpvm::engine::{Review, Session};
-//! use kpvm::limits::Limits;
+//! use kpvm_semantics::limits::Limits;
 //! # use kpvm_format::{Bundle, BundleBuilder};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::document::Numbers;
-use crate::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 /// An object in one of the forms that sessions read.
 #[derive(Debug, Clone, Copy)]

@@ -15,8 +15,8 @@ use crate::document::{
     DocumentBuffer, JsonError, NodeId, ReadOptions, TextSource, Texts, View, cut, plain_end,
     skip_value, space,
 };
-use crate::limits::Limits;
 use kpvm_format::symbol::SymbolTable;
+use kpvm_semantics::limits::Limits;
 
 /// Why bytes are no review that can be answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -29,18 +29,17 @@ use crate::document::{
     BufferFull, DocumentBuffer, JsonError, Kind, NodeId, Numbers, ReadOptions, TextSource, Texts,
     View, kind_in_front,
 };
-use crate::function::quote_json;
 use crate::host::{Host, NoHost};
-use crate::image;
-use crate::limits::Limits;
 use crate::machine::{
     Ending, Findings, Machine, RequestFacts, SelectorLabels, Setting, Shown, Subject, World,
     is_secret_path, kinds_match, render_go_value, selector_matches, wildcard_list_matches,
 };
 use crate::plan::{Proof, Survey, TextWalk};
-use crate::resource_kind::make_plural;
 use crate::text::{append_substituted, truncate};
 use kpvm_format::Bundle;
+use kpvm_semantics::limits::Limits;
+use kpvm_semantics::quote::quote_json;
+use kpvm_semantics::resource_kind::make_plural;
 
 /// Bytes of a found value that a response carries.
 const FOUND_BYTES: usize = 256;
@@ -1656,7 +1655,8 @@ impl<'e> Evaluator<'e, '_> {
         let object = self.objects.main().unwrap_or(NodeId::MISSING);
         let images = OnceCell::new();
         let image_of = |name: &String| {
-            let images = images.get_or_init(|| image::images_by_container(&shown.view, object));
+            let images =
+                images.get_or_init(|| crate::images::images_by_container(&shown.view, object));
             quote_json(images.get(name).unwrap_or(name))
         };
         let mut ids: Vec<&str> = Vec::new();

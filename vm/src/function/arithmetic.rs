@@ -1,13 +1,14 @@
-//! Arithmetic of numbers, quantities and durations (docs/spec/jmespath.md §8).
+//! Arithmetic on numbers, quantities and durations (docs/spec/jmespath.md §8).
 
-use super::error::FunctionError;
-use super::quantity::Quantity;
+use super::Outcome;
 use super::values::Values;
-use super::{Outcome, duration};
 use crate::document::{Kind, NodeId};
-use crate::scalar::number::{float_to_i64_amd64, format_v_float};
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::duration;
+use kpvm_semantics::exact_quantity::Quantity;
+use kpvm_semantics::number::{float_to_i64_amd64, format_v_float};
 
-/// What an argument is taken for.
+/// Interpretation of an argument.
 enum Operand {
     Scalar(f64),
     Quantity(Quantity),
@@ -18,7 +19,7 @@ use Operand as O;
 
 type Computed = Result<Operand, FunctionError>;
 
-/// Text is tried as a quantity first, then as a duration.
+/// Text is parsed as a quantity first, then as a duration.
 fn operand(values: &mut Values<'_>, id: NodeId, function: &str) -> Computed {
     let view = values.view();
     match view.kind(id) {
@@ -28,7 +29,7 @@ fn operand(values: &mut Values<'_>, id: NodeId, function: &str) -> Computed {
             if let Some(quantity) = Quantity::parse(text)? {
                 return Ok(O::Quantity(quantity));
             }
-            if let Some(nanoseconds) = crate::scalar::duration::parse(text) {
+            if let Some(nanoseconds) = kpvm_semantics::duration::parse(text) {
                 return Ok(O::Duration(nanoseconds));
             }
         }
@@ -43,7 +44,7 @@ fn operands(
     b: NodeId,
     function: &str,
 ) -> Result<(Operand, Operand), FunctionError> {
-    // Quantities compute with a few hundred digits at most.
+    // Quantities have at most a few hundred digits.
     values.charge(8)?;
     let left = operand(values, a, function)?;
     Ok((left, operand(values, b, function)?))
@@ -65,12 +66,12 @@ fn zero_divisor(function: &str) -> FunctionError {
     FunctionError::of(function, "Zero divisor passed")
 }
 
-/// A number of seconds as a duration, cut to nanoseconds.
+/// A number of seconds as a duration, truncated to nanoseconds.
 fn from_seconds(seconds: f64) -> Operand {
     O::Duration(float_to_i64_amd64(seconds * 1e9))
 }
 
-/// A scalar as a quantity, by way of its text.
+/// A scalar as a quantity, through its text.
 fn as_quantity(number: f64) -> Result<Quantity, FunctionError> {
     let mut text = String::new();
     format_v_float(number, &mut text);
@@ -177,7 +178,7 @@ pub(super) fn modulo(values: &mut Values<'_>, a: NodeId, b: NodeId) -> Outcome {
     result(values, remainder)
 }
 
-/// A single item is returned as it is, whatever it is.
+/// A single item is returned unchanged, whatever it is.
 pub(super) fn sum(values: &mut Values<'_>, list: NodeId) -> Outcome {
     let view = values.view();
     if view.is_entries(list) {
@@ -204,7 +205,7 @@ pub(super) fn sum(values: &mut Values<'_>, list: NodeId) -> Outcome {
 
 pub(super) fn round(values: &mut Values<'_>, number: NodeId, digits: NodeId) -> Outcome {
     let (number, digits) = (values.number(number), values.number(digits));
-    // Beyond 64 bits Go's conversion to an integer changes the number.
+    // Beyond 64 bits, Go's conversion to an integer changes the number.
     let is_integer = digits.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&digits);
     if !is_integer {
         return Err(FunctionError::of(
@@ -213,7 +214,7 @@ pub(super) fn round(values: &mut Values<'_>, number: NodeId, digits: NodeId) -> 
         ));
     }
     if digits < 0.0 {
-        // The numbers are missing in Kyverno's text.
+        // Kyverno's text lacks the numbers.
         return Err(FunctionError::of(
             "round",
             "%!d(MISSING) argument is out of bounds (%!d(MISSING))",

@@ -1,13 +1,13 @@
-//! Kyverno's functions of lists and maps (docs/spec/jmespath.md §7).
+//! Kyverno's functions on lists and maps (docs/spec/jmespath.md §7).
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::string::single_precision;
 use super::values::Values;
 use crate::document::{Kind, Label, NodeId};
-use crate::scalar::number::format_v_float;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::number::format_v_float;
 
-/// Whether every entry of `want` is in `have` with an equal value.
+/// Whether `have` contains every entry of `want` with an equal value.
 pub(super) fn label_match(values: &mut Values<'_>, want: NodeId, have: NodeId) -> Outcome {
     for member in values.view().children(want) {
         let view = values.view();
@@ -19,7 +19,7 @@ pub(super) fn label_match(values: &mut Values<'_>, want: NodeId, have: NodeId) -
     values.new_bool(true)
 }
 
-/// The value under a key or at an index, null if there is none.
+/// Value under a key or at an index, null if there is none.
 pub(super) fn lookup(values: &mut Values<'_>, subject: NodeId, key: NodeId) -> Outcome {
     let view = values.view();
     let wrong = |argument, wanted: &str| {
@@ -50,7 +50,7 @@ pub(super) fn lookup(values: &mut Values<'_>, subject: NodeId, key: NodeId) -> O
     Ok(found)
 }
 
-/// A whole number that fits an index.
+/// A whole number in the range of an index.
 fn index(number: f64) -> Result<i64, FunctionError> {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     let problem = if number.fract() != 0.0 || number.is_nan() {
@@ -68,7 +68,7 @@ fn index(number: f64) -> Result<i64, FunctionError> {
     ))
 }
 
-/// One map for each entry, with the entry's key and value under the given names.
+/// One map per entry, with the entry's key and value under the given names.
 pub(super) fn items(
     values: &mut Values<'_>,
     subject: NodeId,

@@ -1,4 +1,4 @@
-//! The functions that only assertion trees have: of the community's JMESPath, and `at`
+//! Functions available only in assertion trees: those of the community's JMESPath, and `at`
 //! and `concat` of Kyverno-JSON (docs/spec/assert.md §8).
 
 use std::collections::BTreeMap;
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::values::Values;
 use crate::document::{Kind, NodeId};
+use kpvm_semantics::FunctionError;
 
-/// Which end of a text is meant.
+/// One end of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     First,
@@ -18,7 +18,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// The name of one of two functions.
+    /// Name of one of two functions.
     fn name(self, first: &'static str, last: &'static str) -> &'static str {
         match self {
             End::First => first,
@@ -39,7 +39,7 @@ fn not_an_integer(function: &str, argument: &str) -> FunctionError {
     ))
 }
 
-/// Where the part begins, in bytes from the start of the whole text; null if nowhere.
+/// Start of the part, in bytes from the start of the whole text; null if absent.
 pub(super) fn find(values: &mut Values<'_>, arguments: &[NodeId], end: End) -> Outcome {
     let name = end.name("find_first", "find_last");
     let bound = |argument: usize, called: &str| match arguments.get(argument) {
@@ -59,7 +59,7 @@ pub(super) fn find(values: &mut Values<'_>, arguments: &[NodeId], end: End) -> O
     }
     let from = bound(2, "start")?.map_or(0, |start| usize::try_from(start).unwrap_or(0));
     let to = bound(3, "end")?.map_or(text.len(), |end| usize::try_from(end).unwrap_or(0));
-    // Kyverno crashes where the end is in front of the start.
+    // Kyverno crashes if the end is before the start.
     let searched = text.get(from..to.min(text.len())).unwrap_or_default();
     let found = match end {
         End::First => memmem::find(searched, part),
@@ -71,7 +71,7 @@ pub(super) fn find(values: &mut Values<'_>, arguments: &[NodeId], end: End) -> O
     }
 }
 
-/// A text with so many bytes at least.
+/// Pads a text to a minimum number of bytes.
 pub(super) fn pad(values: &mut Values<'_>, arguments: &[NodeId], end: End) -> Outcome {
     let name = end.name("pad_left", "pad_right");
     let &[text, width, ref rest @ ..] = arguments else {
@@ -99,7 +99,7 @@ pub(super) fn pad(values: &mut Values<'_>, arguments: &[NodeId], end: End) -> Ou
     values.new_text(&padded)
 }
 
-/// A text without the characters of a set, or without white space.
+/// Removes the characters of a set, or white space.
 pub(super) fn trim(values: &mut Values<'_>, arguments: &[NodeId], end: End) -> Outcome {
     let &[text, ref rest @ ..] = arguments else {
         return values.new_null();
@@ -123,7 +123,7 @@ pub(super) fn trim(values: &mut Values<'_>, arguments: &[NodeId], end: End) -> O
     values.new_text(&trimmed)
 }
 
-/// The item at an index from the start.
+/// The item at an index, counted from the start.
 pub(super) fn at(values: &mut Values<'_>, list: NodeId, index: NodeId) -> Outcome {
     let place = values.number(index);
     let items = values.view().children(list);
@@ -172,7 +172,7 @@ pub(super) fn from_items(values: &mut Values<'_>, pairs: NodeId) -> Outcome {
     values.new_map(&members)
 }
 
-/// `group_by` once the keys are known; null of an empty list.
+/// `group_by` once the keys are known; null for an empty list.
 pub(super) fn group_by_keys(values: &mut Values<'_>, list: NodeId, keys: NodeId) -> Outcome {
     let view = values.view();
     if view.is_empty(list) {
@@ -198,7 +198,7 @@ pub(super) fn group_by_keys(values: &mut Values<'_>, list: NodeId, keys: NodeId)
     values.new_map(&members)
 }
 
-/// As many lists as the shortest argument has items.
+/// Groups items by position; as many lists as the shortest argument has items.
 pub(super) fn zip(values: &mut Values<'_>, lists: &[NodeId]) -> Outcome {
     let view = values.view();
     if lists

@@ -1,16 +1,16 @@
-//! Texts in other forms: base64, digests, JSON, YAML (docs/spec/jmespath.md §7).
+//! Encodings of text: base64, digests, JSON, YAML (docs/spec/jmespath.md §7).
 
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::Sha256;
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::values::Values;
 use crate::document::{NodeId, Numbers};
-use crate::jmespath::parse_json_text;
-use crate::tree::Tree;
-use crate::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
+use kpvm_semantics::FunctionError;
+use kpvm_syntax::jmespath::parse_json_text;
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -31,7 +31,7 @@ pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     out
 }
 
-/// The six bits of a character of base64.
+/// The six bits of a base64 character.
 fn base64_digit(byte: u8) -> Option<u32> {
     Some(u32::from(match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -43,8 +43,8 @@ fn base64_digit(byte: u8) -> Option<u32> {
     }))
 }
 
-/// Decodes standard base64 with padding as Go does: line ends are skipped, bits after
-/// the last byte ignored. The error is the offset of the problem.
+/// Decodes standard base64 with padding as Go does: line ends are skipped, bits after the
+/// last byte ignored. The error is the offset of the problem.
 pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut group, mut digits, mut start) = (0u32, 0usize, 0usize);
@@ -72,7 +72,7 @@ pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, usize> {
     if digits > 0 { Err(start) } else { Ok(out) }
 }
 
-/// What follows the first `=`: the second one if there has to be one, then nothing.
+/// Checks what follows the first `=`: the second one if required, then nothing.
 fn padding(
     text: &[u8],
     mut at: usize,
@@ -105,7 +105,7 @@ pub(super) fn base64_encode(values: &mut Values<'_>, a: NodeId) -> Outcome {
     values.new_text(&text)
 }
 
-/// Bytes that are no UTF-8 become U+FFFD, one for each, as Kyverno shows them in the end.
+/// Non-UTF-8 bytes become one U+FFFD each, as Kyverno finally shows them.
 pub(super) fn base64_decode(values: &mut Values<'_>, a: NodeId) -> Outcome {
     let bytes = decode_base64(values.view().text(a)).map_err(|offset| {
         FunctionError::failed(format!("illegal base64 data at input byte {offset}"))
@@ -114,7 +114,7 @@ pub(super) fn base64_decode(values: &mut Values<'_>, a: NodeId) -> Outcome {
     values.new_text(&text)
 }
 
-/// Bytes as text; every byte that belongs to no character is one U+FFFD, as in Go.
+/// Bytes as text; every invalid byte becomes one U+FFFD, as in Go.
 fn go_utf8(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -126,7 +126,7 @@ fn go_utf8(bytes: &[u8]) -> String {
 
 fn digest<D: Digest>(values: &mut Values<'_>, a: NodeId) -> Outcome {
     let bytes = values.view().text(a).len();
-    // A digest reads a byte far slower than a copy does.
+    // A digest processes a byte far slower than a copy does.
     values.charge(bytes as u64 / 16)?;
     let digest = D::digest(values.view().text(a));
     let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -170,7 +170,7 @@ pub(super) fn parse_yaml(values: &mut Values<'_>, a: NodeId) -> Outcome {
     }
 }
 
-/// Go's words where they are known; otherwise ours, which name the place better.
+/// Go's text where known; otherwise ours, which locates the error better.
 fn yaml_error(text: &str, error: &YamlError) -> FunctionError {
     match error.kind {
         YamlErrorKind::TooLarge { .. }
@@ -227,7 +227,7 @@ mod tests {
             let text = encode_base64(bytes.as_bytes());
             assert_eq!(decode_base64(text.as_bytes()), Ok(bytes.into()), "{text}");
         }
-        // "é?" cut inside the letter: one mark for each byte.
+        // "é?" cut inside the letter: one replacement character per byte.
         assert_eq!(
             go_utf8(&[0xe6, 0x97, b'a', 0xff]),
             "\u{fffd}\u{fffd}a\u{fffd}"

@@ -1,22 +1,23 @@
-//! Values as text: as Go's `%v` prints them in error messages, and as Go's
-//! `encoding/json` writes them for `to_string`.
+//! Values as text: as Go's `%v` in error messages, and as Go's `encoding/json` for
+//! `to_string`.
 //!
-//! Both walk the value with a stack of their own and pay for every value they see:
-//! a value may share members and so be far larger than its nodes.
+//! Both traverse the value with an explicit stack and charge for every visited value,
+//! because a value may share members and be far larger than its nodes.
 
-use super::error::FunctionError;
 use super::values::{Values, spend};
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::number::{format_json_float, format_v_float};
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::number::{format_json_float, format_v_float};
+use kpvm_semantics::quote::{append_json, go_quote};
 
-/// What remains to be written, last first.
+/// Work still to do, last first.
 enum Rest {
     Text(&'static str),
     Key(NodeId),
     Value(NodeId),
 }
 
-/// How a text form spells its parts.
+/// Syntax of a text form.
 struct Spelling {
     list: [&'static str; 3],
     map: [&'static str; 3],
@@ -41,7 +42,7 @@ const JSON: Spelling = Spelling {
     scalar: json_scalar,
 };
 
-/// As `%#v` prints a value.
+/// Syntax of `%#v`.
 const GO_SYNTAX: Spelling = Spelling {
     list: ["[]interface {}{", ", ", "}"],
     map: ["map[string]interface {}{", ", ", "}"],
@@ -50,14 +51,14 @@ const GO_SYNTAX: Spelling = Spelling {
     scalar: go_syntax_scalar,
 };
 
-/// A value in Go's syntax, as `%#v` prints it (docs/spec/assert.md §7). It stops once it is
-/// longer than a message may be.
+/// A value in Go's syntax, as printed by `%#v` (docs/spec/assert.md §7). Stops once it
+/// exceeds the length of a message.
 pub(crate) fn go_syntax(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
     let limit = values.limits.message_bytes;
     write(values, id, &GO_SYNTAX, limit)
 }
 
-/// A value as `%v` prints it (docs/spec/jmespath.md §5, step 4).
+/// A value as printed by `%v` (docs/spec/jmespath.md §5, step 4).
 pub(super) fn go_text(values: &mut Values<'_>, id: NodeId) -> Result<String, FunctionError> {
     write(values, id, &GO, usize::MAX)
 }
@@ -67,7 +68,7 @@ pub(crate) fn json_text(values: &mut Values<'_>, id: NodeId) -> Result<String, F
     write(values, id, &JSON, usize::MAX)
 }
 
-/// Writes a value, to its end or until the text is longer than `enough`.
+/// Writes a value completely, or until the text exceeds `enough`.
 fn write(
     values: &mut Values<'_>,
     id: NodeId,
@@ -166,61 +167,11 @@ fn json_scalar(view: &View<'_>, id: NodeId, out: &mut String) -> Result<(), Func
     Ok(())
 }
 
-/// The kinds that both forms spell alike.
+/// Kinds that both forms spell alike.
 fn plain_scalar(view: &View<'_>, id: NodeId, out: &mut String) {
     match (view.bool(id), view.int(id)) {
         (Some(value), _) => out.push_str(if value { "true" } else { "false" }),
         (None, Some(number)) => out.push_str(&number.to_string()),
         (None, None) => {}
     }
-}
-
-/// A text in quotes, escaped as `encoding/json` does.
-pub(crate) fn quote_json(text: &str) -> String {
-    let mut out = String::new();
-    append_json(text, &mut out);
-    out
-}
-
-fn append_json(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-}
-
-/// A text in double quotes as Go's `%q` and `strconv.Quote` print it.
-pub(super) fn go_quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\0'..='\u{1f}' | '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            '\u{80}'..='\u{a0}' | '\u{ad}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

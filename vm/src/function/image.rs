@@ -1,15 +1,15 @@
-//! `image_normalize`: the name of an image in full (docs/spec/jmespath.md §12).
+//! `image_normalize`: the full name of an image (docs/spec/jmespath.md §12).
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::regex::compile;
 use super::values::Values;
 use crate::document::NodeId;
+use kpvm_semantics::FunctionError;
 
-/// The registry of images that name none.
+/// Registry of images that name none.
 const DEFAULT_REGISTRY: &str = "docker.io";
 
-/// `name[:tag][@digest]`, the name's registry in a group of its own.
+/// `name[:tag][@digest]`, with the name's registry in its own group.
 const REFERENCE: &str = concat!(
     r"^(?:((?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])",
     r"(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[(?:[a-fA-F0-9:]+)\])",
@@ -19,10 +19,10 @@ const REFERENCE: &str = concat!(
     r"(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$",
 );
 
-/// Bytes that a repository's path may have.
+/// Maximum length of a repository's path, in bytes.
 const MAX_PATH: usize = 255;
 
-/// Whether the part before the first `/` can be no registry.
+/// Whether the part before the first `/` cannot be a registry.
 fn lacks_registry(image: &str) -> bool {
     match image.split_once('/') {
         None => true,
@@ -51,7 +51,7 @@ pub(super) fn image_normalize(values: &mut Values<'_>, image: NodeId) -> Outcome
     }
 }
 
-/// The name in full; the inner error is the problem with the image.
+/// The full name; the inner error describes the problem of the image.
 fn normalize(
     values: &mut Values<'_>,
     image: &str,

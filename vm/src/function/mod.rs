@@ -1,24 +1,18 @@
-//! The built-in functions of expressions (docs/spec/jmespath.md §5 to 13).
+//! Built-in functions of expressions (docs/spec/jmespath.md §5 to §13).
 //!
-//! A function's number and its arguments, values of the buffer, come in; a new value
-//! of the buffer leaves, or Kyverno's own error text. Both the bytecode and the
-//! run-time evaluator of expressions call functions here, through [`call`] alone.
+//! Input: the function and its arguments, values of the buffer. Output: a new value of the
+//! buffer, or Kyverno's own error text. Bytecode and the run-time evaluator of expressions
+//! both call functions only through [`call`].
 //!
-//! Never happens here: a file, a clock, a thread or a random number (those come
-//! through the host), recursion over values, a result beyond the limits, or work that
-//! no fuel was paid for.
+//! Never happens here: access to a file, a clock, a thread or random numbers (those come
+//! from the host), recursion over values, a result beyond the limits, or work without fuel.
 
 mod arithmetic;
 mod collection;
 mod community;
-mod duration;
 mod encoding;
-mod error;
-mod go_regex;
 mod go_text;
 mod image;
-mod layout;
-mod quantity;
 mod random;
 mod regex;
 mod semver;
@@ -32,42 +26,41 @@ mod x509;
 use kpvm_format::function::Function;
 
 use crate::document::{Kind, NodeId};
-use crate::jmespath::functions::{self, Accepted, ArgumentType, Arguments};
+use kpvm_format::signature::{self, Accepted, ArgumentType, Arguments};
+use kpvm_semantics::go_regex;
+use kpvm_semantics::layout;
 
 pub(crate) use encoding::{decode_base64, encode_base64};
-pub use error::FunctionError;
-pub(crate) use go_text::{go_syntax, json_text, quote_json};
+pub(crate) use go_text::{go_syntax, json_text};
+pub use kpvm_semantics::FunctionError;
 pub use regex::RegexCache;
-pub(crate) use regex::{
-    Compiled as CompiledRegex, check as check_regex, compile_cached as compile_regex, scan_steps,
-};
-pub(crate) use semver::Version as Semver;
-pub(crate) use time::days_in_month;
+pub(crate) use regex::{Compiled as CompiledRegex, compile_cached as compile_regex, scan_steps};
 pub use values::Values;
 pub(crate) use values::{sorting_steps, spend};
 
-/// Reads a time of RFC 3339 as Go does.
+/// Parses an RFC 3339 time as Go does.
 ///
 /// # Errors
-/// Go's text for one that is none.
+/// Go's text if it is invalid.
 pub(crate) fn check_rfc3339(text: &str) -> Result<(), String> {
-    if time::is_plain_rfc3339(text.as_bytes()) {
+    if kpvm_semantics::time::is_plain_rfc3339(text.as_bytes()) {
         return Ok(());
     }
     layout::parse(layout::RFC3339, text).map(drop)
 }
 
-/// A function's result.
+/// Result of a function.
 type Outcome = Result<NodeId, FunctionError>;
 
-/// Calls a function: checks the arguments as Kyverno does, charges fuel, computes.
+/// Calls a function: checks the arguments as Kyverno does, charges fuel, computes the
+/// result.
 ///
-/// An argument whose key is unknown has to be null already. A function that takes an
-/// expression reference cannot be called with a mere value; its loops belong to the
-/// caller, see [`Function::SortByKeys`] and [`crate::jmespath::evaluate()`].
+/// An argument whose key is unknown must already be null. A function that takes an
+/// expression reference cannot be called with a plain value; the caller runs its loop, see
+/// [`Function::SortByKeys`] and [`crate::jmespath::evaluate()`].
 ///
 /// # Errors
-/// Kyverno's error text, or the limit that was crossed.
+/// Kyverno's error text, or the exceeded limit.
 pub(crate) fn call(
     function: Function,
     arguments: &[NodeId],
@@ -85,7 +78,7 @@ pub(crate) fn check_arguments(
     arguments: &[NodeId],
     values: &mut Values<'_>,
 ) -> Result<(), FunctionError> {
-    let Some(row) = functions::of(function) else {
+    let Some(row) = signature::of(function) else {
         return Ok(());
     };
     match row.arguments {
@@ -109,7 +102,7 @@ pub(crate) fn check_arguments(
     }
 }
 
-/// The error of an argument of a wrong type.
+/// Error for an argument of the wrong type.
 fn check_type(
     values: &mut Values<'_>,
     argument: NodeId,
@@ -165,8 +158,8 @@ fn items_are(
             .all(|item| view.kind(item) == Some(wanted)))
 }
 
-/// Every function reads its arguments once, so that much is charged for all of them;
-/// those that do more charge more themselves.
+/// Charges for reading the arguments once, as every function does; functions that do more
+/// charge more themselves.
 fn charge_arguments(arguments: &[NodeId], values: &mut Values<'_>) -> Result<(), FunctionError> {
     let view = values.view();
     let steps = arguments.iter().map(|argument| {
@@ -177,7 +170,7 @@ fn charge_arguments(arguments: &[NodeId], values: &mut Values<'_>) -> Result<(),
     values.charge(steps)
 }
 
-/// The table of implementations. The arguments have been checked.
+/// Dispatches to the implementations. The arguments have been checked.
 fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     use Function as F;
     let argument = |index: usize| arguments.get(index).copied().unwrap_or(NodeId::MISSING);

@@ -1,14 +1,14 @@
-//! `random`: a text that matches a regular expression (docs/spec/jmespath.md §7). Chance is
-//! the host's.
+//! `random`: a text that matches a regular expression (docs/spec/jmespath.md §7). The host
+//! provides the random numbers.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::error::FunctionError;
 use super::values::Values;
 use super::{Outcome, go_regex};
 use crate::document::NodeId;
+use kpvm_semantics::FunctionError;
 
-/// How often `*` and `+` repeat at most.
+/// Maximum repetitions of `*` and `+`.
 const MAX_REPEATS: u64 = 4096;
 
 pub(super) fn random(values: &mut Values<'_>, pattern: NodeId) -> Outcome {
@@ -31,7 +31,7 @@ pub(super) fn random(values: &mut Values<'_>, pattern: NodeId) -> Outcome {
 
 fn generate(values: &mut Values<'_>, expression: &Hir) -> Result<String, FunctionError> {
     let mut out = String::new();
-    // What is still to be written, last first, and how often.
+    // Parts still to be written, last first, with their repetitions.
     let mut rest = vec![(expression, 1u64)];
     while let Some((next, times)) = rest.pop() {
         values.charge(1)?;
@@ -62,7 +62,7 @@ fn generate(values: &mut Values<'_>, expression: &Hir) -> Result<String, Functio
     Ok(out)
 }
 
-/// A character of a class; none of an empty one.
+/// A character of a class; none if it is empty.
 fn one_of(values: &mut Values<'_>, class: &Class) -> Result<Option<char>, FunctionError> {
     let ranges: Vec<(u32, u32)> = match class {
         Class::Unicode(class) => class
@@ -86,7 +86,7 @@ fn one_of(values: &mut Values<'_>, class: &Class) -> Result<Option<char>, Functi
     Ok(None)
 }
 
-/// A random number below `bound`, 0 for a bound of 0.
+/// A random number below `bound`; 0 if the bound is 0.
 fn below(values: &mut Values<'_>, bound: u64) -> Result<u64, FunctionError> {
     if bound <= 1 {
         return Ok(0);

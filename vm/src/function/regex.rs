@@ -1,4 +1,4 @@
-//! Functions of regular expressions (docs/spec/jmespath.md §7 and 9).
+//! Functions on regular expressions (docs/spec/jmespath.md §7 and §9).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,25 +9,25 @@ use regex_automata::meta::Regex;
 use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 
-use super::error::FunctionError;
 use super::string::text_or_number;
 use super::values::{Values, spend};
 use super::{Outcome, go_regex};
 use crate::document::NodeId;
-use crate::limits::Limits;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::limits::Limits;
 
-/// Patterns that a cache keeps.
+/// Maximum number of cached patterns.
 const CACHED: usize = 64;
 
 /// A compiled pattern.
 pub(crate) struct Compiled {
     pub(crate) regex: Regex,
-    /// The names of the groups from 1 on.
+    /// Names of the groups, from 1 on.
     names: Vec<Option<Box<str>>>,
 }
 
-/// Regular expressions that were compiled before, for the patterns that are known only
-/// at run time. Belongs to a session.
+/// Cache of compiled regular expressions, for patterns known only at run time. Belongs to a
+/// session.
 #[derive(Default)]
 pub struct RegexCache {
     compiled: HashMap<String, Arc<Compiled>>,
@@ -39,7 +39,7 @@ impl fmt::Debug for RegexCache {
     }
 }
 
-/// The compiled pattern; [`FunctionError::Failed`] holds Go's text without a prefix.
+/// The compiled pattern; [`FunctionError::Failed`] contains Go's text without a prefix.
 pub(super) fn compile(
     values: &mut Values<'_>,
     pattern: &str,
@@ -47,7 +47,7 @@ pub(super) fn compile(
     compile_cached(values.regexes, values.fuel, &values.limits, pattern)
 }
 
-/// As [`compile`], for those who look at values meanwhile.
+/// Like [`compile`], for callers that hold a view of the values.
 pub(crate) fn compile_cached(
     regexes: &mut RegexCache,
     fuel: &mut u64,
@@ -79,11 +79,6 @@ pub(crate) fn compile_cached(
     Ok(compiled)
 }
 
-/// Whether a text is a regular expression of Go at all.
-pub(crate) fn check(pattern: &str) -> Result<(), String> {
-    go_regex::translate(pattern).map(drop)
-}
-
 fn build(pattern: &str, limits: &Limits) -> Result<Regex, FunctionError> {
     let config = Regex::config()
         .nfa_size_limit(Some(limits.regex_program_bytes))
@@ -100,7 +95,7 @@ fn build(pattern: &str, limits: &Limits) -> Result<Regex, FunctionError> {
         })
 }
 
-/// Puts the function's name before Go's text, as two of the functions do.
+/// Prefixes Go's text with the function's name, as two of the functions do.
 fn named(function: &'static str) -> impl Fn(FunctionError) -> FunctionError {
     move |error| match error {
         FunctionError::Failed(text) => FunctionError::of(function, text),
@@ -108,7 +103,7 @@ fn named(function: &'static str) -> impl Fn(FunctionError) -> FunctionError {
     }
 }
 
-/// What one scan of a text costs: it may look at every state for every byte.
+/// Cost of one scan of a text: it may visit every state for every byte.
 pub(crate) fn scan_steps(compiled: &Compiled, bytes: usize) -> u64 {
     let weight = 1 + compiled.regex.memory_usage() as u64 / 128;
     (bytes as u64 / Values::BYTES_PER_STEP).saturating_mul(weight)
@@ -153,7 +148,7 @@ fn replace(
     let compiled = compile(values, &pattern).map_err(named(function))?;
     let first_scan = scan_steps(&compiled, text.len());
     values.charge(first_scan)?;
-    // Later searches begin behind the match before, but may run to the end again.
+    // Later searches begin after the previous match, but may scan to the end again.
     let weight = 1 + first_scan / (1 + text.len() as u64) / 4;
     let (mut out, mut copied) = (String::new(), 0);
     for captures in compiled.regex.captures_iter(Input::new(&text)) {
@@ -175,7 +170,7 @@ fn replace(
     values.new_text(&out)
 }
 
-/// Appends a template, references replaced (docs/spec/jmespath.md §9.2).
+/// Appends a template with its references replaced (docs/spec/jmespath.md §9.2).
 fn expand(template: &str, text: &str, compiled: &Compiled, captures: &Captures, out: &mut String) {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('$') {
@@ -199,7 +194,7 @@ fn expand(template: &str, text: &str, compiled: &Compiled, captures: &Captures, 
     out.push_str(rest);
 }
 
-/// The name behind a `$`, with or without braces, and what follows it.
+/// The name after a `$`, with or without braces, and the text after it.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let (in_braces, inside) = match text.strip_prefix('{') {
         Some(inside) => (true, inside),
@@ -219,13 +214,13 @@ fn reference(text: &str) -> Option<(&str, &str)> {
     Some((name, rest))
 }
 
-/// The part of the text that a group matched.
+/// Text matched by a group.
 fn group(name: &str, compiled: &Compiled, captures: &Captures) -> Option<regex_automata::Span> {
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && (name == "0" || !name.starts_with('0')) {
         return captures.get_group(name.parse().ok()?);
     }
-    // Of groups with the same name, the first that took part in the match counts.
+    // Of several groups with the same name, the first that took part in the match counts.
     let groups = compiled.names.iter().enumerate();
     groups
         .filter(|(_, group)| group.as_deref() == Some(name))

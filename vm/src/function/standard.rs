@@ -1,12 +1,12 @@
-//! The functions of the original JMESPath specification (docs/spec/jmespath.md §6).
+//! Functions of the original JMESPath specification (docs/spec/jmespath.md §6).
 
 use std::cmp::Ordering;
 
-use super::error::FunctionError;
 use super::values::{Values, sorting_steps};
 use super::{Outcome, go_text};
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::number::parse_go_float;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::number::parse_go_float;
 
 const CRASH: &str = "Kyverno crashes on this call";
 
@@ -15,7 +15,7 @@ pub(super) fn rounded(values: &mut Values<'_>, a: NodeId, round: fn(f64) -> f64)
     values.new_float(round(number))
 }
 
-/// The mean; NaN of an empty list.
+/// The mean; NaN for an empty list.
 pub(super) fn avg(values: &mut Values<'_>, list: NodeId) -> Outcome {
     let view = values.view();
     let numbers = view.children(list).filter_map(|item| view.float(item));
@@ -82,7 +82,7 @@ pub(super) fn join(values: &mut Values<'_>, separator: NodeId, list: NodeId) -> 
     values.new_text(&joined)
 }
 
-/// The keys, sorted; Kyverno's order is that of chance.
+/// The keys, sorted; Kyverno's order is random.
 pub(super) fn keys(values: &mut Values<'_>, map: NodeId) -> Outcome {
     let members = values.sorted_members(map)?;
     let mut keys = Vec::with_capacity(members.len());
@@ -109,7 +109,7 @@ pub(super) fn length(values: &mut Values<'_>, a: NodeId) -> Outcome {
     values.new_float(length as f64)
 }
 
-/// Which end of an order is sought.
+/// One end of an order.
 #[derive(Clone, Copy)]
 pub(super) enum Extreme {
     Max,
@@ -117,7 +117,7 @@ pub(super) enum Extreme {
 }
 
 impl Extreme {
-    /// Whether `candidate` is better than the best so far; of equals the first stays.
+    /// Whether `candidate` is better than the best so far; among equals the first is kept.
     fn prefers(self, candidate: Option<Ordering>) -> bool {
         match self {
             Extreme::Max => candidate == Some(Ordering::Greater),
@@ -126,7 +126,7 @@ impl Extreme {
     }
 }
 
-/// The order of two numbers or two texts; NaN has none.
+/// Order of two numbers or two texts; NaN has none.
 fn order(view: &View<'_>, left: NodeId, right: NodeId) -> Option<Ordering> {
     match view.kind(left) {
         Some(Kind::Float) => view.float(left).partial_cmp(&view.float(right)),
@@ -184,7 +184,7 @@ pub(super) fn extreme_by_keys(
     Ok(best)
 }
 
-/// The kind of the first key, which all keys must have.
+/// Kind of the first key, which all keys must have.
 fn key_kind(view: &View<'_>, key: NodeId) -> Result<Kind, FunctionError> {
     match view.kind(key) {
         Some(kind @ (Kind::Float | Kind::String)) => Ok(kind),
@@ -194,7 +194,7 @@ fn key_kind(view: &View<'_>, key: NodeId) -> Result<Kind, FunctionError> {
     }
 }
 
-/// Maps put together; anything else crashes Kyverno.
+/// Merges maps; any other argument crashes Kyverno.
 pub(super) fn merge(values: &mut Values<'_>, maps: &[NodeId]) -> Outcome {
     let mut members = Vec::new();
     for map in maps {
@@ -233,7 +233,7 @@ pub(super) fn reverse(values: &mut Values<'_>, a: NodeId) -> Outcome {
     values.new_list(&items)
 }
 
-/// Sorts a list of numbers or of texts; a NaN stays where the sort leaves it.
+/// Sorts a list of numbers or of texts; the position of NaN is unspecified.
 pub(super) fn sort(values: &mut Values<'_>, list: NodeId) -> Outcome {
     let items: Vec<_> = values.view().children(list).collect();
     sort_pairs(values, items.iter().map(|item| (*item, *item)).collect())
@@ -264,12 +264,12 @@ pub(super) fn sort_by_keys(values: &mut Values<'_>, list: NodeId, keys: NodeId) 
     sort_pairs(values, pairs)
 }
 
-/// A list of the second values, sorted by the first.
+/// The second values, sorted by the first.
 fn sort_pairs(values: &mut Values<'_>, mut pairs: Vec<(NodeId, NodeId)>) -> Outcome {
     values.charge(sorting_steps(pairs.len()))?;
     let view = values.view();
     pairs.sort_by(|left, right| match view.kind(left.0) {
-        // A total order, so that no NaN confuses the sort; the two zeros are equal.
+        // A total order, so that NaN cannot break the sort; the two zeros are equal.
         Some(Kind::Float) => number_order(view.float(left.0), view.float(right.0)),
         _ => view.text(left.0).cmp(view.text(right.0)),
     });

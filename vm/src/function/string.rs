@@ -1,14 +1,15 @@
-//! Functions of texts (docs/spec/jmespath.md §7). Everything counts in code points.
+//! Functions on texts (docs/spec/jmespath.md §7). All positions are code points.
 
 use super::Outcome;
-use super::error::FunctionError;
 use super::values::Values;
 use crate::document::{Kind, NodeId};
-use crate::scalar::number::float_to_i64_amd64;
-use crate::scalar::wildcard;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::number::float_to_i64_amd64;
+use kpvm_semantics::wildcard;
 
-/// A number or text argument as text; numbers are printed as docs/spec/jmespath.md §7.1
-/// says: without exponent, with the shortest digits that give the same float32.
+/// A number or text argument as text. Numbers are printed as described in
+/// docs/spec/jmespath.md §7.1: without exponent, with the shortest digits that give the
+/// same float32.
 pub(super) fn text_or_number(values: &Values<'_>, id: NodeId) -> String {
     let view = values.view();
     match view.kind(id) {
@@ -29,7 +30,7 @@ pub(super) fn single_precision(number: f64) -> String {
     }
 }
 
-/// -1, 0 or 1, an Int: no number to the language.
+/// -1, 0 or 1 as an Int, which the language does not treat as a number.
 pub(super) fn compare(values: &mut Values<'_>, a: NodeId, b: NodeId) -> Outcome {
     let view = values.view();
     let order = view.text(a).cmp(view.text(b)) as i64;
@@ -43,10 +44,10 @@ pub(super) fn equal_fold(values: &mut Values<'_>, a: NodeId, b: NodeId) -> Outco
     values.new_bool(equal)
 }
 
-/// One representative of all characters that are equal but for case.
+/// A representative of all characters that differ only in case.
 fn fold(c: char) -> char {
     match c {
-        // Their case mappings lead elsewhere and not back.
+        // Their case mappings are not reversible.
         'İ' | 'ı' => c,
         c => lower(upper(c)),
     }
@@ -55,7 +56,7 @@ fn fold(c: char) -> char {
 /// The simple upper-case mapping: always one character.
 fn upper(c: char) -> char {
     match c {
-        // Greek letters with iota subscript, whose full mapping has two characters.
+        // Greek letters with iota subscript: their full mapping has two characters.
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
             char::from_u32(u32::from(c) + 8).unwrap_or(c)
         }
@@ -72,7 +73,7 @@ fn lower(c: char) -> char {
     }
 }
 
-/// The character, if there is but one.
+/// The character, if there is exactly one.
 fn only(mut characters: impl ExactSizeIterator<Item = char>) -> Option<char> {
     if characters.len() == 1 {
         characters.next()
@@ -112,8 +113,8 @@ pub(super) fn replace_all(
     replace_some(values, text, old, new, usize::MAX)
 }
 
-/// The first `count` occurrences; an empty text occurs before every code point and at
-/// the end.
+/// Replaces the first `count` occurrences; an empty text occurs before every code point and
+/// at the end.
 fn replace_some(
     values: &mut Values<'_>,
     text: NodeId,
@@ -123,7 +124,7 @@ fn replace_some(
 ) -> Outcome {
     let view = values.view();
     let (text, old, new) = (view.str(text), view.str(old), view.str(new));
-    // Rust's `matches` of an empty text are just the places that Go means.
+    // Rust's `matches` of an empty text finds the same places as Go.
     let occurrences = text.matches(old).take(count).count();
     let grown = new.len().saturating_sub(old.len());
     values.check_text(text.len().saturating_add(grown.saturating_mul(occurrences)))?;
@@ -150,7 +151,7 @@ pub(super) fn trim_prefix(values: &mut Values<'_>, text: NodeId, prefix: NodeId)
     values.new_text(&result)
 }
 
-/// The parts of a text; its code points for an empty separator.
+/// Splits a text; into code points if the separator is empty.
 pub(super) fn split(values: &mut Values<'_>, text: NodeId, separator: NodeId) -> Outcome {
     let (text, separator) = (
         values.str(text).to_owned(),
@@ -172,7 +173,7 @@ pub(super) fn split(values: &mut Values<'_>, text: NodeId, separator: NodeId) ->
     values.new_list(&items)
 }
 
-/// The first so many code points.
+/// The first code points, up to a number.
 pub(super) fn truncate(values: &mut Values<'_>, text: NodeId, length: NodeId) -> Outcome {
     let length = float_to_i64_amd64(values.number(length));
     let length = usize::try_from(length).unwrap_or(0);
@@ -201,7 +202,7 @@ pub(super) fn to_boolean(values: &mut Values<'_>, a: NodeId) -> Outcome {
     values.new_bool(result)
 }
 
-/// Cleans a path by its text alone.
+/// Cleans a path lexically.
 pub(super) fn path_canonicalize(values: &mut Values<'_>, a: NodeId) -> Outcome {
     let path = values.str(a);
     if path.is_empty() {

@@ -1,16 +1,17 @@
-//! `is_external_url`: whether a URL leads out of the cluster's network
-//! (docs/spec/jmespath.md §12). URLs are read as Go's `net/url` does; names are looked up by the host.
+//! `is_external_url`: whether a URL points outside the cluster's network
+//! (docs/spec/jmespath.md §12). URLs are parsed like Go's `net/url`; the host resolves
+//! names.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::Value;
 
 use super::Outcome;
-use super::error::FunctionError;
-use super::go_text::go_quote;
 use super::values::Values;
 use crate::document::NodeId;
 use crate::host::ExternalQuery;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::quote::go_quote;
 
 pub(super) fn is_external_url(values: &mut Values<'_>, url: NodeId) -> Outcome {
     let url = values.str(url).to_owned();
@@ -23,7 +24,7 @@ pub(super) fn is_external_url(values: &mut Values<'_>, url: NodeId) -> Outcome {
     values.new_bool(external)
 }
 
-/// Neither this machine nor a private network.
+/// Whether it is neither this machine nor a private network.
 fn is_external(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_private(),
@@ -32,7 +33,7 @@ fn is_external(address: IpAddr) -> bool {
 }
 
 fn look_up(values: &mut Values<'_>, host: &str) -> Result<Vec<IpAddr>, FunctionError> {
-    // An address with a zone stands for itself.
+    // An address with a zone counts as the address.
     if let Some((address, _)) = host.split_once('%')
         && let Ok(address) = address.parse::<Ipv6Addr>()
     {
@@ -87,7 +88,7 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The host of a URL without fragment, port and brackets still on it.
+/// Host of a URL without fragment; port and brackets are kept.
 fn parse(url: &str) -> Result<String, String> {
     if url.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err("net/url: invalid control character in URL".into());
@@ -118,7 +119,7 @@ fn parse(url: &str) -> Result<String, String> {
     Ok(host)
 }
 
-/// Whether there is a scheme, and what follows it.
+/// Whether there is a scheme, and the text after it.
 fn split_scheme(url: &str) -> Result<(bool, &str), String> {
     for (at, byte) in url.bytes().enumerate() {
         match byte {
@@ -162,7 +163,7 @@ fn parse_host(host: &str) -> Result<String, String> {
     unescape(host, Part::Host)
 }
 
-/// Nothing, or a colon and digits.
+/// Accepts nothing, or a colon and digits.
 fn check_port(port: &str) -> Result<(), String> {
     match port.strip_prefix(':') {
         None if port.is_empty() => Ok(()),
@@ -171,7 +172,7 @@ fn check_port(port: &str) -> Result<(), String> {
     }
 }
 
-/// The parts of a URL as far as their escapes differ.
+/// Parts of a URL that differ in their escapes.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Host,
@@ -179,12 +180,12 @@ enum Part {
     Other,
 }
 
-/// Whether a host may hold this byte as it is.
+/// Whether a host may contain this byte unescaped.
 fn is_host_byte(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric() || b"!$&'()*+,;=:[]<>\"-_.~".contains(&byte)
 }
 
-/// Replaces escapes.
+/// Resolves escapes.
 fn unescape(text: &str, part: Part) -> Result<String, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

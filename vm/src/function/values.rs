@@ -1,28 +1,28 @@
-//! What functions work on: the buffer with its texts, the host, limits and fuel.
+//! Context of functions: the buffer with its texts, the host, limits and fuel.
 
 use kpvm_format::symbol::SymbolTable;
 
-use super::error::FunctionError;
 use super::regex::RegexCache;
 use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Numbers, Texts, View};
 use crate::host::Host;
-use crate::limits::Limits;
+use kpvm_semantics::FunctionError;
+use kpvm_semantics::limits::Limits;
 
-/// The values of one evaluation and everything that a function may use.
+/// Values of one evaluation and everything else a function may use.
 pub struct Values<'v> {
-    /// Where values are and results go.
+    /// Buffer of arguments and results.
     pub buffer: &'v mut DocumentBuffer,
-    /// The texts that the buffer's values point into.
+    /// Texts that the buffer's values point into.
     pub texts: Texts<'v>,
-    /// The keys that have numbers.
+    /// Keys with symbol numbers.
     pub symbols: SymbolTable<'v>,
-    /// Who answers what cannot be computed.
+    /// Answers what cannot be computed.
     pub host: &'v mut dyn Host,
-    /// Bounds of results.
+    /// Limits of results.
     pub limits: Limits,
-    /// Steps left; a step is about one value or 64 bytes of text.
+    /// Remaining steps; a step is about one value or 64 bytes of text.
     pub fuel: &'v mut u64,
-    /// Regular expressions compiled before.
+    /// Cache of compiled regular expressions.
     pub regexes: &'v mut RegexCache,
 }
 
@@ -33,33 +33,33 @@ impl From<BufferFull> for FunctionError {
 }
 
 impl Values<'_> {
-    /// How much text counts as one step.
+    /// Bytes of text per step.
     pub(crate) const BYTES_PER_STEP: u64 = 64;
 
-    /// Looks at the values.
+    /// View of the values.
     pub fn view(&self) -> View<'_> {
         self.buffer.view(self.texts, self.symbols)
     }
 
-    /// Pays for work that is about to be done.
+    /// Charges for work before it is done.
     ///
     /// # Errors
-    /// [`FunctionError::Refused`] if there is not enough fuel; then there is none left.
+    /// [`FunctionError::Refused`] if there is not enough fuel; the rest is then used up.
     pub fn charge(&mut self, steps: u64) -> Result<(), FunctionError> {
         spend(self.fuel, steps)
     }
 
-    /// Pays for reading or writing so much text.
+    /// Charges for reading or writing this much text.
     pub(crate) fn charge_bytes(&mut self, bytes: usize) -> Result<(), FunctionError> {
         self.charge(bytes as u64 / Self::BYTES_PER_STEP)
     }
 
-    /// The text of a string; empty for anything else.
+    /// Text of a string; empty for other kinds.
     pub(super) fn str(&self, id: NodeId) -> &str {
         self.view().str(id)
     }
 
-    /// The number of a Float; NaN for anything else.
+    /// Value of a Float; NaN for other kinds.
     pub(super) fn number(&self, id: NodeId) -> f64 {
         self.view().float(id).unwrap_or(f64::NAN)
     }
@@ -84,7 +84,7 @@ impl Values<'_> {
         Ok(self.buffer.take()?)
     }
 
-    /// A text, within the limit of texts.
+    /// Creates a text, within the limit of texts.
     pub(crate) fn new_text(&mut self, text: &str) -> Result<NodeId, FunctionError> {
         self.check_text(text.len())?;
         self.charge_bytes(text.len())?;
@@ -93,7 +93,7 @@ impl Values<'_> {
         Ok(self.buffer.take()?)
     }
 
-    /// A copy of a value from outside, integers kept as they are.
+    /// Copies a value from outside; integers stay integers.
     pub(crate) fn new_value(&mut self, value: &serde_json::Value) -> Result<NodeId, FunctionError> {
         let before = self.buffer.text_bytes();
         let symbols = self.symbols;
@@ -103,7 +103,7 @@ impl Values<'_> {
         Ok(node)
     }
 
-    /// Refuses a text that would be too long; for functions to ask before they build it.
+    /// Rejects a text that would be too long; to be called before building it.
     pub(crate) fn check_text(&self, bytes: usize) -> Result<(), FunctionError> {
         if bytes > self.limits.string_bytes {
             return Err(FunctionError::refused(format!(
@@ -114,7 +114,7 @@ impl Values<'_> {
         Ok(())
     }
 
-    /// Refuses a list or map that would have too many members, and pays for it.
+    /// Charges for a list or map, and rejects it if it would have too many members.
     pub(crate) fn charge_members(&mut self, members: usize) -> Result<(), FunctionError> {
         if members > self.limits.list_items {
             return Err(FunctionError::refused(format!(
@@ -125,7 +125,7 @@ impl Values<'_> {
         self.charge(members as u64)
     }
 
-    /// A list of values that are there already.
+    /// Creates a list of existing values.
     pub(crate) fn new_list(&mut self, items: &[NodeId]) -> Result<NodeId, FunctionError> {
         self.charge_members(items.len())?;
         self.buffer.begin(Label::ITEM);
@@ -136,7 +136,7 @@ impl Values<'_> {
         Ok(self.buffer.take()?)
     }
 
-    /// A map of values that are there already; of equal keys the last one stays.
+    /// Creates a map of existing values; of equal keys the last one is kept.
     pub(crate) fn new_map(&mut self, members: &[(Label, NodeId)]) -> Result<NodeId, FunctionError> {
         self.charge_members(members.len())?;
         self.buffer.begin(Label::ITEM);
@@ -147,14 +147,14 @@ impl Values<'_> {
         Ok(self.buffer.take()?)
     }
 
-    /// The label for a key of a new map.
+    /// Label of a key of a new map.
     pub(crate) fn label(&mut self, key: &str) -> Result<Label, FunctionError> {
         self.check_text(key.len())?;
         Ok(self.buffer.label(key, &self.symbols)?)
     }
 
-    /// The members of a map sorted by key: the one order in which maps are walked,
-    /// which Kyverno leaves to chance (docs/spec/jmespath.md §4, "ValueProjection").
+    /// Members of a map sorted by key: the only order in which maps are traversed; random
+    /// in Kyverno (docs/spec/jmespath.md §4, "ValueProjection").
     pub(crate) fn sorted_members(&mut self, map: NodeId) -> Result<Vec<NodeId>, FunctionError> {
         self.charge(sorting_steps(self.view().len(map)))?;
         let view = self.view();
@@ -229,7 +229,7 @@ pub(crate) fn spend(fuel: &mut u64, steps: u64) -> Result<(), FunctionError> {
     }
 }
 
-/// What sorting so many members costs.
+/// Cost of sorting this many members.
 pub(crate) fn sorting_steps(members: usize) -> u64 {
     let members = members as u64;
     members * u64::from(members.max(1).ilog2().max(1))

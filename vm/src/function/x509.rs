@@ -1,8 +1,8 @@
-//! `x509_decode`: the fields of a PEM certificate or certificate request, named as in
-//! Go's `crypto/x509` (docs/spec/jmespath.md §12).
+//! `x509_decode`: the fields of a PEM certificate or certificate request, named as in Go's
+//! `crypto/x509` (docs/spec/jmespath.md §12).
 //!
-//! DER is read by a small reader of its own that borrows from the bytes and never goes
-//! deeper than the structures named here. Nothing is verified: no signature, no name.
+//! A small DER reader borrows from the bytes and never goes deeper than the structures
+//! named here. Nothing is verified, neither signatures nor names.
 
 use std::net::IpAddr;
 
@@ -10,10 +10,10 @@ use num_bigint::BigInt;
 use serde_json::{Map, Value, json};
 
 use super::encoding::{decode_base64, encode_base64};
-use super::error::FunctionError;
 use super::values::Values;
 use super::{Outcome, layout};
 use crate::document::{NodeId, Numbers};
+use kpvm_semantics::FunctionError;
 
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
@@ -24,7 +24,7 @@ const OBJECT_ID: u8 = 0x06;
 const BOOLEAN: u8 = 0x01;
 
 pub(super) fn x509_decode(values: &mut Values<'_>, a: NodeId) -> Outcome {
-    // Decoding, several copies of most parts as base64, and a tree of all.
+    // Covers decoding, several base64 copies of most parts, and a tree of everything.
     values.charge(50 + values.view().text(a).len() as u64 / 4)?;
     let decoded = decode(values.str(a)).map_err(FunctionError::failed)?;
     Ok(values
@@ -47,7 +47,7 @@ fn decode(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Go's text about bytes that are no request.
+/// Go's text for bytes that are not a request.
 fn request_problem(bytes: &[u8]) -> String {
     match bytes.split_first() {
         Some((tag, rest)) if *tag != SEQUENCE => format!(
@@ -64,7 +64,7 @@ fn request_problem(bytes: &[u8]) -> String {
     }
 }
 
-/// The type and the bytes of the first block that can be decoded.
+/// Type and bytes of the first block that can be decoded.
 fn first_pem_block(text: &str) -> Option<(&str, Vec<u8>)> {
     let mut rest = text;
     loop {
@@ -93,7 +93,7 @@ fn first_pem_block(text: &str) -> Option<(&str, Vec<u8>)> {
     }
 }
 
-/// The text behind `Key: value` lines.
+/// The text after `Key: value` lines.
 fn without_headers(mut body: &str) -> &str {
     while let Some((line, rest)) = body.split_once('\n') {
         if !line.contains(':') {
@@ -104,11 +104,11 @@ fn without_headers(mut body: &str) -> &str {
     body
 }
 
-/// One element of DER.
+/// A DER element.
 #[derive(Clone, Copy)]
 struct Element<'d> {
     tag: u8,
-    /// With tag and length.
+    /// Including tag and length.
     whole: &'d [u8],
     content: &'d [u8],
 }
@@ -134,7 +134,7 @@ fn next<'d>(bytes: &mut &'d [u8]) -> Option<Element<'d>> {
     let (content, after) = rest.split_at_checked(length)?;
     *bytes = after;
     let whole = whole.get(..whole.len() - after.len())?;
-    // Tags of more than one byte occur nowhere in certificates.
+    // Certificates contain no tags of more than one byte.
     (tag & 0x1f != 0x1f).then_some(Element {
         tag,
         whole,
@@ -142,7 +142,7 @@ fn next<'d>(bytes: &mut &'d [u8]) -> Option<Element<'d>> {
     })
 }
 
-/// Takes the next element, which has to have this tag.
+/// Takes the next element, which must have this tag.
 fn expect<'d>(bytes: &mut &'d [u8], tag: u8) -> Option<Element<'d>> {
     next(bytes).filter(|element| element.tag == tag)
 }
@@ -155,7 +155,7 @@ fn optional<'d>(bytes: &mut &'d [u8], tag: u8) -> Option<Element<'d>> {
     Some(element)
 }
 
-/// All elements; `None` if the bytes are not made of elements.
+/// All elements; `None` if the bytes are not a sequence of elements.
 fn elements(mut bytes: &[u8]) -> Option<Vec<Element<'_>>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -168,7 +168,7 @@ fn base64(bytes: &[u8]) -> Value {
     encode_base64(bytes).into()
 }
 
-/// A list, null where Go has none.
+/// A list; null where Go has none.
 fn list(items: Vec<Value>) -> Value {
     if items.is_empty() {
         Value::Null
@@ -214,7 +214,7 @@ fn integer(element: Element<'_>) -> BigInt {
     BigInt::from_signed_bytes_be(element.content)
 }
 
-/// A big number as the float that it becomes in the end.
+/// A big number as the float that it finally becomes.
 fn as_float(number: &BigInt) -> Value {
     json!(number.to_string().parse::<f64>().unwrap_or(0.0))
 }
@@ -223,15 +223,15 @@ fn small_integer(element: Element<'_>) -> Option<i64> {
     integer(element).try_into().ok()
 }
 
-/// The bytes of a bit string without unused bits.
+/// Bytes of a bit string without unused bits.
 fn bits(element: Element<'_>) -> Option<&[u8]> {
     Some(element.content.split_first()?.1)
 }
 
-/// Text of whatever kind, as far as it is known.
+/// Text of any known kind.
 fn text(element: Element<'_>) -> String {
     match element.tag {
-        // BMPString: two bytes for each character.
+        // BMPString: two bytes per character.
         0x1e => {
             let units = element.content.chunks_exact(2).map(|pair| match pair {
                 [high, low] => u16::from_be_bytes([*high, *low]),
@@ -294,7 +294,7 @@ fn name(element: Element<'_>) -> Option<Value> {
 /// UTCTime or GeneralizedTime as RFC 3339.
 fn time(element: Element<'_>) -> Option<String> {
     let digits = std::str::from_utf8(element.content).ok()?;
-    // Two-digit years from 50 on are of the century before.
+    // Two-digit years from 50 on belong to the previous century.
     let digits = match element.tag {
         0x17 if digits.starts_with(['5', '6', '7', '8', '9']) => format!("19{digits}"),
         0x17 => format!("20{digits}"),
@@ -305,7 +305,7 @@ fn time(element: Element<'_>) -> Option<String> {
     Some(time.text())
 }
 
-/// Go's number of a signature algorithm; 0 for one that is not known.
+/// Go's number of a signature algorithm; 0 if unknown.
 fn signature_algorithm(algorithm: Element<'_>) -> Option<u32> {
     let mut rest = algorithm.content;
     let id = object_id_of(expect(&mut rest, OBJECT_ID)?)?;
@@ -346,7 +346,7 @@ fn rsa_key(key_info: Element<'_>) -> Result<Value, String> {
     key.ok_or_else(|| UNREADABLE.into())
 }
 
-/// A decoded structure and its key, which is looked at last.
+/// A decoded structure and its key, which is examined last.
 struct Parts<'d> {
     fields: Map<String, Value>,
     key_info: Element<'d>,
@@ -360,14 +360,14 @@ fn with_public_key(parts: Parts<'_>) -> Result<Value, String> {
     Ok(fields.into())
 }
 
-/// Puts the members of an object into the fields.
+/// Merges the members of an object into the fields.
 fn put(fields: &mut Map<String, Value>, members: Value) {
     if let Value::Object(members) = members {
         fields.extend(members);
     }
 }
 
-/// The body, signature algorithm and signature that both structures are made of.
+/// Body, signature algorithm and signature, common to both structures.
 fn signed(mut bytes: &[u8]) -> Option<(Element<'_>, Map<String, Value>)> {
     let outer = expect(&mut bytes, SEQUENCE)?;
     if !bytes.is_empty() {
@@ -438,8 +438,8 @@ fn certificate(bytes: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { fields, key_info })
 }
 
-/// What a certificate without extensions has in the fields that extensions fill. Name
-/// and policy constraints are not read and stay so.
+/// Values of the fields that extensions fill, for a certificate without extensions. Name
+/// and policy constraints are not read and keep these values.
 fn unset_fields() -> Value {
     json!({
         "KeyUsage": 0, "ExtraExtensions": null, "UnhandledCriticalExtensions": null,
@@ -544,7 +544,7 @@ fn read_extensions(sequence: Element<'_>) -> Option<Vec<Extension<'_>>> {
     Some(extensions)
 }
 
-/// Fills the fields that an extension is about.
+/// Fills the fields of an extension.
 fn apply(extension: &Extension<'_>, fields: &mut Map<String, Value>) -> Option<()> {
     let mut bytes = extension.content;
     match extension.id_text().as_str() {
@@ -633,7 +633,7 @@ fn subject_names(bytes: &[u8], fields: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// A URL in the parts that Go's `url.URL` has.
+/// A URL split into the parts of Go's `url.URL`.
 fn url(text: &str) -> Value {
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -745,8 +745,8 @@ fn information_access(bytes: &[u8], fields: &mut Map<String, Value>) -> Option<(
 mod tests {
     use super::*;
 
-    /// Made with openssl, as the request and the EC certificate below; so are the
-    /// expected values.
+    /// Made with openssl, like the request and the EC certificate below, and the expected
+    /// values.
     const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIICpTCCAg6gAwIBAgICEjQwDQYJKoZIhvcNAQELBQAwOTELMAkGA1UEBhMCTkwx
@@ -836,7 +836,7 @@ IQDhieAfxbXddBgmrxZpCR+wNT6skSNE5Rp3Q+D702U3yQ==
         assert_eq!(decoded["URIs"][0]["Scheme"], "spiffe");
         assert_eq!(decoded["URIs"][0]["Host"], "example");
         assert_eq!(decoded["URIs"][0]["Path"], "/web");
-        // Every field of the sheet's list, and no other.
+        // Exactly the fields listed there.
         assert_eq!(decoded.as_object().unwrap().len(), 52);
     }
 
@@ -861,7 +861,7 @@ IQDhieAfxbXddBgmrxZpCR+wNT6skSNE5Rp3Q+D702U3yQ==
             Err("certificate should use rsa algorithm".into())
         );
         assert_eq!(decode("x"), Err("failed to decode PEM block".into()));
-        // Cut or changed at any place, the certificate is an error or a value.
+        // Truncated or modified at any position, the certificate is an error or a value.
         let (_, bytes) = first_pem_block(CERTIFICATE).unwrap();
         for end in 0..bytes.len() {
             assert!(certificate(&bytes[..end]).is_none(), "{end}");

@@ -5,11 +5,11 @@
 //! that does not run bytecode. Label keys are not expanded (section 9).
 
 use super::ErrorKind;
-use crate::anchor::{self, Anchor};
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::leaf::LeafPattern;
-use crate::scalar::pattern_string::{Scalar, StringPattern};
 use crate::text;
+use kpvm_semantics::anchor::{self, Anchor};
+use kpvm_semantics::leaf::LeafPattern;
+use kpvm_semantics::pattern_string::{Scalar, StringPattern};
 
 /// Nesting of maps and lists in such a pattern.
 const MAX_DEPTH: usize = 256;

@@ -7,12 +7,12 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::{InstructionId, Site};
-use kpvm_format::table::Anchor;
+use kpvm_semantics::anchor::Anchor;
 
 use super::{ErrorKind, Machine, Scene};
 use crate::document::{Kind, NodeId, View};
 use crate::engine::observer::Path;
-use crate::scalar::number::format_v_float;
+use kpvm_semantics::number::format_v_float;
 
 /// Bytes of one rendered value; more is cut.
 const VALUE_BYTES: usize = 64 << 10;

@@ -12,7 +12,7 @@ use kpvm_format::table::{self, NONE, NoteFlags as How};
 
 use super::Machine;
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::wildcard;
+use kpvm_semantics::wildcard;
 
 /// One thing that breaks a control.
 #[derive(Debug, Clone, Copy)]

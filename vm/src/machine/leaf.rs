@@ -2,14 +2,15 @@
 //! bundle: nothing is parsed here but the value.
 
 use kpvm_format::Tables;
-use kpvm_format::table::{self, ComparisonFlags, Join, LeafKind, Operator, WildcardClass};
+use kpvm_format::table::{self, ComparisonFlags, Join, LeafKind};
+use kpvm_semantics::{Operator, WildcardClass};
 
 use super::Scene;
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::number::{float_to_i64_amd64, parse_go_float, parse_go_int};
-use crate::scalar::pattern_string::{Comparison, Scalar, ScalarOperand};
-use crate::scalar::quantity::Quantity;
-use crate::scalar::wildcard;
+use kpvm_semantics::number::{float_to_i64_amd64, parse_go_float, parse_go_int};
+use kpvm_semantics::pattern_string::{Comparison, Scalar, ScalarOperand};
+use kpvm_semantics::quantity::Quantity;
+use kpvm_semantics::wildcard;
 
 /// Whether the value satisfies the predicate; every item of a list must.
 pub(super) fn holds(leaf: u32, value: NodeId, scene: &Scene<'_>) -> bool {

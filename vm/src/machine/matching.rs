@@ -7,8 +7,8 @@ use kpvm_format::table::{Range, RequirementOperator, SubjectKind};
 
 use super::Scene;
 use crate::document::{Kind, NodeId, View};
-use crate::labels;
-use crate::scalar::wildcard;
+use kpvm_semantics::labels;
+use kpvm_semantics::wildcard;
 
 /// The object that a rule looks at, with the facts that matching asks for.
 #[derive(Clone, Copy)]

@@ -34,7 +34,7 @@ use crate::document::{DocumentBuffer, NodeId, Texts, View};
 use crate::engine::observer::Observer;
 use crate::function::RegexCache;
 use crate::host::Host;
-use crate::limits::Limits;
+use kpvm_semantics::limits::Limits;
 
 pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};

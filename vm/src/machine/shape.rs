@@ -14,8 +14,8 @@ use kpvm_format::table::{self, ShapeField, ShapeKind};
 
 use crate::document::{Kind, Label, NodeId, View};
 use crate::function::{FunctionError, Values, check_rfc3339};
-use crate::scalar::Quantity;
-use crate::scalar::number::format_json_float;
+use kpvm_semantics::Quantity;
+use kpvm_semantics::number::format_json_float;
 
 /// What stands under `kind`, for a shape of the bundle's table.
 #[derive(Clone, Copy)]

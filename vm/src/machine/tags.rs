@@ -9,13 +9,14 @@ use std::borrow::Cow;
 use kpvm_format::Tables;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::InstructionId;
-use kpvm_format::table::{Anchor, NONE, TagEntry};
+use kpvm_format::table::{NONE, TagEntry};
+use kpvm_semantics::anchor::Anchor;
 
 use super::explain::TagText;
 use super::trace::SeenTag;
 use super::{ErrorKind, FoldState, Machine, Mode, Scene, leaf};
 use crate::document::{Kind, NodeId, View};
-use crate::scalar::wildcard;
+use kpvm_semantics::wildcard;
 
 /// The keys that wildcard keys became, by entry of the bundle's `tag_entries`.
 #[derive(Debug, Default)]

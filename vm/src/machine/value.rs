@@ -18,9 +18,10 @@ use crate::document::{Extended, Kind, Label, NodeId, Numbers, View};
 use crate::engine::observer::Event;
 use crate::function::{self, FunctionError, Values};
 use crate::host::ExternalKind;
-use crate::jmespath;
-use crate::scalar::wildcard;
+use crate::jmespath as evaluator;
 use crate::text;
+use kpvm_semantics::wildcard;
+use kpvm_syntax::jmespath;
 use serde_json::Value;
 
 /// Where to go on.
@@ -421,7 +422,7 @@ impl Machine {
                 let view = setting.view(world);
                 if let Some(number) = view.float(value).filter(|number| !number.is_finite()) {
                     let mut text = String::from("failed to process foreach: unsupported value: ");
-                    crate::scalar::number::format_v_float(number, &mut text);
+                    kpvm_semantics::number::format_v_float(number, &mut text);
                     self.fail_with(&text);
                     return Flow::Jump;
                 }
@@ -653,9 +654,9 @@ impl Machine {
             None => {
                 let images = match setting.request.object.or(setting.request.old_object) {
                     None => Ok(None),
-                    Some(object) => crate::image::extract_images(
+                    Some(object) => crate::images::extract_images(
                         object,
-                        crate::image::ImageDefaults::KYVERNO,
+                        kpvm_semantics::image::ImageDefaults::KYVERNO,
                         world.buffer,
                         setting.texts,
                         &setting.tables.symbols,
@@ -832,7 +833,7 @@ impl Machine {
             return self.set_or_end(instruction.a, outcome);
         }
         let items = view.children(list);
-        let outcome = match jmespath::slice_places(slice, items.len()) {
+        let outcome = match evaluator::slice_places(slice, items.len()) {
             Err(error) => Err(FunctionError::Failed(error.to_string())),
             Ok(places) => {
                 let items: Vec<NodeId> = places.map(|place| items.at(place)).collect();
@@ -1179,8 +1180,8 @@ impl Machine {
                 members.push((values.label("images")?, images));
                 root = values.new_map(&members)?;
             }
-            jmespath::evaluate(expression, root, values).map_err(|error| match error {
-                jmespath::EvaluateError::Refused(text) => FunctionError::Refused(text),
+            evaluator::evaluate(expression, root, values).map_err(|error| match error {
+                evaluator::EvaluateError::Refused(text) => FunctionError::Refused(text),
                 error => FunctionError::Failed(format!("JMESPath query failed: {error}")),
             })
         })
@@ -1205,8 +1206,8 @@ impl Machine {
                 error.message
             ))),
             Ok(expression) => self.with_values(setting, world, |values| {
-                jmespath::evaluate(&expression, over, values).map_err(|error| match error {
-                    jmespath::EvaluateError::Refused(text) => FunctionError::Refused(text),
+                evaluator::evaluate(&expression, over, values).map_err(|error| match error {
+                    evaluator::EvaluateError::Refused(text) => FunctionError::Refused(text),
                     error => FunctionError::Failed(error.to_string()),
                 })
             }),
@@ -1322,7 +1323,7 @@ impl Machine {
             Some(Stored::AsItIs) => return self.set(register, value),
             Some(Stored::NotFinite(number)) => {
                 let mut text = String::from("json: unsupported value: ");
-                crate::scalar::number::format_v_float(number, &mut text);
+                kpvm_semantics::number::format_v_float(number, &mut text);
                 self.fail_with(&text);
                 return Flow::Jump;
             }
@@ -1450,7 +1451,7 @@ fn compare(comparator: u32, left: NodeId, right: NodeId, values: &mut Values<'_>
 fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> Outcome {
     let characters: Vec<char> = values.view().str(text).chars().collect();
     values.charge(characters.len() as u64 / 8)?;
-    let Ok(places) = jmespath::slice_places(slice, characters.len()) else {
+    let Ok(places) = evaluator::slice_places(slice, characters.len()) else {
         return Ok(NULL);
     };
     let part: String = places.filter_map(|place| characters.get(place)).collect();

@@ -13,11 +13,12 @@
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{Anchor, NONE};
+use kpvm_format::table::NONE;
+use kpvm_semantics::anchor::Anchor;
 
 use super::{Alternative, Body, Demand, MAX_ALTERNATIVES, Plan, Spot};
 use crate::machine::{Ending, leaf_of_scalar_holds};
-use crate::scalar::pattern_string::Scalar;
+use kpvm_semantics::pattern_string::Scalar;
 
 /// Instructions of a body, at most. The work on one grows with the square of them.
 const MAX_CODE: usize = 1 << 12;

@@ -18,7 +18,7 @@ use kpvm_format::symbol::SymbolId;
 
 use crate::document::Kind;
 use crate::machine::{Ending, leaf_of_scalar_holds};
-use crate::scalar::pattern_string::Scalar;
+use kpvm_semantics::pattern_string::Scalar;
 
 pub(crate) use text::TextWalk;
 

@@ -1,12 +1,12 @@
 //! Walking an object that is built, along the spots of a plan.
 
 use kpvm_format::Tables;
-use kpvm_format::table::Anchor;
+use kpvm_semantics::anchor::Anchor;
 
 use super::{Demand, Plan, Spot, Survey};
 use crate::document::{Kind, NodeId, View};
 use crate::machine::{leaf_holds, scalar_of};
-use crate::scalar::wildcard;
+use kpvm_semantics::wildcard;
 
 /// What a walk over nodes needs.
 pub(super) struct NodeWalk<'w> {

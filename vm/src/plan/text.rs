@@ -6,7 +6,7 @@ use kpvm_format::symbol::SymbolId;
 use super::{Plan, Spot, Step, Survey};
 use crate::document::projection::Bystander;
 use crate::document::{Kind, Numbers, Skipped, Visitor, walk};
-use crate::scalar::pattern_string::Scalar;
+use kpvm_semantics::pattern_string::Scalar;
 
 /// A walk over texts.
 pub(crate) struct TextWalk<'w> {

@@ -1,8 +1,8 @@
 //! Rows as entries of the reports for CI systems: a row that disagrees is a failure, one
 //! that cannot be judged is skipped.
 //!
-//! The place is that of the row in the suite's file, which is where a result that was
-//! expected wrongly is corrected.
+//! The location is that of the row in the suite file, where a wrong expectation is
+//! corrected.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn rule(id: String) -> RuleFacts<'static> {
 
 fn entry<'r>(run: &'r SuiteRun, row: &'r Row) -> Entry<'r> {
     let verdict = row.verdict();
-    // What was found matters where it is not what was expected.
+    // The value found matters only if the result was not the expected one.
     let check = row.check.as_ref().filter(|_| verdict == Verdict::Disagree);
     let object = check
         .map(|check| &check.resource)
@@ -81,7 +81,7 @@ fn entry<'r>(run: &'r SuiteRun, row: &'r Row) -> Entry<'r> {
     }
 }
 
-/// The reason first, then what the rule said and what to look at.
+/// The reason, then the rule's message and the hint.
 fn message(row: &Row) -> String {
     let parts = [
         row.reason.text(),

@@ -1,4 +1,4 @@
-//! Tables of Markdown, one for each suite, and the last line of Kyverno.
+//! Markdown tables, one per suite, followed by Kyverno's summary line.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::suite::run::SuiteRun;
 /// Writes the tables.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Result<()> {
     for run in runs {
         let rows: Vec<&Row> = shown_rows(run, detail).collect();

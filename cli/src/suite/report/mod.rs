@@ -1,4 +1,4 @@
-//! What the suites gave, in the form that was asked for.
+//! Results of the suites in the requested format.
 
 pub mod entries;
 pub mod markdown;
@@ -16,35 +16,35 @@ use crate::report::{github, junit, sarif, write_json, write_yaml};
 use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
 
-/// The forms of the report of `kpvm test`.
+/// Report formats of `kpvm test`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
-    /// For people: what disagrees, and where that comes from
+    /// For people: rows that disagree, and their causes
     #[default]
     Text,
-    /// Kyverno's tables, one for each suite
+    /// Kyverno's tables, one per suite
     Table,
     /// One JSON object with every row
     Json,
     /// The same as YAML
     Yaml,
-    /// Tables of Markdown, one for each suite
+    /// Markdown tables, one per suite
     Markdown,
     /// JUnit XML, for CI systems
     Junit,
     /// SARIF 2.1.0, for code scanning
     Sarif,
-    /// Workflow commands: GitHub shows them beside the rows
+    /// Workflow commands: GitHub shows them next to the rows
     Github,
 }
 
 impl Format {
-    /// Whether it is for people, so that other text may stand beside it.
+    /// Whether it is for people, so that other text may accompany it.
     pub fn is_for_people(self) -> bool {
         matches!(self, Format::Text | Format::Table | Format::Markdown)
     }
 
-    /// The form of traces (`--explain`); `None` where there is none.
+    /// Format of traces (`--explain`); `None` if there is none.
     pub fn of_traces(self) -> Option<explain::Format> {
         match self {
             Format::Text => Some(explain::Format::Text),
@@ -57,23 +57,23 @@ impl Format {
     }
 }
 
-/// What is shown of the rows.
+/// Which rows are shown, and how much of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Detail {
     /// Only rows that disagree.
     pub fail_only: bool,
-    /// Messages in tables; in the text rows that agree as well.
+    /// Messages in tables; in the text also rows that agree.
     pub detailed: bool,
 }
 
-/// How many rows there are of each verdict.
+/// Number of rows by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Verdicts {
     /// Rows that pass.
     pub agree: usize,
     /// Rows that fail.
     pub disagree: usize,
-    /// Rows that need something that is not supported yet.
+    /// Rows that need an unsupported feature.
     pub unsupported: usize,
 }
 
@@ -87,26 +87,26 @@ impl Verdicts {
     }
 }
 
-/// The counts of a run.
+/// Counts of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
     /// Suites that were found.
     pub suites: usize,
-    /// Suites that could not be used as they stand.
+    /// Suites that could not be run.
     pub broken_suites: usize,
     /// Rows.
     pub rows: usize,
     /// Rows by verdict.
     #[serde(flatten)]
     pub verdicts: Verdicts,
-    /// Rows that agree although no rule gave a result for the resource.
+    /// Rows that agree although no rule responded for the resource.
     pub excluded: usize,
     /// Rows that agree although their policy failed Kyverno's checks.
     pub invalid_policy: usize,
-    /// Entries of `results` that came to no row at all.
+    /// Entries of `results` that produced no row.
     pub empty_results: usize,
-    /// Things that people should look at.
+    /// Number of warnings.
     pub warnings: usize,
 }
 
@@ -130,13 +130,13 @@ impl Totals {
         totals
     }
 
-    /// Whether there is no row, or something that is expected was compared with nothing.
+    /// Whether there is no row, or an expectation was compared with nothing.
     pub fn has_empty_passes(&self) -> bool {
         self.rows == 0 || self.excluded + self.invalid_policy + self.empty_results > 0
     }
 }
 
-/// Verdicts by the kind of the rows' policies; `none` where a suite has no such policy.
+/// Verdicts by kind of the rows' policies; `none` if a suite has no such policy.
 pub fn by_policy_kind(runs: &[SuiteRun]) -> BTreeMap<&str, Verdicts> {
     let mut kinds: BTreeMap<&str, Verdicts> = BTreeMap::new();
     for row in runs.iter().flat_map(|run| &run.rows) {
@@ -149,7 +149,7 @@ pub fn by_policy_kind(runs: &[SuiteRun]) -> BTreeMap<&str, Verdicts> {
 /// Writes the report.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(
     format: Format,
     runs: &[SuiteRun],
@@ -174,7 +174,7 @@ fn shown_rows(run: &SuiteRun, detail: Detail) -> impl Iterator<Item = &Row> {
     run.rows.iter().filter(is_shown)
 }
 
-/// Kyverno's last line.
+/// Kyverno's summary line.
 fn write_summary(totals: &Totals, detail: Detail, out: &mut dyn Write) -> io::Result<()> {
     let Verdicts {
         agree, disagree, ..

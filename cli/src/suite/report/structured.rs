@@ -1,9 +1,8 @@
-//! The report for programs, as JSON or YAML: `docs/suites.md` describes it. The order of
-//! fields is that of the types below; fields marked as optional are left out where there
-//! is nothing to say.
+//! The report for programs, as JSON or YAML, documented in `docs/suites.md`. Fields are in
+//! the order of the types below; optional fields are omitted if there is nothing to report.
 //!
-//! Fields are added in new versions, but what is there keeps its name and meaning as
-//! long as `version` is 1.
+//! New versions may add fields; existing ones keep their name and meaning while `version`
+//! is 1.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +18,9 @@ use crate::suite::run::SuiteRun;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<'r> {
-    /// Version of this form: 1.
+    /// Version of this format: 1.
     pub version: u32,
-    /// How many suites were found.
+    /// Number of suites.
     pub suites: usize,
     /// The counts.
     pub totals: Totals,
@@ -29,7 +28,7 @@ pub struct Document<'r> {
     pub policy_kinds: BTreeMap<&'r str, Verdicts>,
     /// Every row, suite by suite.
     pub results: Vec<Entry<'r>>,
-    /// What could not be used, and what people should look at.
+    /// Errors and warnings about suites.
     pub problems: Vec<ProblemEntry<'r>>,
 }
 
@@ -37,57 +36,57 @@ pub struct Document<'r> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry<'r> {
-    /// The suite's file.
+    /// The suite file.
     pub suite: &'r str,
     /// The Test's `metadata.name`.
     pub test: &'r str,
-    /// The line of the row in the suite's file, from 1.
+    /// Line of the row in the suite file, from 1.
     pub line: u32,
-    /// The policy as the row names it.
+    /// The policy as named by the row.
     pub policy: &'r str,
-    /// The policy's kind; null where the suite has no such policy.
+    /// Kind of the policy; null if the suite has no such policy.
     pub policy_kind: Option<&'r str>,
-    /// The rule that answered, else the one that the row names.
+    /// The rule that responded, otherwise the one named by the row.
     pub rule: &'r str,
     /// `apiVersion/kind/namespace/name`.
     pub resource: &'r str,
-    /// The result that the row wants.
+    /// Expected result.
     pub expected: &'r str,
-    /// The result that there is; null where no rule answered.
+    /// Actual result; null if no rule responded.
     pub actual: Option<&'r str>,
     /// `agree`, `disagree` or `unsupported`.
     pub verdict: Verdict,
-    /// Kyverno's reason, or what is not supported.
+    /// Kyverno's reason, or the unsupported feature.
     pub reason: String,
     /// Kyverno's message.
     pub message: &'r str,
-    /// What to look at; optional.
+    /// Hint; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'r str>,
     /// Path of the failed check in the object; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'r str>,
-    /// What was found there; optional.
+    /// Value found there; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<&'r str>,
-    /// Where the check, else the object, stands in the object's file; optional.
+    /// Location of the check, otherwise of the object, in the object's file; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_place: Option<&'r Place>,
-    /// Where the policy demands it; optional.
+    /// Location of the demand in the policy; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_place: Option<&'r Place>,
 }
 
-/// Something that could not be used, or should be looked at.
+/// An error or warning about a suite.
 #[derive(Debug, Serialize)]
 pub struct ProblemEntry<'r> {
-    /// The suite's file.
+    /// The suite file.
     pub suite: &'r str,
     /// `error` or `warning`.
     pub severity: &'static str,
-    /// Stable name of what is wrong.
+    /// Stable identifier of the problem.
     pub code: &'r str,
-    /// The file that it is about.
+    /// The file concerned.
     pub file: &'r str,
     /// The line, from 1; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +96,7 @@ pub struct ProblemEntry<'r> {
     pub column: Option<u32>,
     /// What is wrong.
     pub message: &'r str,
-    /// What to do about it; optional.
+    /// How to fix it; optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'r str>,
 }

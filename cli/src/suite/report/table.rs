@@ -1,5 +1,5 @@
-//! Tables as `kyverno test` prints them (docs/spec/cli.md §6): one for each suite, or one
-//! of everything that failed.
+//! Tables as in `kyverno test` (docs/spec/cli.md §6): one per suite, or one of all
+//! failures.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use crate::suite::row::Row;
 use crate::suite::run::SuiteRun;
 use crate::text::clean;
 
-/// Writes the tables and the last line.
+/// Writes the tables and the summary line.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Result<()> {
     let totals = Totals::of(runs);
     if !detail.fail_only {
@@ -33,7 +33,7 @@ pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Resu
     Ok(())
 }
 
-/// A row as the table has it.
+/// A row as shown in the table.
 pub(super) fn table_row(row: &Row) -> table::Row {
     table::Row {
         policy: row.policy.clone(),

@@ -1,5 +1,5 @@
-//! The report for people: each row that disagrees with what led to it, what is not
-//! supported by reason, and the counts.
+//! The report for people: each row that disagrees with its cause, unsupported features by
+//! reason, and the counts.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,17 +12,17 @@ use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
 use crate::text::{clean, clean_lines, count};
 
-/// The style of policy and rule names.
+/// Style of policy and rule names.
 const BOLD: Style = Style::new().bold();
-/// The style of places.
+/// Style of locations.
 const DIM: Style = Style::new().dimmed();
-/// The style of advice.
+/// Style of hints.
 const HINT: Style = AnsiColor::BrightCyan.on_default();
 
 /// Writes the report.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer fails.
 pub fn write(runs: &[SuiteRun], detail: Detail, out: &mut dyn Write) -> io::Result<()> {
     for row in runs.iter().flat_map(|run| &run.rows) {
         match row.verdict() {
@@ -101,7 +101,7 @@ fn write_disagreement(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// A row that is no disagreement, on one line.
+/// A row that does not disagree, on one line.
 fn write_line(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let style = match row.verdict() {
         Verdict::Agree if row.reason.is_empty_pass() => AnsiColor::Cyan.on_default(),
@@ -124,7 +124,7 @@ fn write_line(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// What is not supported, each reason once.
+/// Unsupported features, each reason once.
 fn write_unsupported(runs: &[SuiteRun], out: &mut dyn Write) -> io::Result<()> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for row in runs.iter().flat_map(|run| &run.rows) {

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 
-use kpvm::tree::Span;
 use kpvm_format::cel::Function;
+use kpvm_syntax::tree::Span;
 
 use super::ast::{Comprehension, Expr, Fold, Literal, Node};
 use super::environment::Environment;
-use super::parser::qualified_name;
 use super::types::{Substitution, Type, most_general};
+use kpvm_syntax::cel::qualified_name;
 
 /// What a name turned out to be.
 #[derive(Debug, Clone, PartialEq)]

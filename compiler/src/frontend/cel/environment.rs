@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use kpvm_format::cel::{ALIASES, Function, Library};
+use kpvm_syntax::cel::Macros;
 
 use super::types::{Overload, Type};
 
@@ -71,6 +72,19 @@ impl Environment {
             environment.declare_field("kyverno.ServiceAccount", field, Type::String);
         }
         environment
+    }
+
+    /// The macros that its libraries bring.
+    pub fn macros(&self) -> Macros {
+        Macros {
+            optional: self.has(Library::Optional),
+            two_variables: self.has(Library::TwoVariables),
+            or_value: self.has(Library::OrValue),
+            lists: self.has(Library::Lists),
+            bindings: self.has(Library::Bindings),
+            block: self.has(Library::Block),
+            math: self.has(Library::Math),
+        }
     }
 
     /// Whether it has a library.

@@ -2,6 +2,7 @@
 //! timestamps and regular expressions (docs/spec/cel.md §3.2).
 
 use kpvm_format::cel::Function;
+use kpvm_semantics::{duration, go_regex, timestamp};
 
 use super::ast::{Expr, Literal, Node};
 use super::check::{Checked, Reference, TypeError};
@@ -24,7 +25,7 @@ pub(super) fn check_literals(expression: &Expr, checked: &Checked) -> Vec<TypeEr
             };
             if let Some(argument) = arguments.get(place)
                 && let Node::Literal(Literal::String(text)) = &argument.node
-                && let Err(problem) = kpvm::cel::check_literal(*function, text)
+                && let Err(problem) = check_literal(*function, text)
             {
                 errors.push(TypeError {
                     at: argument.span.start,
@@ -37,6 +38,26 @@ pub(super) fn check_literals(expression: &Expr, checked: &Checked) -> Vec<TypeEr
     }
     errors.sort_by_key(|error| error.at);
     errors
+}
+
+/// Checks a literal argument as cel-go does at compile time (docs/spec/cel.md §3.2).
+fn check_literal(function: Function, text: &str) -> Result<(), String> {
+    let is_valid = match function {
+        Function::ToDuration => duration::parse(text).is_some(),
+        Function::ToTimestamp => matches!(timestamp::parse(text), Some(Ok(_))),
+        Function::Matches => go_regex::translate(text).is_ok(),
+        _ => true,
+    };
+    let what = match function {
+        Function::ToDuration => "duration",
+        Function::ToTimestamp => "timestamp",
+        _ => "matches",
+    };
+    if is_valid {
+        Ok(())
+    } else {
+        Err(format!("invalid {what} argument"))
+    }
 }
 
 /// The expressions that an expression is made of.

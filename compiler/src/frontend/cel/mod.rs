@@ -4,13 +4,9 @@
 //! tree with the type of every part, or errors with their places in the text, leave.
 //! [`lower`] makes IR of it, like that of every other dialect.
 
-pub mod ast;
 pub mod check;
 pub mod environment;
-mod lexer;
 pub mod lower;
-mod macros;
-mod parser;
 pub mod rule;
 pub mod types;
 pub mod validating_policy;
@@ -19,29 +15,10 @@ use std::fmt::Write;
 
 pub use check::{Checked, TypeError, check};
 pub use environment::Environment;
-pub use parser::parse;
+pub use kpvm_syntax::cel::{SyntaxError, ast, parse};
 pub use types::Type;
 
 use self::ast::Expr;
-
-/// Why a text is no CEL.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SyntaxError {
-    /// Offset in the text.
-    pub at: usize,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl SyntaxError {
-    fn new(at: usize, message: impl Into<String>) -> Self {
-        Self {
-            at,
-            message: message.into(),
-        }
-    }
-}
 
 impl From<SyntaxError> for TypeError {
     fn from(error: SyntaxError) -> Self {
@@ -74,7 +51,7 @@ impl Program {
 /// # Errors
 /// What is wrong with it, all of it where it parses.
 pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<TypeError>> {
-    let expression = parse(text, environment).map_err(|error| vec![error.into()])?;
+    let expression = parse(text, environment.macros()).map_err(|error| vec![error.into()])?;
     let mut checked = check(&expression, environment);
     checked
         .errors
@@ -96,7 +73,7 @@ mod literals;
 /// # Errors
 /// The first thing that is no CEL.
 pub fn compile_unchecked(text: &str, environment: &Environment) -> Result<Program, SyntaxError> {
-    let expression = parse(text, environment)?;
+    let expression = parse(text, environment.macros())?;
     let mut checked = check(&expression, environment);
     checked.is_strict = false;
     Ok(Program {

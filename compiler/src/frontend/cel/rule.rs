@@ -4,19 +4,20 @@
 //! What does not compile is no error of the policy: as in Kyverno it fails where it is
 //! evaluated. [`check`] says so before anything runs.
 
-use kpvm::tree::{Member, Span, Tree, TreeValue};
 use kpvm_format::cel::Root;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{self, SiteKind};
+use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 use zerocopy::little_endian::U32;
 
 use super::lower::{self, Bindings, Source};
 use super::{Environment, Program, Type, TypeError, compile, render_errors};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
+use crate::frontend::pools::Pools;
+use crate::frontend::scope::Scope;
 use crate::ir::{Block, Instruction, Label, Register, Site};
-use crate::lower::Pools;
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::model::{Policy, Rule};
 use crate::source::{Location, SourceId};

@@ -5,18 +5,19 @@
 //! What does not compile keeps the whole policy from loading; [`Programs::compile`] says
 //! what that is, and only what compiled can be lowered.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::cel::Root;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::SiteKind;
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::lower::{self, Bindings, Source};
 use super::rule::{self, Scene, Text, VARIABLES, begin, text_at, wrap};
 use super::{Environment, Program, Type, TypeError};
-use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
+use crate::frontend::pools::Pools;
+use crate::frontend::scope::Scope;
 use crate::ir::{Block, Instruction, Label, Site};
-use crate::lower::Pools;
 use crate::policy::validating_policy::{Mode, ValidatingSpec};
 use crate::source::{Location, SourceId};
 

@@ -4,15 +4,16 @@
 //!
 //! The subject of the block is a map with `spec` and `metadata`, decoded.
 
-use kpvm::tree::TreeValue;
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::NoteFlags as How;
+use kpvm_syntax::tree::TreeValue;
 
 use super::controls::{CONTROLS, Control, Demand, Inherited, Of, Revision, Test};
-use crate::frontend::emitter::{Emitter, Scope};
+use crate::frontend::emitter::Emitter;
+use crate::frontend::pools::Pools;
+use crate::frontend::scope::Scope;
 use crate::ir::{Instruction, Label, Register};
-use crate::lower::Pools;
 use crate::source::SourceId;
 
 /// The lists of containers, in the order in which they are visited.

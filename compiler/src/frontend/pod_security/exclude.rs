@@ -2,10 +2,10 @@
 //! runs the checks again over a part of the pod, and what they find there exempts the
 //! pod from what it stands for.
 
-use kpvm::tree::{Tree, TreeValue};
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, NONE};
+use kpvm_syntax::tree::{Tree, TreeValue};
 use zerocopy::little_endian::U32;
 
 use super::checks::{CONTAINERS, spec_fields};

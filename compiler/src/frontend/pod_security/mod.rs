@@ -12,29 +12,19 @@ pub mod controls;
 pub mod exclude;
 mod shape;
 
-use std::collections::HashMap;
-
-use kpvm::tree::{Span, Tree};
 use kpvm_format::instruction::Op;
 use kpvm_format::table;
+use kpvm_syntax::tree::{Span, Tree};
 
 use self::checks::Chosen;
 use self::controls::{CONTROLS, Level};
 use self::exclude::Exclude;
 use super::emitter::Emitter;
 use crate::codegen::CodegenError;
+use crate::frontend::pools::Pools;
 use crate::ir::{Instruction, Label, Register, Site, SiteKind};
-use crate::lower::Pools;
 use crate::policy::read::{field, items, text_of};
 use crate::source::{Location, SourceId};
-
-/// What the rules of a bundle share: each is written once.
-#[derive(Debug, Default)]
-pub struct Shared {
-    shapes: shape::Shapes,
-    /// Blocks of checks by the revisions that they hold.
-    blocks: HashMap<Vec<(u32, u32)>, u32>,
-}
 
 /// A `podSecurity` block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +99,7 @@ impl Pools<'_> {
         source: SourceId,
     ) -> Result<u32, CodegenError> {
         let key = choose(level, version);
-        if let Some(&block) = self.pod_security.blocks.get(&key) {
+        if let Some(&block) = self.checks.get(&key) {
             return Ok(block);
         }
         self.write_controls();
@@ -122,7 +112,7 @@ impl Pools<'_> {
             .collect();
         let block = checks::emitter(&chosen, source, self).block;
         let block = self.generate(block)?;
-        self.pod_security.blocks.insert(key, block);
+        self.checks.insert(key, block);
         Ok(block)
     }
 

@@ -2,12 +2,13 @@
 //! bundle once, when a rule first needs it, with everything inside it in front of it.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, NONE, Range, ShapeKind};
 use zerocopy::little_endian::U32;
 
-use crate::lower::Pools;
+use crate::frontend::pools::Pools;
 
 /// The list of types; its first lines say how to read it.
 const TYPES: &str = include_str!("kubernetes_types.txt");
@@ -15,21 +16,8 @@ const TYPES: &str = include_str!("kubernetes_types.txt");
 /// A field: its name with the embedded structs in front, and its type.
 type Field = (&'static str, &'static str);
 
-/// The shapes of a bundle.
-#[derive(Debug, Default)]
-pub(super) struct Shapes {
-    /// Numbers by the text of the type.
-    numbers: HashMap<String, u32>,
-    /// The structs of the list, once one was asked for.
-    structs: Option<HashMap<&'static str, Vec<Field>>>,
-}
-
-impl Shapes {
-    fn fields_of(&mut self, name: &str) -> Vec<Field> {
-        let structs = self.structs.get_or_insert_with(structs);
-        structs.get(name).cloned().unwrap_or_default()
-    }
-}
+/// The structs of the list with their fields.
+static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(structs);
 
 /// Every struct of the list with its fields.
 fn structs() -> HashMap<&'static str, Vec<Field>> {
@@ -91,7 +79,7 @@ fn go_name(of: &str) -> String {
 impl Pools<'_> {
     /// The number of the shape of a struct, or of another type of the list.
     pub(super) fn shape(&mut self, of: &str) -> u32 {
-        if let Some(&number) = self.pod_security.shapes.numbers.get(of) {
+        if let Some(&number) = self.shapes.get(of) {
             return number;
         }
         let item = item_of(of).map_or(NONE, |item| self.shape(item));
@@ -110,16 +98,15 @@ impl Pools<'_> {
         };
         self.bundle.shapes.push(entry);
         let number = self.bundle.shapes.len() as u32 - 1;
-        let numbers = &mut self.pod_security.shapes.numbers;
-        numbers.insert(of.to_owned(), number);
+        self.shapes.insert(of.to_owned(), number);
         number
     }
 
     fn struct_fields(&mut self, name: &str) -> Range {
-        let fields = self.pod_security.shapes.fields_of(name);
+        let fields = STRUCTS.get(name).map_or(&[][..], Vec::as_slice);
         let fields: Vec<table::ShapeField> = fields
-            .into_iter()
-            .map(|(field, of)| {
+            .iter()
+            .map(|&(field, of)| {
                 let (embedded, key) = match field.rfind('.') {
                     Some(dot) => field.split_at(dot + 1),
                     None => ("", field),

@@ -1,7 +1,7 @@
-//! The body of a validate rule: exactly one form, anchors that patterns may use, and
-//! the required fields of foreach and CEL (docs/spec/policies.md §2.8).
+//! Checks the body of a validate rule: exactly one form, allowed anchors in patterns,
+//! required fields of foreach and CEL (docs/spec/policies.md §2.8).
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::variables::anchored;
 use super::{Bodies, Report};
@@ -54,7 +54,7 @@ pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     }
 }
 
-/// Of the forms there has to be one (docs/spec/assert.md §1 and 2, for assertions).
+/// Requires exactly one form (for assertions: docs/spec/assert.md §1 and §2).
 fn check_form_count(rule: &Rule, validate: &Validate, report: &mut Report<'_>) {
     let attestors = validate
         .manifests
@@ -119,7 +119,7 @@ fn check_form_count(rule: &Rule, validate: &Validate, report: &mut Report<'_>) {
     }
 }
 
-/// An assertion has the context entries as `$name`.
+/// Context entries are visible in an assertion as `$name`.
 fn check_binding_names(rule: &Rule, report: &mut Report<'_>) {
     for name in rule.context.iter().filter_map(|entry| field(entry, "name")) {
         let text = name.as_str().unwrap_or_default();
@@ -138,7 +138,7 @@ fn check_binding_names(rule: &Rule, report: &mut Report<'_>) {
     }
 }
 
-/// Anchors that validate patterns know; an existence anchor looks into a list.
+/// Anchors allowed in validate patterns; an existence anchor requires a list.
 fn check_anchors(pattern: &Tree, report: &mut Report<'_>) {
     for item in pattern.as_list().unwrap_or_default() {
         check_anchors(item, report);

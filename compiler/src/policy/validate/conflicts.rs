@@ -1,12 +1,12 @@
-//! Whether `exclude` takes away everything that `match` selects, as far as Kyverno
-//! looks (docs/spec/policies.md §2.2.1).
+//! Checks whether `exclude` removes everything that `match` selects, as far as Kyverno
+//! detects it (docs/spec/policies.md §2.2.1).
 
-use kpvm::tree::{Member, Tree, TreeValue};
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::Report;
 use crate::policy::model::{Filter, LabelRequirement, LabelSelector, Rule, Spanned};
 use crate::policy::read::items;
-use kpvm::scalar::wildcard::matches;
+use kpvm_semantics::wildcard::matches;
 
 pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     let Some(exclude) = rule.tree.get("exclude").filter(|tree| !tree.is_null()) else {
@@ -43,7 +43,7 @@ fn conflicts(rule: &Rule, included: &Tree, exclude: &Tree) -> bool {
     !leaves_something(&rule.match_block.direct, excluded)
 }
 
-/// The direct fields: whether one of them shows that something is left.
+/// Direct fields: whether one of them shows that something remains.
 fn leaves_something(included: &Filter, excluded: &Filter) -> bool {
     let (matched, taken) = (&included.resources, &excluded.resources);
     if outside(&included.roles, &excluded.roles)
@@ -56,7 +56,7 @@ fn leaves_something(included: &Filter, excluded: &Filter) -> bool {
         return true;
     }
     if !taken.names.is_empty() {
-        // This field decides alone once it is there.
+        // If present, this field alone decides.
         let covered = |name: &String| taken.names.iter().any(|pattern| matches(pattern, name));
         return !matched.names.iter().any(covered);
     }
@@ -73,7 +73,7 @@ fn leaves_something(included: &Filter, excluded: &Filter) -> bool {
         || annotations_differ(&matched.annotations, &taken.annotations)
 }
 
-/// The exclude list says something, and does not cover all of the match list.
+/// Whether the exclude list is present and does not cover the whole match list.
 fn outside<T: PartialEq>(included: &Option<Vec<T>>, excluded: &Option<Vec<T>>) -> bool {
     let included = included.as_deref().unwrap_or_default();
     let excluded = excluded.as_deref().unwrap_or_default();
@@ -107,9 +107,9 @@ fn annotations_differ(included: &Annotations, excluded: &Annotations) -> bool {
     sorted(included) != sorted(excluded)
 }
 
-/// A form in which two blocks are equal when Kyverno's typed values are deeply
-/// equal: the order of keys does not count, nor do nulls, empty texts and an empty
-/// `resources`; an explicit empty list does.
+/// Canonical form: equal for two blocks if Kyverno's typed values are deeply equal. The
+/// order of keys, nulls, empty texts and an empty `resources` do not count; an explicit
+/// empty list does.
 pub(super) fn canonical(tree: &Tree) -> Tree {
     let value = match &tree.value {
         TreeValue::Map(members) => {

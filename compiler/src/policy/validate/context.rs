@@ -1,7 +1,7 @@
-//! Context entries of a rule (docs/spec/policies.md §2.7). Those of foreach blocks are not
-//! checked, as in Kyverno.
+//! Checks the context entries of a rule (docs/spec/policies.md §2.7). As in Kyverno, those
+//! of foreach blocks are not checked.
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::{Report, expressions};
 use crate::policy::model::Rule;

@@ -1,6 +1,6 @@
 //! The load check of a `PolicyException` (docs/spec/policies.md §9).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::structure::{check_filter, span_at};
 use super::variables::user_info;
@@ -9,8 +9,8 @@ use crate::diagnostic::Diagnostic;
 use crate::policy::model::PolicyException;
 use crate::policy::read::{field, items};
 
-/// Checks a `PolicyException` as Kyverno does before it accepts one, and warns of one
-/// that can never hold.
+/// Checks a `PolicyException` as Kyverno does when it loads one, and warns of one that can
+/// never apply.
 pub fn validate_exception(exception: &PolicyException, diagnostics: &mut Vec<Diagnostic>) {
     let key = exception.key();
     let mut report = Report::new(exception.source, &key, diagnostics);

@@ -1,32 +1,34 @@
-//! Problems of expressions, and where in the file they stand.
+//! Problems of expressions and their locations in the file.
 //!
-//! The text of one expression comes in; a [`Problem`] for a syntax error and for every
-//! call that can only fail (docs/spec/jmespath.md §5) leaves. Kyverno accepts such calls
-//! and fails when it evaluates them. Nothing is evaluated here.
+//! For the text of one expression, returns a [`Problem`] for a syntax error and for every
+//! call that can only fail (docs/spec/jmespath.md §5). Kyverno accepts such calls and fails
+//! when it evaluates them. Nothing is evaluated here.
 
 use std::ops::Range;
 
-use kpvm::jmespath::{self, ExpressionProblem, ProblemKind};
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::jmespath;
+
+use crate::calls::{self, ExpressionProblem, ProblemKind};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::Report;
 use crate::diagnostic::Severity;
 use crate::policy::read::{field, items};
 use crate::policy::text;
 
-/// Something wrong with a text of a policy.
+/// A problem in a text of a policy.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) hint: String,
-    /// Where in the text; `None` for the whole.
+    /// Location in the text; `None` for the whole text.
     pub(super) place: Option<Place>,
     /// Kyverno accepts it and fails when it evaluates the expression.
     pub(super) fails_later: bool,
 }
 
-/// A part of an expression within a text, in bytes.
+/// Part of an expression within a text, in bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) part: Range<usize>,
@@ -34,7 +36,7 @@ pub(super) struct Place {
 }
 
 impl Problem {
-    /// A problem of a text as a whole.
+    /// A problem of a whole text.
     pub(super) fn plain(code: &'static str, message: String, hint: &str) -> Self {
         Self {
             code,
@@ -45,8 +47,8 @@ impl Problem {
         }
     }
 
-    /// Reports the problem of the text at `whole`; `written` is that text if it is
-    /// the one of the policy.
+    /// Reports the problem of the text at `whole`; `written` is that text if it occurs in
+    /// the policy.
     pub(super) fn report(&self, whole: Span, written: Option<&str>, report: &mut Report<'_>) {
         let part = written
             .zip(self.place.as_ref())
@@ -61,10 +63,10 @@ impl Problem {
     }
 }
 
-/// What is wrong with the calls of an expression that begins at `offset` of its text.
+/// Problems in the calls of an expression that begins at `offset` of its text.
 ///
 /// # Errors
-/// When it is none: a problem with the code `syntax_code`.
+/// If the expression is invalid: a problem with the code `syntax_code`.
 pub(super) fn check_expression(
     expression: &str,
     offset: Option<usize>,
@@ -77,7 +79,7 @@ pub(super) fn check_expression(
         })
     };
     match jmespath::parse(expression) {
-        Ok(parsed) => Ok(jmespath::check(&parsed)
+        Ok(parsed) => Ok(calls::check(&parsed)
             .into_iter()
             .map(|found| Problem {
                 code: code(found.kind),
@@ -124,8 +126,8 @@ fn hint(found: &ExpressionProblem) -> String {
     })
 }
 
-/// Checks the `jmesPath` of a context entry's source. One with variables in it cannot
-/// be judged before they are known.
+/// Checks the `jmesPath` of a context entry's source. One that contains variables cannot be
+/// checked before they are known.
 pub(super) fn check_path(source: &Tree, report: &mut Report<'_>) {
     let Some(tree) = field(source, "jmesPath") else {
         return;
@@ -136,7 +138,7 @@ pub(super) fn check_path(source: &Tree, report: &mut Report<'_>) {
     }
 }
 
-/// Checks a text that is an expression and nothing else.
+/// Checks a text that is exactly one expression.
 fn check_whole(written: &str, span: Span, report: &mut Report<'_>) {
     let expression = written.trim();
     let offset = written.len() - written.trim_start().len();
@@ -149,14 +151,14 @@ fn check_whole(written: &str, span: Span, report: &mut Report<'_>) {
     }
 }
 
-/// Checks the lists of all foreach blocks of a rule, and the context entries in them.
+/// Checks the lists of all foreach blocks of a rule, and their context entries.
 pub(super) fn check_foreach(rule: &Tree, report: &mut Report<'_>) {
     let bodies = ["validate", "mutate", "generate"];
     let mut blocks: Vec<&Tree> = Vec::new();
     for body in bodies.iter().filter_map(|body| field(rule, body)) {
         blocks.extend(items(body, "foreach"));
     }
-    // Nested blocks go behind the last one.
+    // Nested blocks are appended.
     let mut next = 0;
     while let Some(block) = blocks.get(next).copied() {
         next += 1;
@@ -176,11 +178,11 @@ pub(super) fn check_foreach(rule: &Tree, report: &mut Report<'_>) {
     }
 }
 
-/// Where a part of a text stands in the file that the text was read from.
+/// Locates a part of a text in the file the text was read from.
 ///
-/// `whole` is the place of the text in `file`, quotes and block header included. In
-/// other than plain and quoted texts on one line, the expression that the part belongs
-/// to is looked for, or its line. `None` when the place cannot be known.
+/// `whole` is the location of the text in `file`, including quotes and block header. For
+/// texts other than plain and quoted ones on a single line, searches for the part's
+/// expression or its line. `None` if the location is unknown.
 fn locate(file: &str, whole: Span, text: &str, place: &Place) -> Option<Span> {
     let start = whole.start as usize;
     let written = file.get(start..whole.end as usize)?;
@@ -214,9 +216,8 @@ fn locate(file: &str, whole: Span, text: &str, place: &Place) -> Option<Span> {
     None
 }
 
-/// For each byte of a text, and for its end, where it stands in the quoted text that it
-/// was read from; `None` if that is not quoted, on several lines, or has escapes that
-/// are not a single character.
+/// Offset in the quoted source of each byte of a text, and of its end; `None` if the source
+/// is not quoted, spans several lines, or has escapes that are not a single character.
 fn unquote(written: &str, text: &str) -> Option<Vec<usize>> {
     let quote = written.chars().next().filter(|c| ['"', '\''].contains(c))?;
     let end = written.strip_suffix(quote)?.len();
@@ -264,8 +265,8 @@ mod tests {
         Some(&file[span.start as usize - 1..span.end as usize])
     }
 
-    /// The character before the part is shown as well, so that another place with the
-    /// same text would be seen.
+    /// The preceding character is shown too, to detect a different location with the same
+    /// text.
     #[test]
     fn parts_of_texts_are_found_in_files() {
         let cases = [

@@ -1,7 +1,7 @@
-//! The kind `*` and what it forbids (docs/spec/policies.md §2.5), and that every filter of
-//! `match` names kinds at all (section 2.6, last paragraph).
+//! Restrictions of the kind `*` (docs/spec/policies.md §2.5), and the check that every
+//! filter of `match` names kinds (§2.6, last paragraph).
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::{Bodies, Report};
 use crate::policy::autogen::filters;
@@ -28,7 +28,7 @@ pub(super) fn check(policy: &Policy, rule: &Rule, report: &mut Report<'_>) {
     }
 }
 
-/// The filters that decide: those of `any`, else of `all`, else the direct one.
+/// Filters that decide: those of `any`, otherwise of `all`, otherwise the direct one.
 pub(super) fn selecting_filters(block: &MatchBlock) -> &[Filter] {
     let filled = |list: &'_ Option<Vec<Filter>>| list.as_ref().is_some_and(|list| !list.is_empty());
     if filled(&block.any) {
@@ -83,7 +83,7 @@ fn check_wildcard(policy: &Policy, rule: &Rule, filter: &Filter, report: &mut Re
     }
 }
 
-/// The first thing of the rule that is not about metadata.
+/// First part of the rule that is not about metadata.
 fn beyond_metadata(rule: &Rule) -> Option<Span> {
     let validate = rule.validate.as_ref();
     let pattern = validate.and_then(|validate| validate.pattern.as_ref());
@@ -116,7 +116,7 @@ fn beyond_metadata(rule: &Rule) -> Option<Span> {
         })
 }
 
-/// Only the legacy list of conditions is looked at.
+/// Only the legacy list of conditions is checked.
 fn deny_beyond(deny: &Tree) -> Option<Span> {
     let Ok(Conditions::List(list)) = Conditions::read(field(deny, "conditions")?) else {
         return None;
@@ -134,7 +134,7 @@ fn key_is_about_metadata(key: &str) -> bool {
         || (uses_request(key) && !key.contains("request.object.spec"))
 }
 
-/// A variable that begins with the request or the service account.
+/// Whether a variable begins with the request or the service account.
 fn uses_request(key: &str) -> bool {
     key.match_indices("{{").any(|(at, _)| {
         let body = key.get(at + 2..).unwrap_or_default();

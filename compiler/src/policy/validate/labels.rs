@@ -1,6 +1,6 @@
-//! Labels and annotations in patterns are texts (docs/spec/policies.md §2.9).
+//! Checks that labels and annotations in patterns are texts (docs/spec/policies.md §2.9).
 
-use kpvm::tree::Tree;
+use kpvm_syntax::tree::Tree;
 
 use super::Report;
 use crate::policy::model::Rule;
@@ -23,7 +23,7 @@ pub(super) fn check(rule: &Rule, report: &mut Report<'_>) {
     }
 }
 
-/// The pattern of the first foreach that has a map, else the body's own.
+/// The pattern of the first foreach with a map, otherwise the body's own.
 fn check_body(body: &Tree, key: &str, report: &mut Report<'_>) {
     let pattern = match field(body, "foreach").and_then(Tree::as_list) {
         Some(entries) => entries
@@ -37,8 +37,8 @@ fn check_body(body: &Tree, key: &str, report: &mut Report<'_>) {
     }
 }
 
-/// Kyverno looks at one of the two places at random when a pattern has both; a
-/// policy that it may refuse is refused here.
+/// If a pattern has both places, Kyverno checks one of them at random; a policy that it may
+/// reject is rejected here.
 fn check_pattern(pattern: &Tree, report: &mut Report<'_>) {
     let template = ["spec", "template", "metadata"];
     let in_template = template.iter().try_fold(pattern, |tree, key| tree.get(key));

@@ -1,10 +1,9 @@
-//! The load check: everything that Kyverno's offline check refuses or warns about
-//! (docs/spec/policies.md §2), with places and advice.
+//! The load check: all errors and warnings of Kyverno's offline check
+//! (docs/spec/policies.md §2), with locations and hints.
 //!
-//! A read policy and the text that it was read from come in; diagnostics leave. A
-//! policy is refused when one of them is an error. All problems are reported, where
-//! Kyverno stops at the first; a problem of a generated rule that its written rule
-//! has as well is reported once. Needs no cluster, and compiles no CEL.
+//! A policy with an error is rejected. All problems are reported, whereas Kyverno stops at
+//! the first; a problem of a generated rule that its written rule also has is reported
+//! once. Needs no cluster and compiles no CEL.
 
 mod actions;
 mod conflicts;
@@ -24,7 +23,7 @@ mod warnings;
 
 use std::collections::{HashMap, HashSet};
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::autogen::{compute_rules, has_content};
 use super::model::{Policy, Rule};
@@ -34,11 +33,11 @@ use crate::source::{Location, SourceId};
 
 pub use exception::validate_exception;
 
-/// Checks a policy as Kyverno does before it accepts one. `text` is the whole text of
-/// its file, to find places inside of texts; empty where there is none.
+/// Checks a policy as Kyverno does when it loads one. `text` is the whole text of its file,
+/// used to locate parts of texts; empty if unavailable.
 ///
-/// Kyverno's offline check accepts calls that can only fail, and names in `podSecurity`
-/// that mean nothing; `unworkable` says what these count as.
+/// Kyverno's offline check accepts calls that can only fail, and unknown names in
+/// `podSecurity`; `unworkable` is the severity of these.
 pub fn validate_policy(
     policy: &Policy,
     text: &str,
@@ -69,7 +68,7 @@ pub fn validate_policy(
     warnings::check_policy(policy, &mut report);
 }
 
-/// A computed rule and its text as Kyverno would encode it again.
+/// A computed rule and its text as re-encoded by Kyverno.
 struct CheckedRule {
     rule: Rule,
     encoded: Tree,
@@ -82,7 +81,7 @@ impl CheckedRule {
     }
 }
 
-/// Which bodies a rule has; an empty one is none (docs/spec/policies.md §2.2).
+/// Bodies of a rule; an empty one does not count (docs/spec/policies.md §2.2).
 #[derive(Debug, Clone, Copy)]
 struct Bodies {
     mutate: bool,
@@ -116,8 +115,8 @@ impl Bodies {
     }
 }
 
-/// Whether `validate` differs from an all-empty one: any field that is neither null
-/// nor an empty text. An explicit empty list or map counts.
+/// Whether `validate` has content: any field that is neither null nor an empty text. An
+/// explicit empty list or map counts.
 fn validate_has_content(rule: &Rule) -> bool {
     let validate = rule.tree.get("validate").and_then(Tree::as_map);
     validate
@@ -126,7 +125,7 @@ fn validate_has_content(rule: &Rule) -> bool {
         .any(|member| !member.value.is_null() && member.value.as_str() != Some(""))
 }
 
-/// Collects diagnostics, each place and text once, with their subject.
+/// Collects diagnostics with their subject, without duplicates of location and text.
 struct Report<'a> {
     source: SourceId,
     text: &'a str,
@@ -152,12 +151,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What follows concerns this rule.
+    /// Sets the rule as the subject of further diagnostics.
     fn enter_rule(&mut self, rule: &Rule) {
         self.subject = format!("{}/{}", self.policy, rule.name.value);
     }
 
-    /// What follows concerns the policy as a whole.
+    /// Sets the policy as the subject of further diagnostics.
     fn leave_rule(&mut self) {
         self.subject.clone_from(&self.policy);
     }
@@ -178,8 +177,8 @@ impl<'a> Report<'a> {
         message: String,
         hint: &str,
     ) {
-        // Generated rules keep the places of the written ones, so a problem of both
-        // meets itself here, whatever autogen made of the text.
+        // Generated rules keep the locations of the written ones, so a problem of both is a
+        // duplicate, whatever autogen changed in the text.
         let first = self.first.entry((code, whole));
         let known_elsewhere = *first.or_insert_with(|| self.subject.clone()) != self.subject;
         if known_elsewhere || !self.seen.insert((code, part, message.clone())) {
@@ -208,7 +207,7 @@ mod tests {
 
     const NAME: &str = "r";
 
-    /// A policy of one rule about Pods with a pattern; `change` replaces parts of it.
+    /// A policy with one rule for Pods and a pattern; `change` replaces parts of it.
     fn policy(change: impl FnOnce(&mut Value)) -> Policy {
         let mut document = json!({
             "apiVersion": "kyverno.io/v1",
@@ -232,7 +231,7 @@ mod tests {
         diagnostics
     }
 
-    /// The codes found when the given part of the rule is replaced.
+    /// Codes reported if the given part of the rule is replaced.
     fn codes(part: &str, value: Value) -> Vec<&'static str> {
         let policy = policy(|document| document["spec"]["rules"][0][part] = value);
         findings(&policy).iter().map(|one| one.code).collect()
@@ -551,7 +550,7 @@ mod tests {
 
     #[test]
     fn the_deepest_document_that_is_read_is_checked() {
-        let depth = kpvm::limits::Limits::DEFAULT.document_depth;
+        let depth = kpvm_semantics::limits::Limits::DEFAULT.document_depth;
         let mut pattern = json!("{{ request.object.a }}");
         for _ in 0..depth {
             pattern = json!({ "a": pattern });

@@ -1,13 +1,13 @@
-//! Failure action overrides: no namespace may be both enforced and audited
+//! Checks failure action overrides: no namespace may be both enforced and audited
 //! (docs/spec/policies.md §2.4).
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::structure::span_at;
 use super::{Bodies, Report};
 use crate::policy::model::{FailureActionOverride, Policy, PolicyKind};
 use crate::policy::read::{field, items};
-use kpvm::scalar::wildcard::{contains_wildcard, matches};
+use kpvm_semantics::wildcard::{contains_wildcard, matches};
 
 pub(super) fn check(policy: &Policy, report: &mut Report<'_>) {
     if policy.kind == PolicyKind::Policy {
@@ -34,7 +34,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The same literal, or one pattern that matches the other's text.
+    /// Whether both are the same literal, or one is a pattern that matches the other.
     fn conflicts(&self, other: &Entry<'_>) -> bool {
         let covers =
             |pattern: &str, text: &str| contains_wildcard(pattern) && matches(pattern, text);

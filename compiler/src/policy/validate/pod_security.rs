@@ -1,10 +1,10 @@
-//! `podSecurity` blocks and their `exclude` entries, those of exceptions too
+//! Checks `podSecurity` blocks and their `exclude` entries, including those of exceptions
 //! (docs/spec/policies.md §2.2; docs/spec/pod-security.md §1).
 //!
-//! What Kyverno's own check refuses is an error. Names that mean nothing it leaves to the
-//! schema of the cluster, or to nobody: they are [`Report::unworkable`].
+//! What Kyverno's own check rejects is an error. Unknown names are checked only by the
+//! schema of the cluster, or not at all: they are [`Report::unworkable`].
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::Report;
 use super::structure::span_at;
@@ -16,7 +16,7 @@ use crate::policy::spelling::nearest;
 
 const LEVELS: [&str; 3] = ["baseline", "restricted", "privileged"];
 
-/// Minor versions that the schema of Kyverno 1.19 lists.
+/// Minor versions in the schema of Kyverno 1.19.
 const LISTED_VERSIONS: std::ops::RangeInclusive<u32> = 19..=32;
 
 /// Checks a rule's block.
@@ -78,7 +78,7 @@ fn check_version(tree: &Tree, report: &mut Report<'_>) {
     }
 }
 
-/// Checks the entries; `level` is that of the rule, exceptions have none.
+/// Checks the entries; `level` is that of the rule; exceptions have none.
 pub(super) fn check_excludes(excludes: &[Tree], level: Option<&str>, report: &mut Report<'_>) {
     for exclude in excludes {
         let name = text_of(exclude, "controlName");
@@ -144,7 +144,7 @@ fn check_name(
     }
 }
 
-/// A field counts only as it stands in messages, with stars for numbers.
+/// A field matches only in the form that messages use, with stars for numbers.
 fn check_field(name: &str, controls: &[&Control], exclude: &Tree, report: &mut Report<'_>) {
     let span = span_at(exclude, &["restrictedField"]);
     let found = text_of(exclude, "restrictedField");
@@ -178,10 +178,10 @@ fn check_field(name: &str, controls: &[&Control], exclude: &Tree, report: &mut R
     );
 }
 
-/// Longest text that is compared with the known ones.
+/// Maximum length of a text that is compared with known ones.
 const COMPARED: usize = 256;
 
-/// The known text nearby, or all of them.
+/// The nearest known text, or all of them.
 fn suggestion(found: &str, known: &[&str], all: &str) -> String {
     let near = (found.len() <= COMPARED).then(|| nearest(found, known));
     match near.flatten() {
@@ -191,7 +191,7 @@ fn suggestion(found: &str, known: &[&str], all: &str) -> String {
 }
 
 impl Report<'_> {
-    /// What Kyverno's offline check accepts although it cannot mean anything.
+    /// Reports what Kyverno's offline check accepts although it has no meaning.
     fn unworkable(
         &mut self,
         code: &'static str,

@@ -1,6 +1,6 @@
-//! Match blocks and conditions of computed rules (docs/spec/policies.md §2.6).
+//! Checks match blocks and conditions of computed rules (docs/spec/policies.md §2.6).
 
-use kpvm::tree::{Tree, TreeValue};
+use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::Report;
 use super::conflicts::canonical;
@@ -108,7 +108,7 @@ fn check_foreach(foreach: Option<&Tree>, report: &mut Report<'_>) {
                 check_operator(condition, report);
             }
         }
-        // Nesting is bounded by the depth of the document.
+        // Recursion is bounded by the depth of the document.
         check_foreach(field(entry, "foreach"), report);
     }
 }
@@ -140,7 +140,7 @@ fn check_condition(condition: &Condition, report: &mut Report<'_>) {
     }
 }
 
-/// The request operation is only compared to operations.
+/// The request operation is only compared with operations.
 fn check_operation_value(value: &Tree, report: &mut Report<'_>) {
     let is_variable =
         |text: &str| text.len() >= 4 && text.starts_with("{{") && text.ends_with("}}");

@@ -1,12 +1,11 @@
-//! Label selectors: whether Kubernetes accepts one (docs/spec/policies.md §2.2 and 5.4).
-//!
-//! A typed selector comes in; nothing or the sentence about what is wrong leaves.
+//! Checks whether Kubernetes accepts a label selector (docs/spec/policies.md §2.2 and
+//! §5.4).
 
 use crate::policy::model::{LabelRequirement, LabelSelector};
-use kpvm::scalar::wildcard::contains_wildcard;
+use kpvm_semantics::wildcard::contains_wildcard;
 
-/// What is wrong with the selector of a filter, if anything. A selector with a
-/// wildcard among its labels is not looked at: it becomes another one per object.
+/// Error of a filter's selector, if any. A selector with a wildcard in its labels is not
+/// checked: it is expanded for each object.
 pub(in crate::policy) fn problem(selector: &LabelSelector) -> Option<String> {
     let mut labels = selector.match_labels.iter();
     if labels.any(|(key, value)| contains_wildcard(key) || contains_wildcard(value)) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::conflicts;
 use super::selectors;
@@ -216,8 +216,7 @@ fn check_block(policy: &Policy, block: &MatchBlock, tree: Option<&Tree>, report:
     }
 }
 
-/// One filter: its subjects and roles, then its resources. Also used for
-/// exceptions.
+/// Checks one filter: its subjects and roles, then its resources. Also used for exceptions.
 pub(super) fn check_filter(
     filter: &Filter,
     tree: &Tree,
@@ -290,7 +289,7 @@ fn check_user_info(filter: &Filter, tree: &Tree, report: &mut Report<'_>) {
     }
 }
 
-/// The place of the innermost part of a path that is there.
+/// Location of the innermost existing part of a path.
 pub(super) fn span_at(tree: &Tree, path: &[&str]) -> Span {
     let mut here = tree;
     for key in path {

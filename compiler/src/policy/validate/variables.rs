@@ -1,6 +1,6 @@
-//! Which variables a policy may use, and where (docs/spec/policies.md §2.3).
+//! Checks which variables a policy uses, and where (docs/spec/policies.md §2.3).
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::expressions::{self, Place, Problem};
 use super::structure::span_at;
@@ -9,7 +9,7 @@ use super::{CheckedRule, Report};
 use crate::policy::model::{Filter, MatchBlock, Policy};
 use crate::policy::read::{field, items, text_of};
 use crate::policy::text;
-use kpvm::scalar::wildcard::matches;
+use kpvm_semantics::wildcard::matches;
 
 pub(super) fn check(policy: &Policy, computed: &[CheckedRule], report: &mut Report<'_>) {
     if policy.background {
@@ -28,7 +28,7 @@ pub(super) fn check(policy: &Policy, computed: &[CheckedRule], report: &mut Repo
     report.leave_rule();
 }
 
-/// In a background scan there is no user and no request (items 1 and 2).
+/// A background scan has neither user nor request (items 1 and 2).
 fn check_background(policy: &Policy, computed: &[CheckedRule], report: &mut Report<'_>) {
     for rule in computed {
         report.enter_rule(&rule.rule);
@@ -65,7 +65,7 @@ fn check_user_info(block: &MatchBlock, tree: &Tree, report: &mut Report<'_>) {
     }
 }
 
-/// The first kind of user info that a filter asks for.
+/// First kind of user information that a filter uses.
 pub(super) fn user_info(filter: &Filter) -> Option<&'static str> {
     let filled = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
     if filled(&filter.roles) {
@@ -83,8 +83,8 @@ pub(super) fn user_info(filter: &Filter) -> Option<&'static str> {
     }
 }
 
-/// Variables about the user, anywhere in the document but its status and the copy
-/// that kubectl keeps of it.
+/// Variables about the user, anywhere in the document except its status and kubectl's copy
+/// of it.
 fn check_user_variables(policy: &Tree, report: &mut Report<'_>) {
     const LAST_APPLIED: &str =
         "/metadata/annotations/kubectl.kubernetes.io/last-applied-configuration";
@@ -110,8 +110,8 @@ fn check_user_variables(policy: &Tree, report: &mut Report<'_>) {
     });
 }
 
-/// One of the five names, not behind a dot and ending with its word. The dots of the
-/// names stand for any character, as in Kyverno's regular expressions.
+/// One of the five names, not after a dot and followed by a word boundary. The dots of the
+/// names match any character, as in Kyverno's regular expressions.
 fn is_about_user(variable: &str) -> bool {
     const NAMES: [&str; 5] = [
         "serviceAccountName",
@@ -153,7 +153,7 @@ fn check_section_without_variables(
     });
 }
 
-/// Images to verify are named without variables (item 3).
+/// Image references must not contain variables (item 3).
 fn check_image_references(rule: &Tree, report: &mut Report<'_>) {
     for entry in items(rule, "verifyImages") {
         let old_spelling = field(entry, "image").into_iter();
@@ -168,7 +168,7 @@ fn check_image_references(rule: &Tree, report: &mut Report<'_>) {
     }
 }
 
-/// What a rule's variables may refer to.
+/// What the variables of a rule may refer to.
 struct Known {
     background: bool,
     mutates_target: bool,
@@ -201,8 +201,8 @@ impl Known {
         }
     }
 
-    /// Whether a query is about something known (item 4). The names are looked for
-    /// anywhere in the text, as Kyverno does.
+    /// Whether a query refers to something known (item 4). As in Kyverno, names may occur
+    /// anywhere in the text.
     fn query(&self, query: &str) -> Result<(), String> {
         let query = query.replace('"', "");
         let names: &[&str] = match (self.background, self.mutates_target) {
@@ -231,7 +231,7 @@ impl Known {
     }
 }
 
-/// What a context entry declares.
+/// Names that a context entry declares.
 fn context_patterns(entry: &Tree) -> Vec<String> {
     let name = text_of(entry, "name");
     let mut patterns = Vec::new();
@@ -247,7 +247,8 @@ fn context_patterns(entry: &Tree) -> Vec<String> {
     patterns
 }
 
-/// A lower-case name, an opening parenthesis and something that is no brace.
+/// Whether the text contains a lower-case name followed by `(` and a character that is not
+/// a brace.
 fn calls_function(query: &str) -> bool {
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     query.match_indices('(').any(|(at, _)| {
@@ -257,20 +258,20 @@ fn calls_function(query: &str) -> bool {
     })
 }
 
-/// Substitutes every reference and variable of the rule with values that are not
-/// known yet, and reports what can never be resolved (item 4).
+/// Substitutes every reference and variable of the rule by unknown values, and reports
+/// those that can never be resolved (item 4).
 fn dry_run(rule: &Tree, known: &Known, report: &mut Report<'_>) {
     walk(rule, &mut |visit| {
         let Element::Text(text) = visit.element else {
             return;
         };
-        // The conditions of attestations see variables of their own.
+        // The conditions of attestations have their own variables.
         if visit.path.starts_with("/verifyImages/") && visit.path.contains("/conditions/") {
             return;
         }
         match resolve_references(rule, &visit, text) {
             Ok(resolved) => {
-                // Places are known only in a text that stands in the policy.
+                // Locations are known only in a text that occurs in the policy.
                 let written = (resolved == text).then_some(text);
                 for problem in substitute(&resolved, known) {
                     problem.report(visit.span, written, report);
@@ -284,12 +285,12 @@ fn dry_run(rule: &Tree, known: &Known, report: &mut Report<'_>) {
 const VARIABLE_HINT: &str = "declare it in `context`, or use request.object, element, images";
 const REFERENCE_HINT: &str = "write the path of a text in the rule, or escape it as \\$(...)";
 
-/// Nesting of variables in one text that is still followed.
+/// Maximum nesting of variables in one text.
 const NESTING: usize = 64;
 
 /// Replaces every variable of the text by null, pass after pass, innermost first
-/// (docs/spec/conditions.md §4.3), and says what is wrong with them. Kyverno stops at the
-/// first variable that cannot be resolved, and so does this.
+/// (docs/spec/conditions.md §4.3), and returns their problems. Stops at the first variable
+/// that cannot be resolved, as Kyverno does.
 fn substitute(text: &str, known: &Known) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut value = text.to_owned();
@@ -304,7 +305,7 @@ fn substitute(text: &str, known: &Known) -> Vec<Problem> {
             let name = name.trim();
             shallow = name.starts_with('-');
             let name = name.strip_prefix('-').unwrap_or(name).trim();
-            // In later passes there are nulls where other variables stood.
+            // In later passes, other variables have been replaced by nulls.
             let offset = variable.find(name).map(|at| one.inner.start + at);
             let offset = offset.filter(|_| pass == 0);
             if name != "@" && !check_variable(name, offset, known, &mut problems) {
@@ -328,8 +329,8 @@ fn substitute(text: &str, known: &Known) -> Vec<Problem> {
     problems
 }
 
-/// Whether Kyverno goes on behind this variable. `offset` is where its name begins in
-/// a text that stands in the policy.
+/// Whether Kyverno continues after this variable. `offset` is the start of its name in a
+/// text that occurs in the policy.
 fn check_variable(
     name: &str,
     offset: Option<usize>,
@@ -357,14 +358,14 @@ fn check_variable(
         });
         return false;
     }
-    // What an inner variable brings may change the calls around it.
+    // An inner variable may change the calls around it.
     if offset.is_some() {
         problems.extend(found.unwrap_or_default());
     }
     true
 }
 
-/// The text with every `$(...)` replaced by what it refers to (docs/spec/conditions.md §5).
+/// Replaces every `$(...)` in the text by what it refers to (docs/spec/conditions.md §5).
 fn resolve_references(rule: &Tree, visit: &Visit<'_>, text: &str) -> Result<String, String> {
     let mut value = text.to_owned();
     for found in text::references(text) {
@@ -410,7 +411,7 @@ fn resolve(rule: &Tree, reference: &str, leaf_path: &str) -> Result<String, Stri
     }
 }
 
-/// A number needs an operator to become text.
+/// A number becomes text only with an operator.
 fn number_text(operator: &str, number: &impl ToString) -> Result<String, &'static str> {
     match operator {
         "" => Err("a number, which needs an operator before it"),
@@ -418,7 +419,7 @@ fn number_text(operator: &str, number: &impl ToString) -> Result<String, &'stati
     }
 }
 
-/// A path relative to a leaf, `.` and `..` taken away.
+/// Resolves a path relative to a leaf, removing `.` and `..`.
 fn join(base: &str, relative: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for step in base.split('/').chain(relative.split('/')) {
@@ -433,7 +434,7 @@ fn join(base: &str, relative: &str) -> String {
     format!("/{}", steps.join("/"))
 }
 
-/// `/(spec)/^(x)` as `/spec/x`.
+/// Removes anchors: `/(spec)/^(x)` becomes `/spec/x`.
 fn without_anchors(path: &str) -> String {
     let steps: Vec<&str> = path
         .split('/')
@@ -442,7 +443,7 @@ fn without_anchors(path: &str) -> String {
     steps.join("/")
 }
 
-/// The sign and the name of an anchored key: `=(a)` is `=` and `a`.
+/// Modifier and name of an anchored key: `=(a)` gives `=` and `a`.
 pub(super) fn anchored(key: &str) -> Option<(&str, &str)> {
     let (sign, rest) = key.split_once('(')?;
     let inner = rest.strip_suffix(')')?;
@@ -450,7 +451,7 @@ pub(super) fn anchored(key: &str) -> Option<(&str, &str)> {
     (known && !inner.is_empty() && !inner.contains('\n')).then_some((sign, inner))
 }
 
-/// `element` only exists inside foreach (item 5).
+/// `element` exists only inside foreach (item 5).
 fn check_elements(rule: &Tree, report: &mut Report<'_>) {
     walk(rule, &mut |visit| {
         let Element::Text(text) = visit.element else {
@@ -529,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn references() {
+    fn known_references() {
         let rule = tree(&json!({"a": {"(b)": {"c": "x", "n": 5}}}));
         let resolved = |reference: &str| resolve(&rule, reference, "/a/b/d").ok();
         let cases = [

@@ -1,7 +1,7 @@
-//! Walking over every text of a tree with its JSON path, as Kyverno's traversal
-//! sees it: leaves under their own path, keys under that of their map.
+//! Visits every text of a tree with its JSON path, as Kyverno's traversal does: leaves
+//! under their own path, keys under that of their map.
 
-use kpvm::tree::{Span, Tree, TreeValue};
+use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 /// One leaf or key.
 pub(super) struct Visit<'a> {
@@ -9,7 +9,7 @@ pub(super) struct Visit<'a> {
     pub(super) element: Element<'a>,
     /// `/validate/message`
     pub(super) path: &'a str,
-    /// Where it stands.
+    /// Location.
     pub(super) span: Span,
 }
 

@@ -1,7 +1,7 @@
-//! What loads but deserves a look (docs/spec/policies.md §2.10, and lower-case actions of
-//! section 1.2).
+//! Warnings about valid policies (docs/spec/policies.md §2.10, and lower-case actions of
+//! §1.2).
 
-use kpvm::tree::{Span, Tree};
+use kpvm_syntax::tree::{Span, Tree};
 
 use super::structure::span_at;
 use super::walk::{Element, walk};
@@ -55,7 +55,7 @@ fn check_case(
     }
 }
 
-/// A rule about Pods alone also meets the Pods of controllers left out of autogen.
+/// A rule for Pods alone also matches the Pods of controllers excluded from autogen.
 fn check_pods_of_controllers(policy: &Policy, rule: &Rule, report: &mut Report<'_>) {
     let mut kinds = filters(&rule.match_block)
         .flat_map(|filter| &filter.resources.kinds)
@@ -79,7 +79,7 @@ fn check_pods_of_controllers(policy: &Policy, rule: &Rule, report: &mut Report<'
     }
 }
 
-/// Fields that change through a subresource which the rule does not select.
+/// Fields that change through a subresource that the rule does not select.
 fn check_subresources(checked: &CheckedRule, report: &mut Report<'_>) {
     let rule = &checked.rule;
     let Some(validate) = field(&checked.encoded, "validate") else {
@@ -113,7 +113,7 @@ fn check_subresources(checked: &CheckedRule, report: &mut Report<'_>) {
     }
 }
 
-/// What the texts of a validate body mention, the conditions of its deny left out.
+/// Fields mentioned in the texts of a validate body, except in the conditions of its deny.
 #[derive(Default)]
 struct Mentions {
     replicas: bool,
@@ -149,7 +149,7 @@ fn has_key(tree: &Tree, key: &str) -> bool {
         .any(|item| has_key(item, key))
 }
 
-/// Deprecated operators in deny and foreach blocks; preconditions are not looked at.
+/// Deprecated operators in deny and foreach blocks; preconditions are not checked.
 fn check_operators(rule: &Rule, report: &mut Report<'_>) {
     let Some(validate) = field(&rule.tree, "validate") else {
         return;

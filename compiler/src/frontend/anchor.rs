@@ -1,3 +1,0 @@
-//! The grammar of anchored keys, shared with the runtime.
-
-pub use kpvm::anchor::{Anchor, AnchoredKey, parse};

@@ -1,0 +1,195 @@
+//! Calls of functions.
+
+use kpvm_format::cel::Function;
+use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::TreeValue;
+
+use super::Lowering;
+use super::literal::is_empty_list;
+use crate::frontend::cel::ast::Expr;
+use crate::frontend::cel::check::Reference;
+use crate::ir::{Instruction, Label, Register};
+
+impl Lowering<'_, '_, '_> {
+    pub(super) fn function(&self, expression: &Expr) -> Option<Function> {
+        match self.checked.reference(expression) {
+            Some(Reference::Function { function, .. }) => Some(*function),
+            _ => None,
+        }
+    }
+
+    pub(super) fn call(
+        &mut self,
+        expression: &Expr,
+        name: &str,
+        target: Option<&Expr>,
+        arguments: &[Expr],
+        on_error: Label,
+    ) -> Register {
+        let Some(Reference::Function { function, method }) =
+            self.checked.reference(expression).cloned()
+        else {
+            return self
+                .emitter
+                .fail(&format!("no such overload: {name}"), on_error);
+        };
+        let target = target.filter(|_| method);
+        let all: Vec<&Expr> = target.into_iter().chain(arguments).collect();
+        if let Some(path) = self.path(expression, 0) {
+            return self.compute(Instruction::new(Op::CelPath).c(path), on_error);
+        }
+        match (function, all.as_slice()) {
+            (Function::ToDyn, [value]) => self.value(value, on_error),
+            // Nothing is in an empty list, and cel-go does not look what it is that is not.
+            (Function::In, [_, list]) if is_empty_list(list) => {
+                self.emitter.constant(&TreeValue::Bool(false))
+            }
+            (Function::Not, [_]) => self.truth(expression, on_error),
+            (Function::OptionalIndex, _) => self.optional(expression, on_error),
+            (Function::OptionalOf, [value]) => {
+                let value = self.value(value, on_error);
+                self.emitter.load(Instruction::new(Op::CelWrap).b(value.0))
+            }
+            (Function::OptionalNone, []) => self.emitter.load(Instruction::new(Op::CelNone)),
+            (Function::HasValue, [optional]) => {
+                let result = self.register();
+                let (none, end) = (self.label(), self.label());
+                self.held(optional, none, on_error);
+                self.set_constant(result, &TreeValue::Bool(true));
+                self.jump(end);
+                self.place(none);
+                self.set_constant(result, &TreeValue::Bool(false));
+                self.place(end);
+                result
+            }
+            (Function::OptionalValue, [optional]) => {
+                let (none, end) = (self.label(), self.label());
+                let value = self.held(optional, none, on_error);
+                self.jump(end);
+                self.place(none);
+                let text = self.emitter.pools.text("optional.none() dereference");
+                self.push(Instruction::new(Op::FailText).c(text).target(on_error));
+                self.place(end);
+                value
+            }
+            (Function::OptionalOrValue, [optional, otherwise]) => {
+                let result = self.register();
+                let (none, end) = (self.label(), self.label());
+                let value = self.held(optional, none, on_error);
+                self.emitter.assign(result, value);
+                self.jump(end);
+                self.place(none);
+                let value = self.value(otherwise, on_error);
+                self.emitter.assign(result, value);
+                self.place(end);
+                result
+            }
+            (Function::OptionalOr, [optional, otherwise]) => {
+                let result = self.register();
+                let (none, end) = (self.label(), self.label());
+                let value = self.value(optional, on_error);
+                self.unwrap_strictly(value, none, on_error);
+                self.emitter.assign(result, value);
+                self.jump(end);
+                self.place(none);
+                let value = self.value(otherwise, on_error);
+                let failed = self.label();
+                self.unwrap_strictly(value, failed, on_error);
+                self.place(failed);
+                self.emitter.assign(result, value);
+                self.place(end);
+                result
+            }
+            (Function::OrValueCompat, [optional, otherwise]) => {
+                self.or_value(optional, otherwise, on_error)
+            }
+            (
+                Function::OwnResourceGet | Function::OwnResourceList | Function::OwnResourcePost,
+                arguments,
+            ) => self.own_resource(function, arguments, on_error),
+            (_, [value]) => {
+                let value = self.value(value, on_error);
+                self.compute(
+                    Instruction::new(Op::CelUnary).b(value.0).c(function as u32),
+                    on_error,
+                )
+            }
+            (_, [left, right]) => {
+                let left = self.value(left, on_error);
+                let right = self.value(right, on_error);
+                self.compute(
+                    Instruction::new(Op::CelBinary)
+                        .b(left.0)
+                        .e(right.0)
+                        .c(function as u32),
+                    on_error,
+                )
+            }
+            (_, arguments) => {
+                let list = self.emitter.block.enter_list();
+                self.push(Instruction::new(Op::ListBegin).a(list));
+                for argument in arguments {
+                    let value = self.value(argument, on_error);
+                    self.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+                }
+                let call = Instruction::new(Op::CelCall).b(list).c(function as u32);
+                let result = self.compute(call, on_error);
+                self.emitter.block.leave_list();
+                result
+            }
+        }
+    }
+
+    /// A call about objects of the policy's own namespace: its name goes behind that of
+    /// the resource.
+    fn own_resource(
+        &mut self,
+        function: Function,
+        arguments: &[&Expr],
+        on_error: Label,
+    ) -> Register {
+        let function = match function {
+            Function::OwnResourceGet => Function::ResourceGet,
+            Function::OwnResourceList => Function::ResourceList,
+            _ => Function::ResourcePost,
+        };
+        let list = self.emitter.block.enter_list();
+        self.push(Instruction::new(Op::ListBegin).a(list));
+        for (index, argument) in arguments.iter().enumerate() {
+            let value = self.value(argument, on_error);
+            self.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            if index == 1 {
+                let namespace = TreeValue::String(self.bindings.namespace.as_str().into());
+                let namespace = self.emitter.constant(&namespace);
+                self.push(Instruction::new(Op::ListPush).a(list).b(namespace.0));
+            }
+        }
+        let call = Instruction::new(Op::CelCall).b(list).c(function as u32);
+        let result = self.compute(call, on_error);
+        self.emitter.block.leave_list();
+        result
+    }
+
+    /// Kyverno's `orValue`: of anything, and both sides are evaluated (docs/spec/cel.md, 3.1).
+    fn or_value(&mut self, optional: &Expr, otherwise: &Expr, on_error: Label) -> Register {
+        let result = self.register();
+        let (none, end) = (self.label(), self.label());
+        if self.cannot_fail(otherwise) {
+            let value = self.inner(optional, none, on_error);
+            self.emitter.assign(result, value);
+            self.jump(end);
+            self.place(none);
+            let value = self.value(otherwise, on_error);
+            self.emitter.assign(result, value);
+        } else {
+            let optional = self.value(optional, on_error);
+            let value = self.value(otherwise, on_error);
+            self.emitter.assign(result, value);
+            let inner = self.compute(Instruction::new(Op::CelUnwrap).b(optional.0), none);
+            self.emitter.assign(result, inner);
+            self.place(none);
+        }
+        self.place(end);
+        result
+    }
+}

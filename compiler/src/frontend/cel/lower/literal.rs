@@ -1,0 +1,168 @@
+//! Literals, and lists and maps of values.
+
+use kpvm_format::instruction::Op;
+use kpvm_format::table::{self, ConstantKind, Range};
+use kpvm_syntax::tree::{Tree, TreeValue};
+use zerocopy::little_endian::U64;
+
+use super::Lowering;
+use crate::frontend::cel::ast::{Element, Entry, Expr, Literal, Node};
+use crate::frontend::pools::Pools;
+use crate::ir::{Instruction, Label, Register};
+
+pub(super) fn is_empty_list(expression: &Expr) -> bool {
+    matches!(&expression.node, Node::List(items) if items.is_empty())
+}
+
+/// The value of a list or map of literals that JSON has too.
+pub(super) fn constant_of(expression: &Expr) -> Option<Tree> {
+    let value = match &expression.node {
+        Node::Literal(Literal::Uint(_) | Literal::Bytes(_)) => return None,
+        Node::Literal(literal) => tree_of_literal(literal),
+        Node::List(elements) => {
+            let item = |element: &Element| {
+                if element.optional {
+                    return None;
+                }
+                constant_of(&element.value)
+            };
+            TreeValue::List(elements.iter().map(item).collect::<Option<_>>()?)
+        }
+        Node::Map(entries) => {
+            let mut members: Vec<kpvm_syntax::tree::Member> = Vec::new();
+            for entry in entries {
+                let Node::Literal(Literal::String(key)) = &entry.key.node else {
+                    return None;
+                };
+                if entry.optional || members.iter().any(|member| *member.key == **key) {
+                    return None;
+                }
+                members.push(kpvm_syntax::tree::Member {
+                    key: key.as_str().into(),
+                    key_span: entry.key.span,
+                    value: constant_of(&entry.value)?,
+                });
+            }
+            TreeValue::Map(members)
+        }
+        _ => return None,
+    };
+    Some(Tree::new(value, expression.span))
+}
+
+fn tree_of_literal(literal: &Literal) -> TreeValue {
+    match literal {
+        Literal::Null | Literal::Uint(_) | Literal::Bytes(_) => TreeValue::Null,
+        Literal::Bool(value) => TreeValue::Bool(*value),
+        Literal::Int(value) => TreeValue::Int(*value),
+        Literal::Double(value) => TreeValue::Float(*value),
+        Literal::String(text) => TreeValue::String(text.as_str().into()),
+    }
+}
+
+impl Lowering<'_, '_, '_> {
+    pub(super) fn literal(&mut self, literal: &Literal) -> Register {
+        let constant = match literal {
+            Literal::Uint(number) => {
+                self.emitter
+                    .pools
+                    .cel_constant(ConstantKind::Uint, *number, "")
+            }
+            Literal::Bytes(bytes) => {
+                let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+                self.emitter
+                    .pools
+                    .cel_constant(ConstantKind::Bytes, 0, &text)
+            }
+            literal => {
+                let value = tree_of_literal(literal);
+                return self.emitter.constant(&value);
+            }
+        };
+        self.emitter
+            .load(Instruction::new(Op::LoadConstant).c(constant))
+    }
+
+    /// The value of an expression that is the same for every resource.
+    pub(super) fn constant(&self, expression: &Expr) -> Option<Tree> {
+        match &expression.node {
+            Node::Select { operand, field, .. } => self.constant_variable(operand, field).cloned(),
+            _ => constant_of(expression),
+        }
+    }
+
+    pub(super) fn list(
+        &mut self,
+        expression: &Expr,
+        elements: &[Element],
+        on_error: Label,
+    ) -> Register {
+        if let Some(constant) = constant_of(expression) {
+            return self.emitter.constant(&constant.value);
+        }
+        let list = self.emitter.block.enter_list();
+        self.push(Instruction::new(Op::ListBegin).a(list));
+        for Element { optional, value } in elements {
+            let value = self.value(value, on_error);
+            let push = if *optional {
+                Instruction::new(Op::CelPushOptional).target(on_error)
+            } else {
+                Instruction::new(Op::ListPush)
+            };
+            self.push(push.a(list).b(value.0));
+        }
+        let result = self.emitter.load(Instruction::new(Op::ListEnd).b(list));
+        self.emitter.block.leave_list();
+        result
+    }
+
+    pub(super) fn map(
+        &mut self,
+        expression: &Expr,
+        entries: &[Entry],
+        on_error: Label,
+    ) -> Register {
+        if let Some(constant) = constant_of(expression) {
+            return self.emitter.constant(&constant.value);
+        }
+        let list = self.emitter.block.enter_list();
+        self.push(Instruction::new(Op::ListBegin).a(list));
+        for entry in entries {
+            let key = self.value(&entry.key, on_error);
+            let none = self.label();
+            let value = if entry.optional {
+                self.held(&entry.value, none, on_error)
+            } else {
+                self.value(&entry.value, on_error)
+            };
+            self.push(Instruction::new(Op::ListPush).a(list).b(key.0));
+            self.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.place(none);
+        }
+        let result = self.compute(Instruction::new(Op::CelMapEnd).b(list), on_error);
+        self.emitter.block.leave_list();
+        result
+    }
+}
+
+impl Pools<'_> {
+    /// The number of a constant of a type that JSON does not have.
+    pub(crate) fn cel_constant(&mut self, kind: ConstantKind, bits: u64, text: &str) -> u32 {
+        let key = format!("{kind:?} {bits} {text}");
+        if let Some(&number) = self.constants.get(&key) {
+            return number;
+        }
+        let number = self.bundle.constants.len() as u32;
+        let empty = self.bundle.text("");
+        let text = self.bundle.text(text);
+        self.bundle.constants.push(table::Constant {
+            kind: kind as u8,
+            value: U64::new(bits),
+            key: empty,
+            text,
+            children: Range::EMPTY,
+        });
+        self.constants.insert(key, number);
+        number
+    }
+}

@@ -1,0 +1,220 @@
+//! Names, fields, and the paths that they make.
+
+use kpvm_format::cel::{Function, Root};
+use kpvm_format::instruction::Op;
+use kpvm_format::table::{self, ConstantKind};
+use kpvm_syntax::tree::{Tree, TreeValue};
+
+use super::{Lowering, Source};
+use crate::frontend::cel::ast::{Expr, Literal, Node};
+use crate::frontend::cel::check::Reference;
+use crate::frontend::cel::types::Type;
+use crate::ir::{Instruction, Label, Register};
+
+/// Longer paths are followed field by field.
+const LONGEST_PATH: usize = 64;
+
+impl Lowering<'_, '_, '_> {
+    pub(super) fn ident(&mut self, expression: &Expr, name: &str, on_error: Label) -> Register {
+        if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
+            let (register, fails) = (local.register, local.fails);
+            if fails {
+                let raise = Instruction::new(Op::CelRaise).a(register.0);
+                self.push(raise.target(on_error));
+            }
+            return register;
+        }
+        match self.checked.reference(expression).cloned() {
+            Some(reference) => self.reference(&reference, on_error),
+            None => self.unknown(name, on_error),
+        }
+    }
+
+    pub(super) fn unknown(&mut self, name: &str, on_error: Label) -> Register {
+        let name = name.trim_start_matches('.');
+        self.emitter
+            .fail(&format!("no such attribute(s): {name}"), on_error)
+    }
+
+    pub(super) fn reference(&mut self, reference: &Reference, on_error: Label) -> Register {
+        match reference {
+            Reference::Variable(name) => match self.bindings.sources.get(name) {
+                Some(Source::Root(root)) => {
+                    let root = *root;
+                    let load = Instruction::new(Op::CelRoot).c(root as u32);
+                    self.emitter.load(load)
+                }
+                Some(Source::Null) => self.emitter.constant(&TreeValue::Null),
+                Some(Source::Variables | Source::Unbound) => self.unknown(name, on_error),
+                None => self.input(name, on_error),
+            },
+            Reference::Type(name) => {
+                let shown = match name.as_str() {
+                    "google.protobuf.Timestamp" => "timestamp",
+                    "google.protobuf.Duration" => "duration",
+                    other => other,
+                };
+                let constant = self
+                    .emitter
+                    .pools
+                    .cel_constant(ConstantKind::Type, 0, shown);
+                self.emitter
+                    .load(Instruction::new(Op::LoadConstant).c(constant))
+            }
+            Reference::Local | Reference::Function { .. } => self.unknown("", on_error),
+        }
+    }
+
+    /// A key of the value that the expression is evaluated over.
+    fn input(&mut self, name: &str, on_error: Label) -> Register {
+        let symbol = self.emitter.pools.bundle.symbols.intern(name);
+        let result = self.register();
+        let (missing, end) = (self.label(), self.label());
+        let load = Instruction::new(Op::LoadBase).a(result.0).c(symbol.0);
+        self.push(load.target(missing));
+        self.jump(end);
+        self.place(missing);
+        let text = self
+            .emitter
+            .pools
+            .text(&format!("no such attribute(s): {name}"));
+        self.push(Instruction::new(Op::FailText).c(text).target(on_error));
+        self.place(end);
+        result
+    }
+
+    /// The number of the entry, if the expression is a field of the object of variables.
+    pub(super) fn variable(&self, operand: &Expr, field: &str) -> Option<u32> {
+        let Some(Reference::Variable(name)) = self.checked.reference(operand) else {
+            return None;
+        };
+        if self.bindings.sources.get(name) != Some(&Source::Variables) {
+            return None;
+        }
+        self.bindings.variables.get(field).copied()
+    }
+
+    /// The value of such a field, if it is known.
+    pub(super) fn constant_variable(&self, operand: &Expr, field: &str) -> Option<&Tree> {
+        self.variable(operand, field)?;
+        self.bindings.constants.get(field)
+    }
+
+    pub(super) fn select(
+        &mut self,
+        expression: &Expr,
+        operand: &Expr,
+        field: &str,
+        optional: bool,
+        on_error: Label,
+    ) -> Register {
+        if let Some(reference @ (Reference::Variable(_) | Reference::Type(_))) =
+            self.checked.reference(expression).cloned()
+        {
+            return self.reference(&reference, on_error);
+        }
+        if optional {
+            return self.optional(expression, on_error);
+        }
+        if let Some(constant) = self.constant_variable(operand, field).cloned() {
+            return self.emitter.constant(&constant.value);
+        }
+        if let Some(entry) = self.variable(operand, field) {
+            return self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+        }
+        if let Some(path) = self.path(expression, 0) {
+            return self.compute(Instruction::new(Op::CelPath).c(path), on_error);
+        }
+        let operand = self.value(operand, on_error);
+        let key = self.emitter.pools.bundle.symbols.intern(field);
+        self.compute(
+            Instruction::new(Op::CelSelect).b(operand.0).c(key.0),
+            on_error,
+        )
+    }
+
+    /// The static path that the expression is of the object; `length` keys were behind it.
+    pub(super) fn path(&mut self, expression: &Expr, length: usize) -> Option<u32> {
+        let (operand, key) = match &expression.node {
+            Node::Select {
+                operand,
+                field,
+                optional: false,
+            } if self.checked.reference(expression).is_none() => (&**operand, field),
+            // A key of the object is a field of it.
+            Node::Call { arguments, .. } if self.function(expression) == Some(Function::Index) => {
+                let [operand, index] = arguments.as_slice() else {
+                    return None;
+                };
+                let Node::Literal(Literal::String(key)) = &index.node else {
+                    return None;
+                };
+                (operand, key)
+            }
+            _ => return None,
+        };
+        if length == LONGEST_PATH {
+            return None;
+        }
+        let parent = match self.is_object(operand) {
+            true => table::NONE,
+            false => self.path(operand, length + 1)?,
+        };
+        let key = self.emitter.pools.bundle.symbols.intern(key);
+        Some(self.emitter.pools.path(parent, key))
+    }
+
+    /// Whether the expression is the object that the request is about.
+    fn is_object(&self, expression: &Expr) -> bool {
+        let Some(Reference::Variable(name)) = self.checked.reference(expression) else {
+            return false;
+        };
+        let is_local = self.locals.iter().any(|local| local.name == *name);
+        let source = self.bindings.sources.get(name);
+        let is_object = matches!(
+            source,
+            Some(Source::Root(Root::Object | Root::ObjectOrEmpty))
+        );
+        is_object && !is_local
+    }
+
+    pub(super) fn has(
+        &mut self,
+        operand: &Expr,
+        field: &str,
+        optional: bool,
+        on_error: Label,
+    ) -> Register {
+        if let Some(entry) = self.variable(operand, field) {
+            // It is there, but its error goes first.
+            self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+            return self.emitter.constant(&TreeValue::Bool(true));
+        }
+        let key = self.emitter.pools.bundle.symbols.intern(field);
+        if optional || matches!(self.checked.type_of(operand), Type::Optional(_)) {
+            let result = self.register();
+            let (none, end) = (self.label(), self.label());
+            let inner = self.inner(operand, none, on_error);
+            self.require_fields(inner, on_error);
+            self.push(Instruction::new(Op::CelHas).a(result.0).b(inner.0).c(key.0));
+            self.jump(end);
+            self.place(none);
+            self.set_constant(result, &TreeValue::Bool(false));
+            self.place(end);
+            return result;
+        }
+        let operand = self.value(operand, on_error);
+        self.require_fields(operand, on_error);
+        self.emitter
+            .load(Instruction::new(Op::CelHas).b(operand.0).c(key.0))
+    }
+
+    /// A list has no fields to look for: that is an error, not an absence.
+    fn require_fields(&mut self, operand: Register, on_error: Label) {
+        self.push(
+            Instruction::new(Op::CelRequireFields)
+                .b(operand.0)
+                .target(on_error),
+        );
+    }
+}

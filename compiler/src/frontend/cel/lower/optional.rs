@@ -1,0 +1,148 @@
+//! Optionals. A chain of `.?` and `[?]` is followed without making an optional of each step.
+
+use kpvm_format::cel::Function;
+use kpvm_format::instruction::Op;
+
+use super::Lowering;
+use crate::frontend::cel::ast::{Expr, Literal, Node};
+use crate::frontend::cel::types::Type;
+use crate::ir::{Instruction, Label, Register};
+
+impl Lowering<'_, '_, '_> {
+    /// What a value that may be an optional holds; jumps to `none` if it holds nothing.
+    pub(super) fn inner(&mut self, expression: &Expr, none: Label, on_error: Label) -> Register {
+        if self.is_chain(expression) {
+            return self.held(expression, none, on_error);
+        }
+        let value = self.value(expression, on_error);
+        if !self.may_be_optional(expression) {
+            return value;
+        }
+        self.compute(Instruction::new(Op::CelUnwrap).b(value.0), none)
+    }
+
+    fn may_be_optional(&self, expression: &Expr) -> bool {
+        let ty = self.checked.type_of(expression);
+        matches!(ty, Type::Optional(_) | Type::Dyn) || !self.checked.is_strict
+    }
+
+    /// Whether the optional need not be made to look into it.
+    fn is_chain(&self, expression: &Expr) -> bool {
+        match &expression.node {
+            Node::Select { optional, .. } => {
+                *optional && self.checked.reference(expression).is_none()
+            }
+            Node::Call { .. } => self.function(expression) == Some(Function::OptionalIndex),
+            Node::OptionalMap { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// What an optional holds; jumps to `none` if it holds nothing.
+    pub(super) fn held(&mut self, expression: &Expr, none: Label, on_error: Label) -> Register {
+        match &expression.node {
+            Node::Select {
+                operand,
+                field,
+                optional: true,
+            } => {
+                if let Some(entry) = self.variable(operand, field) {
+                    return self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+                }
+                let is_chain = self.is_chain(operand);
+                let (inner, unwrap) = if is_chain {
+                    (self.held(operand, none, on_error), false)
+                } else {
+                    let may_be_optional = self.may_be_optional(operand);
+                    (self.value(operand, on_error), may_be_optional)
+                };
+                let key = self.emitter.pools.bundle.symbols.intern(field);
+                let result = self.register();
+                let find = Instruction::new(Op::CelIfFind).a(result.0).b(inner.0);
+                self.test(find.e(u32::from(unwrap)).c(key.0), none, on_error);
+                result
+            }
+            Node::Call {
+                arguments,
+                target: None,
+                ..
+            } if self.function(expression) == Some(Function::OptionalIndex) => {
+                let [operand, index] = arguments.as_slice() else {
+                    return self.unknown("", on_error);
+                };
+                if let Node::Literal(Literal::String(key)) = &index.node {
+                    let inner = self.inner(operand, none, on_error);
+                    let key = self.emitter.pools.bundle.symbols.intern(key);
+                    let find = Instruction::new(Op::CelFind).b(inner.0).c(key.0);
+                    return self.compute(find, none);
+                }
+                // The index is evaluated whatever there is to look into.
+                let (inner, index) = if self.cannot_fail(index) {
+                    let inner = self.inner(operand, none, on_error);
+                    (inner, self.value(index, on_error))
+                } else {
+                    let operand = self.value(operand, on_error);
+                    let index = self.value(index, on_error);
+                    let inner = Instruction::new(Op::CelUnwrap).b(operand.0);
+                    (self.compute(inner, none), index)
+                };
+                self.compute(
+                    Instruction::new(Op::CelFindIndex).b(inner.0).e(index.0),
+                    none,
+                )
+            }
+            Node::OptionalMap {
+                target,
+                name,
+                body,
+                flat,
+            } => {
+                let inner = self.held(target, none, on_error);
+                self.local(name, inner);
+                let result = if *flat {
+                    self.held(body, none, on_error)
+                } else {
+                    self.value(body, on_error)
+                };
+                self.locals.pop();
+                result
+            }
+            _ => {
+                let value = self.value(expression, on_error);
+                self.unwrap_strictly(value, none, on_error)
+            }
+        }
+    }
+
+    /// What an optional holds; what is none is an error.
+    pub(super) fn unwrap_strictly(
+        &mut self,
+        value: Register,
+        none: Label,
+        on_error: Label,
+    ) -> Register {
+        let result = self.register();
+        let (missing, end) = (self.label(), self.label());
+        let unwrap = Instruction::new(Op::CelUnwrap).a(result.0).b(value.0).e(1);
+        self.push(unwrap.target(missing));
+        self.jump(end);
+        self.place(missing);
+        self.push(Instruction::new(Op::CelRaise).a(result.0).target(on_error));
+        self.jump(none);
+        self.place(end);
+        result
+    }
+
+    /// An optional made of what is held.
+    pub(super) fn optional(&mut self, expression: &Expr, on_error: Label) -> Register {
+        let result = self.register();
+        let (none, end) = (self.label(), self.label());
+        let inner = self.held(expression, none, on_error);
+        self.push(Instruction::new(Op::CelWrap).a(result.0).b(inner.0));
+        self.jump(end);
+        self.place(none);
+        self.push(Instruction::new(Op::CelNone).a(result.0));
+        self.place(end);
+        result
+    }
+}

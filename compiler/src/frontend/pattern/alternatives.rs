@@ -1,0 +1,146 @@
+//! `anyPattern`: alternatives, of which one has to hold.
+
+use kpvm_format::instruction::Op;
+use kpvm_syntax::tree::Tree;
+
+use super::{Lowering, PatternError, Subject};
+use crate::frontend::emitter::Emitter;
+use crate::ir::{Instruction, Label, Register, Segment, SiteKind};
+
+/// As [`lower_any_pattern`], for the element of a foreach: jumps to `passed` when an
+/// alternative holds.
+///
+/// # Errors
+/// When a pattern is nested deeper than the limit.
+pub fn lower_any_pattern_of_element(
+    patterns: &[Tree],
+    subject: Subject,
+    emitter: &mut Emitter<'_, '_>,
+    next: Label,
+    passed: Label,
+    on_error: Label,
+) -> Result<(), PatternError> {
+    let mut lowering = Lowering::new(emitter, true);
+    lowering.substitute_all(patterns, on_error);
+    lowering.require_subject(subject, next);
+    lowering.alternatives(patterns, subject, &mut |emitter, _| {
+        emitter.block.jump(passed)
+    })
+}
+
+/// Lowers the alternatives of an `anyPattern`: jumps to `on_match` with the first that
+/// holds, falls through when none does. All variables are substituted first.
+///
+/// `ends` writes what follows when the alternative of that number holds.
+///
+/// # Errors
+/// When a pattern is nested deeper than the limit.
+pub fn lower_any_pattern(
+    patterns: &[Tree],
+    subject: Subject,
+    emitter: &mut Emitter<'_, '_>,
+    mut ends: impl FnMut(&mut Emitter<'_, '_>, u32),
+    on_error: Label,
+) -> Result<(), PatternError> {
+    let mut lowering = Lowering::new(emitter, true);
+    lowering.substitute_all(patterns, on_error);
+    lowering.alternatives(patterns, subject, &mut ends)
+}
+
+/// Lowers an `anyPattern` that is written as no list. Where it is one variable, the
+/// value may be a list; anything else is an error.
+///
+/// An empty list passes with the raw `message`.
+pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut Emitter<'_, '_>) {
+    let failed = emitter.block.label();
+    let unresolved = emitter.wrapping("variable substitution failed: ", false, failed);
+    let list = emitter.template(patterns, "", unresolved);
+    let (empty, body, done) = (
+        emitter.block.label(),
+        emitter.block.label(),
+        emitter.block.label(),
+    );
+    // Whether there is a resource to look at comes before what kind of value it is.
+    let no_subject = Instruction::new(Op::JumpIfNoSubject).a(Register::SUBJECT.0);
+    emitter.block.push(no_subject.target(done));
+    emitter.block.push(
+        Instruction::new(Op::RequireAlternatives)
+            .a(list.0)
+            .target(failed),
+    );
+    emitter.block.push(
+        Instruction::new(Op::JumpIfShorter)
+            .a(list.0)
+            .c(1)
+            .target(empty),
+    );
+    let slot = emitter.block.enter_loop();
+    let item = emitter.block.register();
+    let next = emitter.block.label();
+    emitter.block.push(
+        Instruction::new(Op::LoopBegin)
+            .a(slot)
+            .b(list.0)
+            .e(item.0)
+            .target(done),
+    );
+    emitter.block.place(body);
+    let span = patterns.span;
+    let site = emitter
+        .site(SiteKind::Leaf, span)
+        .path(vec![Segment::Text("/".into())])
+        .written(patterns.as_str().unwrap_or_default());
+    let test = Instruction::new(Op::TestValue)
+        .a(Register::SUBJECT.0)
+        .b(item.0)
+        .c(1);
+    emitter.block.push(test.target(next).site(site));
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnAlternativeAt).a(slot));
+    emitter.block.place(next);
+    let note = Instruction::new(Op::AlternativeFailedAt).a(slot);
+    let site = emitter.site(SiteKind::Alternative, span);
+    emitter.block.push(note.site(site));
+    emitter.block.push(
+        Instruction::new(Op::LoopNext)
+            .a(slot)
+            .e(item.0)
+            .target(body),
+    );
+    emitter.block.place(done);
+    emitter.block.leave_loop();
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnAlternativesFailed));
+    emitter.block.place(empty);
+    let message = emitter.pools.text(message);
+    emitter
+        .block
+        .push(Instruction::new(Op::ReturnText).c(message));
+    emitter.flush_cold();
+    emitter.block.place(failed);
+    emitter.block.push(Instruction::new(Op::ReturnFailed));
+}
+
+impl Lowering<'_, '_, '_> {
+    fn alternatives(
+        &mut self,
+        patterns: &[Tree],
+        subject: Subject,
+        ends: &mut dyn FnMut(&mut Emitter<'_, '_>, u32),
+    ) -> Result<(), PatternError> {
+        for (index, pattern) in patterns.iter().enumerate() {
+            let entered = self.emitter.enter_part(&format!("[{index}]"));
+            let failed = self.emitter.block.label();
+            self.lower_root(pattern, subject, failed)?;
+            ends(self.emitter, index as u32);
+            self.emitter.block.place(failed);
+            let site = self.emitter.site(SiteKind::Alternative, pattern.span);
+            let note = Instruction::new(Op::AlternativeFailed).c(index as u32);
+            self.emitter.block.push(note.site(site));
+            self.emitter.leave_part(entered);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! The names that an expression sees.
+
+use std::collections::BTreeMap;
+
+/// The variables and context entries that an expression sees.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    slots: BTreeMap<String, u32>,
+    entries: Vec<ScopeEntry>,
+    /// Every entry of the rule so far, those of foreach blocks behind us included.
+    seen: Vec<ScopeEntry>,
+    /// Whether `request.object` means the old object on DELETE (docs/spec/conditions.md §4.8).
+    pub rewrites_delete: bool,
+    /// Whether the policy lives in a namespace and reaches nothing outside of it.
+    pub is_confined: bool,
+}
+
+/// A context entry in scope.
+#[derive(Debug, Clone)]
+pub(super) struct ScopeEntry {
+    pub(super) name: String,
+    pub(super) number: u32,
+    /// It stands behind the entry whose loader is written: seen only once another
+    /// loader ran (docs/spec/conditions.md §8.2).
+    pub(super) restricted: bool,
+    /// It mentions `element`.
+    volatile: bool,
+}
+
+impl Scope {
+    /// The entries in scope that mention `element`: they run again for each element.
+    pub fn volatile_entries(&self) -> Vec<u32> {
+        self.entries
+            .iter()
+            .filter(|entry| entry.volatile)
+            .map(|entry| entry.number)
+            .collect()
+    }
+
+    /// Whether any context entry is in scope.
+    pub fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// The slot of a variable.
+    pub fn slot(&self, name: &str) -> Option<u32> {
+        self.slots.get(name).copied()
+    }
+
+    /// The entries in scope with one of these names.
+    pub fn entries_named(&self, names: &[&str]) -> Vec<u32> {
+        let named = |entry: &&ScopeEntry| names.contains(&entry.name.as_str());
+        self.entries
+            .iter()
+            .filter(named)
+            .map(|entry| entry.number)
+            .collect()
+    }
+
+    /// Makes a variable known.
+    pub fn add_slot(&mut self, name: &str, slot: u32) {
+        self.slots.insert(name.to_owned(), slot);
+    }
+
+    /// Makes a context entry known, behind those known already.
+    pub fn add_entry(&mut self, name: &str, number: u32, volatile: bool) {
+        let entry = ScopeEntry {
+            name: name.to_owned(),
+            number,
+            restricted: false,
+            volatile,
+        };
+        self.entries.push(entry.clone());
+        self.seen.push(entry);
+    }
+
+    /// The entries in scope now, for [`Scope::leave`].
+    pub fn enter(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Forgets the entries made known since. Variables stay known by name: an unset one
+    /// is looked up further out.
+    pub fn leave(&mut self, entered: usize) {
+        self.entries.truncate(entered);
+    }
+
+    /// The scope of a message: whatever element is bound, its entries are the active ones.
+    #[must_use]
+    pub fn for_message(&self) -> Scope {
+        Scope {
+            entries: self.seen.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The scope of the loader of entry `number`: itself and later entries are restricted.
+    #[must_use]
+    pub fn for_loader(&self, number: u32) -> Scope {
+        let mut scope = self.clone();
+        scope
+            .entries
+            .iter_mut()
+            .for_each(|entry| entry.restricted = entry.number >= number);
+        scope
+    }
+
+    /// The entries in scope, in order.
+    pub(super) fn entries(&self) -> &[ScopeEntry] {
+        &self.entries
+    }
+}

@@ -1,0 +1,123 @@
+//! Where we differ from Kyverno on purpose (`docs/differences.md`): each row with what
+//! must happen here.
+
+use crate::common::{create, letters, policy, rule};
+use kpvm::engine::{Bundle, Input, Request, Session, Status};
+
+const PODS: &str = "match: {any: [{resources: {kinds: [Pod]}}]}";
+
+fn pod(spec: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "web"}}, "spec": {spec}}}"#
+    )
+}
+
+/// Hostile inputs, row 67: texts of a resource never decide what kind an outcome is.
+#[test]
+fn phrases_of_error_texts_in_a_resource_change_nothing() {
+    let denied = policy(&[rule("r", PODS, "{pattern: {spec: {host: good}}}")], "");
+    for phrase in [
+        "conditional anchor mismatch",
+        "global anchor mismatch",
+        "negation anchor matched in resource",
+        "Unknown key",
+        "failed to evaluate preconditions",
+    ] {
+        let responses = create(&denied, &pod(&format!(r#"{{"host": "{phrase}"}}"#)));
+        assert_eq!(letters(&responses), ["r F"], "{phrase}");
+    }
+}
+
+/// Hostile inputs, row 68: what a variable brings is not searched for variables again.
+#[test]
+fn text_of_a_resource_is_not_substituted_again() {
+    let validate = "{message: 'is {{ request.object.spec.text }}!', deny: {}}";
+    let responses = create(
+        &policy(&[rule("r", PODS, validate)], ""),
+        &pod(r#"{"text": "{{ request.operation }}"}"#),
+    );
+    assert_eq!(responses[0].message, "is {{ request.operation }}!");
+}
+
+/// A value between the quotes of an outer variable is data: it cannot end the quotes.
+#[test]
+fn an_inner_variable_cannot_leave_its_quotes() {
+    let key = r#"'{{ request.object.spec.map.\"{{ request.object.spec.key }}\" || `"none"` }}'"#;
+    let key = key.replace("\\\"", "\"");
+    let validate = format!(
+        "{{deny: {{conditions: {{any: [{{key: {key}, operator: Equals, value: secret}}]}}}}}}"
+    );
+    let policy = policy(&[rule("r", PODS, &validate)], "");
+    let with_key = |key: &str| {
+        pod(&format!(
+            r#"{{"map": {{"a": "secret", "a b": "open"}}, "key": {key}}}"#
+        ))
+    };
+    assert_eq!(letters(&create(&policy, &with_key(r#""a""#))), ["r F"]);
+    assert_eq!(letters(&create(&policy, &with_key(r#""a b""#))), ["r P"]);
+    // As an expression this would be map."x" || map."a".
+    let injected = with_key(r#""x\" || request.object.spec.map.\"a""#);
+    assert_eq!(letters(&create(&policy, &injected)), ["r E"]);
+}
+
+/// The data of a Secret stands in no message.
+#[test]
+fn data_of_a_secret_is_never_shown() {
+    let secrets = "match: {any: [{resources: {kinds: [Secret]}}]}";
+    let object = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": "aHVzaA=="}}"#;
+    for pattern in [
+        "{data: {(key): other}}",
+        "{data: {(key): '{{ request.operation }}'}}",
+        "{data: {key: other}}",
+    ] {
+        let responses = create(
+            &policy(
+                &[rule("r", secrets, &format!("{{pattern: {pattern}}}"))],
+                "",
+            ),
+            object,
+        );
+        assert!(
+            !responses[0].message.contains("aHVzaA"),
+            "{pattern}: {}",
+            responses[0].message
+        );
+    }
+}
+
+/// Several labels that a wildcard key describes: the first in byte order is taken.
+#[test]
+fn a_wildcard_key_takes_the_first_label_in_byte_order() {
+    let validate = "{pattern: {metadata: {labels: {'team/*': good}}}}";
+    let labelled = |labels: &str| {
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "web", "labels": {labels}}}}}"#
+        )
+    };
+    let policy = policy(&[rule("r", PODS, validate)], "");
+    let first_good = labelled(r#"{"team/b": "bad", "team/a": "good"}"#);
+    let first_bad = labelled(r#"{"team/b": "good", "team/a": "bad"}"#);
+    assert_eq!(letters(&create(&policy, &first_good)), ["r P"]);
+    assert_eq!(letters(&create(&policy, &first_bad)), ["r F"]);
+}
+
+/// An embedder can do without expressions that are read at run time.
+#[test]
+fn expressions_read_at_run_time_can_be_switched_off() {
+    let validate = "{deny: {conditions: {any: [{key: '{{ {{ request.object.spec.text }} }}', operator: Equals, value: x}]}}}";
+    let bytes = crate::common::compile(&policy(&[rule("r", PODS, validate)], "")).unwrap();
+    let bundle = Bundle::load(bytes).unwrap();
+    let mut session = Session::new(&bundle);
+    let object = pod(r#"{"text": "request.operation"}"#);
+    let request = Request::create(Input::Json(object.as_bytes()));
+    let status = |session: &mut Session<'_>| {
+        let evaluation = session.evaluate(&request).unwrap();
+        evaluation
+            .responses()
+            .next()
+            .map(|response| response.status())
+    };
+    assert_eq!(status(&mut session), Some(Status::Pass));
+    session.set_runtime_expressions(false);
+    assert_eq!(status(&mut session), Some(Status::Error));
+}

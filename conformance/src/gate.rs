@@ -1,0 +1,178 @@
+//! The gate: what suites gave against what `conformance.toml` says is not reached yet.
+//!
+//! The list can only shrink: a suite that disagrees has to be on it, and so has every
+//! reason for which rows cannot be judged; what is on it and no longer true fails as well.
+
+use std::collections::BTreeMap;
+
+use kpvm_cli::suite::{Reason, SuiteRun, Verdict};
+use serde::Deserialize;
+
+/// The checked-in list.
+const LISTED: &str = include_str!("../conformance.toml");
+
+/// What is not reached yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// Suites that do not agree.
+    #[serde(default)]
+    pub suite: Vec<ListedSuite>,
+    /// What is not supported.
+    #[serde(default)]
+    pub unsupported: ListedRows,
+}
+
+/// A suite that does not agree.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedSuite {
+    /// The end of the suite file's path.
+    pub path: String,
+    /// Why it does not agree.
+    pub reason: String,
+}
+
+/// Rows that cannot be judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedRows {
+    /// How many there are.
+    pub rows: usize,
+    /// Why, in the words of the rows.
+    pub reasons: Vec<String>,
+}
+
+impl Listed {
+    /// The checked-in list.
+    ///
+    /// # Errors
+    /// What is wrong with its text.
+    pub fn checked_in() -> Result<Self, String> {
+        toml::from_str(LISTED).map_err(|error| format!("conformance.toml: {error}"))
+    }
+
+    /// Everything that is not as the list says.
+    pub fn violations(&self, runs: &[SuiteRun]) -> Vec<String> {
+        let mut violations = Vec::new();
+        let mut used = vec![false; self.suite.len()];
+        for run in runs.iter().filter(|run| is_short(run)) {
+            let listed = self
+                .suite
+                .iter()
+                .position(|listed| run.file.ends_with(&listed.path));
+            match listed.and_then(|number| used.get_mut(number)) {
+                Some(used) => *used = true,
+                None => violations.extend(shortcomings(run)),
+            }
+        }
+        for (listed, used) in self.suite.iter().zip(used) {
+            if !used {
+                let path = &listed.path;
+                violations.push(format!("{path} agrees now: take it off conformance.toml"));
+            }
+        }
+        let (found, listed) = (unsupported(runs), &self.unsupported);
+        let rows: usize = found.values().sum();
+        if rows != listed.rows {
+            let listed = listed.rows;
+            violations.push(format!(
+                "{rows} rows are unsupported, and {listed} are in conformance.toml: write it down if it is less"
+            ));
+        }
+        let unlisted = found
+            .keys()
+            .filter(|reason| !listed.reasons.iter().any(|one| one == *reason));
+        violations.extend(unlisted.map(|reason| format!("unsupported, and not listed: {reason}")));
+        let gone = listed
+            .reasons
+            .iter()
+            .filter(|reason| !found.contains_key(reason.as_str()));
+        violations.extend(gone.map(|reason| {
+            format!("no row is unsupported any more, take it off conformance.toml: {reason}")
+        }));
+        violations
+    }
+}
+
+/// Rows by what they need that is not supported.
+pub fn unsupported(runs: &[SuiteRun]) -> BTreeMap<&str, usize> {
+    let mut reasons = BTreeMap::new();
+    for row in runs.iter().flat_map(|run| &run.rows) {
+        if let Reason::Unsupported(reason) = &row.reason {
+            *reasons.entry(reason.as_str()).or_default() += 1;
+        }
+    }
+    reasons
+}
+
+/// Whether a suite is broken, or a row of it disagrees.
+fn is_short(run: &SuiteRun) -> bool {
+    run.is_broken() || run.count(Verdict::Disagree) > 0
+}
+
+/// What is wrong with a suite, a line each.
+fn shortcomings(run: &SuiteRun) -> Vec<String> {
+    let errors = run.reports.iter().filter(|report| report.is_error());
+    let errors = errors.map(|report| format!("{}: {}", run.file, report.message));
+    let rows = run.rows.iter();
+    let disagreeing = rows.filter(|row| row.verdict() == Verdict::Disagree);
+    let disagreeing = disagreeing.map(|row| {
+        let (file, line) = (&row.place.file, row.place.line);
+        let (policy, rule, reason) = (&row.policy, &row.rule, row.reason.text());
+        format!(
+            "{file}:{line}: {policy}/{rule} on {}: {reason}",
+            row.resource
+        )
+    });
+    errors.chain(disagreeing).collect()
+}
+
+/// What keeps a suite from being complete: each row has its answer, and each answer its
+/// row.
+pub fn gaps(run: &SuiteRun) -> Vec<String> {
+    let mut gaps = shortcomings(run);
+    let rows = run.rows.iter();
+    let empty =
+        rows.filter(|row| row.reason.is_empty_pass() || row.verdict() == Verdict::Unsupported);
+    gaps.extend(empty.map(|row| {
+        let (file, line) = (&row.place.file, row.place.line);
+        format!("{file}:{line}: {}: {}", row.resource, row.reason.text())
+    }));
+    let without = run.without_row.iter();
+    gaps.extend(without.map(|(rule, resource, status)| {
+        format!("{}: no row: {rule} on {resource} is {status}", run.file)
+    }));
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_well_formed_and_each_entry_has_its_reason() {
+        let listed = Listed::checked_in().unwrap_or_default();
+        assert!(!listed.suite.is_empty());
+        assert!(listed.suite.iter().all(|suite| suite.reason.len() > 20));
+    }
+
+    /// A list that says what is not so fails in both directions.
+    #[test]
+    fn the_list_can_only_shrink() {
+        let suite = ListedSuite {
+            path: "agrees/kyverno-test.yaml".to_owned(),
+            reason: String::new(),
+        };
+        let unsupported = ListedRows {
+            rows: 1,
+            reasons: vec!["something".to_owned()],
+        };
+        let listed = Listed {
+            suite: vec![suite],
+            unsupported,
+        };
+        assert_eq!(listed.violations(&[]).len(), 3);
+        assert_eq!(Listed::default().violations(&[]), [""; 0]);
+    }
+}

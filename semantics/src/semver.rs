@@ -1,0 +1,368 @@
+//! Semantic versions and ranges as `blang/semver` reads them: strict versions (three
+//! numbers, no leading zeros, no `v`) and a range grammar of its own
+//! (docs/spec/jmespath.md §10, docs/spec/conditions.md §3.7).
+
+use std::cmp::Ordering;
+
+use crate::quote::go_quote;
+
+/// A part of a pre-release; numbers are smaller than texts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part<'t> {
+    /// A number without leading zeros.
+    Number(u64),
+    /// Letters, digits and hyphens.
+    Text(&'t str),
+}
+
+/// A version; what stands behind `+` does not count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Version<'t> {
+    numbers: [u64; 3],
+    pre_release: Vec<Part<'t>>,
+}
+
+impl<'t> Version<'t> {
+    /// Reads a version.
+    ///
+    /// # Errors
+    /// The words of `blang/semver`.
+    pub fn parse(text: &'t str) -> Result<Self, String> {
+        parse(text)
+    }
+
+    /// Major, minor and patch.
+    pub fn numbers(&self) -> [u64; 3] {
+        self.numbers
+    }
+
+    /// Which version precedes the other; build metadata does not count.
+    pub fn order(&self, other: &Version<'_>) -> Ordering {
+        // A version without pre-release is larger than any with one.
+        let released = |version: &Version<'_>| version.pre_release.is_empty();
+        let numbers = self.numbers.cmp(&other.numbers);
+        numbers
+            .then(released(self).cmp(&released(other)))
+            .then_with(|| self.pre_release.iter().cmp(other.pre_release.iter()))
+    }
+}
+
+fn parse(text: &str) -> Result<Version<'_>, String> {
+    if text.is_empty() {
+        return Err("Version string empty".into());
+    }
+    let mut parts = text.splitn(3, '.');
+    let (Some(major), Some(minor), Some(patch)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("No Major.Minor.Patch elements found".into());
+    };
+    let major = number(major, "major", "Major number")?;
+    let minor = number(minor, "minor", "Minor number")?;
+    let (patch, build) = match patch.split_once('+') {
+        Some((patch, build)) => (patch, Some(build)),
+        None => (patch, None),
+    };
+    let (patch, pre_release) = match patch.split_once('-') {
+        Some((patch, pre_release)) => (patch, Some(pre_release)),
+        None => (patch, None),
+    };
+    let patch = number(patch, "patch", "Patch number")?;
+    let pre_release = pre_release.map_or(Ok(Vec::new()), |pre_release| {
+        pre_release.split('.').map(pre_release_part).collect()
+    })?;
+    for part in build.into_iter().flat_map(|build| build.split('.')) {
+        if part.is_empty() {
+            return Err("Build meta data is empty".into());
+        }
+        if !is_alphanumeric(part) {
+            let part = go_quote(part);
+            return Err(format!(
+                "Invalid character(s) found in build meta data {part}"
+            ));
+        }
+    }
+    Ok(Version {
+        numbers: [major, minor, patch],
+        pre_release,
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_alphanumeric(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+fn has_leading_zero(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('0')
+}
+
+fn number(text: &str, name: &str, title: &str) -> Result<u64, String> {
+    if !is_number(text) {
+        let text = go_quote(text);
+        return Err(format!(
+            "Invalid character(s) found in {name} number {text}"
+        ));
+    }
+    if has_leading_zero(text) {
+        let text = go_quote(text);
+        return Err(format!("{title} must not contain leading zeroes {text}"));
+    }
+    parse_number(text)
+}
+
+fn parse_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| {
+        let problem = if text.is_empty() {
+            "invalid syntax"
+        } else {
+            "value out of range"
+        };
+        format!("strconv.ParseUint: parsing {}: {problem}", go_quote(text))
+    })
+}
+
+fn pre_release_part(text: &str) -> Result<Part<'_>, String> {
+    if text.is_empty() {
+        return Err("Prerelease is empty".into());
+    }
+    let quoted = || go_quote(text);
+    if is_number(text) {
+        if has_leading_zero(text) {
+            return Err(format!(
+                "Numeric PreRelease version must not contain leading zeroes {}",
+                quoted()
+            ));
+        }
+        return parse_number(text).map(Part::Number);
+    }
+    if is_alphanumeric(text) {
+        Ok(Part::Text(text))
+    } else {
+        Err(format!(
+            "Invalid character(s) found in prerelease {}",
+            quoted()
+        ))
+    }
+}
+
+/// The pieces between blanks; a blank behind `>`, `<` or `=` does not separate, and a
+/// piece of a single byte is dropped.
+fn pieces(range: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let (mut start, mut before) = (0, b' ');
+    let mut push = |piece: Option<&str>| {
+        if let Some(piece) = piece.filter(|piece| piece.len() > 1) {
+            pieces.push(piece.replace(' ', ""));
+        }
+    };
+    for (at, byte) in range.bytes().enumerate() {
+        if byte != b' ' {
+            before = byte;
+        } else if !matches!(before, b'>' | b'<' | b'=') {
+            push(range.get(start..at));
+            start = at + 1;
+        }
+    }
+    push(range.get(start..));
+    pieces
+}
+
+/// The alternatives between `||`.
+fn alternatives(pieces: &[String]) -> Result<Vec<&[String]>, String> {
+    if pieces.first().is_some_and(|piece| piece == "||") {
+        return Err("First element in range is '||'".into());
+    }
+    if pieces.last().is_none_or(|piece| piece == "||") {
+        return Err("Last element in range is '||'".into());
+    }
+    Ok(pieces.split(|piece| piece == "||").collect())
+}
+
+/// The operator and the version of a piece, which begins at the first digit.
+fn split_operator(piece: &str) -> Result<(&str, &str), String> {
+    let digit = piece.find(char::is_numeric);
+    match digit.and_then(|digit| piece.split_at_checked(digit)) {
+        Some((operator, version)) => Ok((operator.trim(), version)),
+        None => Err(format!(
+            "Could not get version from string: {}",
+            go_quote(piece)
+        )),
+    }
+}
+
+/// Replaces a piece that holds an `x` by one or two without.
+fn expand(piece: &str, out: &mut Vec<String>) -> Result<(), String> {
+    if !piece.contains('x') {
+        out.push(piece.to_owned());
+        return Ok(());
+    }
+    let (operator, version) = split_operator(piece)?;
+    let mut flat = version.replacen(".x.x", ".x", 1).replacen(".x", ".0", 1);
+    if flat.split('.').count() == 2 {
+        flat.push_str(".0");
+    }
+    let incremented = || incremented(version, &flat);
+    match operator {
+        ">" => out.push(format!(">={}", incremented())),
+        ">=" => out.push(format!(">={flat}")),
+        "<" => out.push(format!("<{flat}")),
+        "<=" => out.push(format!("<{}", incremented())),
+        "" | "=" | "==" => {
+            out.push(format!(">={flat}"));
+            out.push(format!("<{}", incremented()));
+        }
+        "!" | "!=" => {
+            out.push(format!("<{flat}"));
+            out.push(format!(">={}", incremented()));
+        }
+        _ => out.push(flat),
+    }
+    Ok(())
+}
+
+/// The first version behind a wildcard; empty where the wildcard is not the last part.
+fn incremented(wildcard: &str, flat: &str) -> String {
+    let place = match wildcard.rsplit_once('.') {
+        Some((before, "x")) => match before.split('.').count() {
+            1 => 0,
+            2 => 1,
+            _ => return String::new(),
+        },
+        _ => return String::new(),
+    };
+    let mut parts: Vec<_> = flat.split('.').map(str::to_owned).collect();
+    let Some(part) = parts.get_mut(place) else {
+        return String::new();
+    };
+    let Some(next) = part
+        .parse::<i64>()
+        .ok()
+        .and_then(|part| part.checked_add(1))
+    else {
+        return String::new();
+    };
+    *part = next.to_string();
+    parts.join(".")
+}
+
+/// One comparison of a range.
+struct Comparator<'t> {
+    operator: &'t str,
+    version: Version<'t>,
+}
+
+impl Comparator<'_> {
+    fn holds(&self, version: &Version<'_>) -> bool {
+        let order = version.order(&self.version);
+        match self.operator {
+            ">" => order.is_gt(),
+            ">=" => order.is_ge(),
+            "<" => order.is_lt(),
+            "<=" => order.is_le(),
+            "!" | "!=" => order.is_ne(),
+            _ => order.is_eq(),
+        }
+    }
+}
+
+fn comparator(piece: &str) -> Result<Comparator<'_>, String> {
+    let (operator, version) = split_operator(piece)?;
+    let whole = go_quote(&format!("{operator}{version}"));
+    let wrap = |problem| format!("Could not parse Range {}: {problem}", go_quote(piece));
+    if !matches!(
+        operator,
+        "" | "=" | "==" | ">" | ">=" | "<" | "<=" | "!" | "!="
+    ) {
+        let operator = go_quote(operator);
+        return Err(wrap(format!(
+            "Could not parse comparator {operator} in {whole}"
+        )));
+    }
+    match parse(version) {
+        Ok(version) => Ok(Comparator { operator, version }),
+        Err(problem) => Err(wrap(format!(
+            "Could not parse version {} in {whole}: {problem}",
+            go_quote(version)
+        ))),
+    }
+}
+
+/// Whether a version is in a range.
+///
+/// # Errors
+/// Why the range cannot be read, in the words of `blang/semver`.
+pub fn is_in_range(version: &Version<'_>, range: &str) -> Result<bool, String> {
+    let pieces = pieces(range);
+    let mut expanded = Vec::new();
+    for alternative in alternatives(&pieces)? {
+        let mut pieces = Vec::new();
+        for piece in alternative {
+            expand(piece, &mut pieces)?;
+        }
+        expanded.push(pieces);
+    }
+    // The whole range is read before anything is compared.
+    let mut read = Vec::new();
+    for alternative in &expanded {
+        let comparators = alternative.iter().map(|piece| comparator(piece));
+        read.push(comparators.collect::<Result<Vec<_>, _>>()?);
+    }
+    for alternative in read {
+        if alternative.is_empty() {
+            return Err("Kyverno crashes on this range: nothing stands between two ||".into());
+        }
+        if alternative.iter().all(|one| one.holds(version)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_blang_does() {
+        // docs/spec/jmespath.md §10.
+        let rows: &[(&str, &str, Result<bool, &str>)] = &[
+            ("v1.2.3", "<1.0.0", Ok(true)),
+            ("2.0.0", "!1.x", Ok(false)),
+            ("1.0.0", "9", Err("Last element in range is '||'")),
+            ("1.0.0", "|| 1.0.0", Err("First element in range is '||'")),
+            ("1.0.0", "! 1.0.0", Ok(true)),
+            ("1.0.0", ">= 1.0.0", Ok(true)),
+            ("4.0.9", "=4.x.x", Ok(true)),
+            ("4.1.0", "=4.x.x", Ok(false)),
+            ("1.0.0-alpha", "<1.0.0", Ok(true)),
+            ("1.0.0-2", "<1.0.0-a", Ok(true)),
+            ("1.2.3", ">=1.0.0 || || 2.0.0", Ok(true)),
+            (
+                "1.0.0",
+                "^1.0.0",
+                Err(
+                    r#"Could not parse Range "^1.0.0": Could not parse comparator "^" in "^1.0.0""#,
+                ),
+            ),
+            (
+                "1.0.0",
+                "1.2",
+                Err(
+                    r#"Could not parse Range "1.2": Could not parse version "1.2" in "1.2": No Major.Minor.Patch elements found"#,
+                ),
+            ),
+        ];
+        for (version, range, expected) in rows {
+            let version = parse(version).unwrap_or_default();
+            let result = is_in_range(&version, range);
+            assert_eq!(
+                result.as_ref().map_err(String::as_str),
+                expected.as_ref().map_err(|text| *text),
+                "{range}"
+            );
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Timestamps of CEL: points in time within the years 1 to 9999
+//! (docs/spec/cel.md §3.8).
+
+use crate::calendar::{DAY, civil, days_from_civil, days_in_month};
+
+/// The first second of the year 1 and the last of the year 9999.
+const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+/// A point in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timestamp {
+    /// Seconds since 1970 in UTC.
+    pub seconds: i64,
+    /// Nanoseconds of the second.
+    pub nanos: u32,
+}
+
+/// A point in time outside of the years 1 to 9999.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("timestamp overflow")]
+pub struct Overflow;
+
+impl Timestamp {
+    /// The point in time, if it is in range.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn new(seconds: i64, nanos: u32) -> Result<Self, Overflow> {
+        if SECONDS.contains(&seconds) {
+            Ok(Timestamp { seconds, nanos })
+        } else {
+            Err(Overflow)
+        }
+    }
+}
+
+/// Reads RFC 3339; `None` if it is none, an error if it is out of range.
+pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
+    let bytes = text.as_bytes();
+    let number = |from: usize, count: usize| -> Option<i64> {
+        let digits = bytes.get(from..from + count)?;
+        digits.iter().try_fold(0i64, |number, digit| {
+            digit
+                .is_ascii_digit()
+                .then(|| number * 10 + i64::from(digit - b'0'))
+        })
+    };
+    let mark = |at: usize, mark: u8| (bytes.get(at) == Some(&mark)).then_some(());
+    // A year of more digits is a timestamp all the same, only out of range.
+    if bytes
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count()
+        > 4
+    {
+        return Some(Err(Overflow));
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
+    mark(4, b'-')?;
+    mark(7, b'-')?;
+    mark(10, b'T').or_else(|| mark(10, b't'))?;
+    let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
+    mark(13, b':')?;
+    mark(16, b':')?;
+    let mut rest = text.get(19..)?;
+    let mut nanos = 0u32;
+    if let Some(fraction) = rest.strip_prefix(['.', ',']) {
+        let count = fraction.bytes().take_while(u8::is_ascii_digit).count();
+        if count == 0 {
+            return None;
+        }
+        for place in 0..9 {
+            let digit = fraction.as_bytes().get(place).filter(|_| place < count);
+            nanos = nanos * 10 + digit.map_or(0, |digit| u32::from(digit - b'0'));
+        }
+        rest = fraction.get(count..)?;
+    }
+    let offset = match rest.as_bytes() {
+        b"Z" | b"z" => 0,
+        [sign @ (b'+' | b'-'), digits @ ..] => {
+            let text = std::str::from_utf8(digits).ok()?;
+            let (hours, minutes) = text.split_once(':')?;
+            let two = |part: &str| {
+                (part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit()))
+                    .then(|| part.parse::<i64>().ok())?
+            };
+            let (hours, minutes) = (two(hours)?, two(minutes)?);
+            if hours > 24 || minutes > 60 {
+                return None;
+            }
+            let seconds = hours * 3600 + minutes * 60;
+            if *sign == b'-' { -seconds } else { seconds }
+        }
+        _ => return None,
+    };
+    let valid = (1..=12).contains(&month)
+        && day >= 1
+        && day <= days_in_month(year, month)
+        && hour < 24
+        && minute < 60
+        && second < 60;
+    if !valid {
+        return None;
+    }
+    let days = days_from_civil(year, month, day);
+    let seconds = days * DAY + hour * 3600 + minute * 60 + second - offset;
+    Some(Timestamp::new(seconds, nanos))
+}
+
+/// A timestamp as RFC 3339 with as few decimals as it takes.
+pub fn text(seconds: i64, nanos: u32) -> String {
+    let date = civil(seconds);
+    let fraction = format!("{nanos:09}");
+    let fraction = fraction.trim_end_matches('0');
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{}{fraction}Z",
+        date.year,
+        date.month,
+        date.day,
+        date.clock / 3600,
+        date.clock / 60 % 60,
+        date.clock % 60,
+        if fraction.is_empty() { "" } else { "." },
+    )
+}

@@ -1,0 +1,6 @@
+//! The runtime through its public interface.
+
+#![allow(clippy::unwrap_used)] // helpers of tests count as no tests
+
+mod allocations;
+mod jmespath;
