@@ -11,9 +11,7 @@ use crate::bundle::{
 pub use crate::sections::BundleBuilder;
 use crate::site::{Segment, Site, SitePathId, SitePathInterner, SiteWriter};
 use crate::symbol::SymbolId;
-use crate::table::{
-    BundleFacts, OmittedFacts, Pair, PolicyFacts, Range, SitePath, Text,
-};
+use crate::table::{BundleFacts, OmittedFacts, Pair, PolicyFacts, Range, SitePath, Text};
 
 /// The texts of a bundle under construction, equal ones once.
 #[derive(Debug, Default)]

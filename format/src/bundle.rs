@@ -242,4 +242,3 @@ fn read_sections(bytes: &[u8]) -> Result<[ops::Range<usize>; SECTION_COUNT], Loa
     }
     Ok(sections)
 }
-

@@ -40,7 +40,15 @@ fn disassemble_rule(
     out: &mut dyn Write,
 ) -> fmt::Result {
     let write_block = |title: &str, block: u32, out: &mut dyn Write| {
-        disassemble_block(tables, title, BlockOf { rule: number, block }, out)
+        disassemble_block(
+            tables,
+            title,
+            BlockOf {
+                rule: number,
+                block,
+            },
+            out,
+        )
     };
     let kinds: Vec<&str> = Tables::range(tables.index_kinds, rule.kinds)
         .iter()
@@ -90,7 +98,10 @@ pub struct BlockOf {
 pub fn disassemble_block(
     tables: &Tables<'_>,
     title: &str,
-    BlockOf { rule, block: number }: BlockOf,
+    BlockOf {
+        rule,
+        block: number,
+    }: BlockOf,
     out: &mut dyn Write,
 ) -> fmt::Result {
     let Some(block) = tables.blocks.get(number as usize) else {

@@ -372,7 +372,7 @@ mod tests {
         let symbols = std::mem::take(&mut builder.symbols).finish();
         let tables = Tables {
             symbols: crate::symbol::SymbolTable::from_verified(&symbols).unwrap(),
-            pool: builder.pool(),
+            pool: builder.pool.as_str(),
             rules: &builder.rules,
             index: &builder.index,
             index_nodes: &builder.index_nodes,

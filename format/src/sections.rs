@@ -244,4 +244,3 @@ impl<'a> Tables<'a> {
             .unwrap_or(&[])
     }
 }
-

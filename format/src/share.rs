@@ -309,7 +309,10 @@ impl<'o> Sharing<'o> {
 
     /// Equal texts have one place.
     fn text(&mut self, text: Text) -> Text {
-        *self.known_texts.entry(self.old.pool.get(text)).or_insert(text)
+        *self
+            .known_texts
+            .entry(self.old.pool.get(text))
+            .or_insert(text)
     }
 
     fn overrides(&mut self, overrides: Range) -> Range {

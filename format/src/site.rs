@@ -6,17 +6,17 @@
 //! for each site
 //!
 //! ```text
-//! byte      kind in the low four bits (15: varint with the distance of the source file,
-//!           then another such byte); distance from the instruction of the site before in the
-//!           high four (15: varint)
+//! byte      kind in the low four bits (15: varint with the number of the source file, then
+//!           another such byte); distance from the instruction of the site before in the high
+//!           four (15: varint)
 //! varint    number of the label
 //! varint    number of the path + 1, 0 for the empty path
 //! varint    distance in lines from the site before, zigzag
 //! varint    column
 //! ```
 //!
-//! Varints hold seven bits a byte, low bits first. The first site's line and source count
-//! from those of the rule if places are relative, else from 0.
+//! Varints hold seven bits a byte, low bits first. The first site's line counts from the
+//! rule's if places are relative, which are in the rule's file then; else from 0.
 
 use std::collections::HashMap;
 
@@ -149,6 +149,7 @@ impl<'a> Tables<'a> {
         while let Some(site) = reader.next(self.site_labels) {
             let path = site.path.0;
             if path != NONE && path as usize >= self.site_paths.len()
+                || !self.has_source(&site.place)
                 || last.is_some_and(|last| site.position <= last)
             {
                 return None;
@@ -156,6 +157,17 @@ impl<'a> Tables<'a> {
             last = Some(site.position);
         }
         last.filter(|_| reader.left == 0 && count <= MAX_RUN)
+    }
+}
+
+impl Tables<'_> {
+    /// Whether the source file of a place exists.
+    pub(crate) fn has_source(&self, place: &SitePlace) -> bool {
+        match place.relative {
+            0 => (place.source.get() as usize) < self.sources.len(),
+            1 => place.source == U32::ZERO,
+            _ => false,
+        }
     }
 }
 
@@ -174,7 +186,7 @@ struct SiteReader<'a> {
     left: u8,
     relative: u8,
     position: u32,
-    source: i32,
+    source: u32,
     line: i32,
 }
 
@@ -200,7 +212,7 @@ impl<'a> SiteReader<'a> {
         }
         let mut head = self.byte()?;
         if head & ESCAPE == ESCAPE {
-            self.source = self.source.wrapping_add(unzigzag(self.varint()?));
+            self.source = self.varint()?;
             head = self.byte()?;
         }
         let kind = *SiteKind::ALL.get(usize::from(head & ESCAPE))?;
@@ -221,7 +233,7 @@ impl<'a> SiteReader<'a> {
             label,
             place: SitePlace {
                 relative: self.relative,
-                source: I32::new(self.source),
+                source: U32::new(self.source),
                 line: I32::new(self.line),
                 column: U32::new(column),
             },
@@ -242,7 +254,7 @@ impl<'a> SiteReader<'a> {
             return Some(u32::from(first));
         }
         let mut value = u64::from(first & 0x7f);
-        for shift in [7, 14, 21, 28] {
+        for shift in [7u32, 14, 21, 28] {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
@@ -311,12 +323,11 @@ impl SiteWriter {
         let relative = sites.first().map_or(0, |site| site.place.relative);
         let first = sites.first().map_or(0, |site| site.position);
         let mut bytes = vec![sites.len() as u8 | relative << 7];
-        let (mut position, mut source, mut line) = (first, 0i32, 0i32);
+        let (mut position, mut source, mut line) = (first, 0u32, 0i32);
         for site in sites {
             if site.place.source.get() != source {
                 bytes.push(ESCAPE);
-                let distance = site.place.source.get().wrapping_sub(source);
-                write_varint(zigzag(distance), &mut bytes);
+                write_varint(site.place.source.get(), &mut bytes);
             }
             let distance = site.position - position;
             match u8::try_from(distance) {
@@ -370,8 +381,14 @@ impl SitePathInterner {
     /// The interner of tables that exist already.
     pub(crate) fn of(paths: &[SitePath], texts: &[Text]) -> Self {
         Self {
-            paths: (0..).zip(paths).map(|(number, &path)| (path, number)).collect(),
-            texts: (0..).zip(texts).map(|(number, &text)| (text, number)).collect(),
+            paths: (0..)
+                .zip(paths)
+                .map(|(number, &path)| (path, number))
+                .collect(),
+            texts: (0..)
+                .zip(texts)
+                .map(|(number, &text)| (text, number))
+                .collect(),
         }
     }
 
@@ -398,5 +415,129 @@ impl SitePathInterner {
             paths.push(path);
             paths.len() as u32 - 1
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(position: u32, kind: SiteKind, line: i32) -> Site {
+        Site {
+            position,
+            kind,
+            path: SitePathId::EMPTY,
+            label: SiteLabel {
+                part: text(position, 3),
+                written: text(0, 0),
+            },
+            place: SitePlace {
+                relative: 1,
+                source: U32::ZERO,
+                line: I32::new(line),
+                column: U32::new(position * 7 + 1),
+            },
+        }
+    }
+
+    fn text(offset: u32, length: u32) -> Text {
+        Text {
+            offset: U32::new(offset),
+            length: U32::new(length),
+        }
+    }
+
+    fn tables(writer: &SiteWriter) -> Tables<'_> {
+        Tables {
+            site_labels: &writer.site_labels,
+            site_runs: &writer.site_runs,
+            sites: &writer.sites,
+            ..Tables::EMPTY
+        }
+    }
+
+    #[test]
+    fn sites_are_read_as_written() {
+        let mut position = 0;
+        let sites: Vec<Site> = (0..100i32)
+            .map(|number| {
+                let kind = SiteKind::ALL[number as usize % SiteKind::ALL.len()];
+                position += 1 + number as u32 % 40;
+                site(position, kind, (number - 50) * 300)
+            })
+            .collect();
+        let mut writer = SiteWriter::default();
+        let range = writer.write(&sites);
+        assert_eq!(writer.write(&sites), range, "equal lists are stored once");
+        let tables = tables(&writer);
+        let runs = Tables::range(tables.site_runs, range);
+        assert_eq!(runs.len(), 100usize.div_ceil(MAX_RUN));
+        let read: Vec<Site> = runs
+            .iter()
+            .flat_map(|run| tables.sites_of_run(run))
+            .collect();
+        assert_eq!(read, sites);
+        for (run, chunk) in runs.iter().zip(sites.chunks(MAX_RUN)) {
+            let last = chunk.last().map(|site| site.position);
+            assert_eq!(tables.verify_run(run), last);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_run_are_refused_and_never_panic() {
+        let mut writer = SiteWriter::default();
+        writer.write(&[site(0, SiteKind::Leaf, 3), site(900, SiteKind::Tags, -1)]);
+        for at in 0..writer.sites.len() {
+            let whole = writer.sites.clone();
+            for value in 0..=255 {
+                writer.sites[at] = value;
+                let tables = tables(&writer);
+                let found = tables.sites_of_run(&tables.site_runs[0]).count();
+                assert!(found <= usize::from(u8::MAX));
+                let _ = tables.verify_run(&tables.site_runs[0]);
+            }
+            writer.sites = whole;
+        }
+        let refused = |bytes: &[u8]| {
+            let run = SiteRun {
+                position: U32::ZERO,
+                offset: U32::ZERO,
+            };
+            let labels = [SiteLabel {
+                part: text(0, 0),
+                written: text(0, 0),
+            }];
+            let tables = Tables {
+                site_labels: &labels,
+                sites: bytes,
+                ..Tables::EMPTY
+            };
+            tables.verify_run(&run).is_none()
+        };
+        let relative = RELATIVE | 1;
+        assert!(!refused(&[relative, 0, 0, 0, 0, 1]));
+        for (what, bytes) in [
+            ("no sites", &[RELATIVE][..]),
+            ("too many sites", &[RELATIVE | 17, 0, 0, 0, 0, 1]),
+            ("cut short", &[relative, 0, 0, 0, 0]),
+            ("a kind that does not exist", &[relative, 10, 0, 0, 0, 1]),
+            ("a label that does not exist", &[relative, 0, 1, 0, 0, 1]),
+            ("a path that does not exist", &[relative, 0, 0, 1, 0, 1]),
+            (
+                "another file than the rule's",
+                &[relative, 15, 1, 0, 0, 0, 0, 1],
+            ),
+            ("a file that does not exist", &[1, 0, 0, 0, 0, 1]),
+            (
+                "a number without end",
+                &[relative, 0, 128, 128, 128, 128, 128, 0, 0, 1],
+            ),
+            (
+                "two of one instruction",
+                &[RELATIVE | 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1],
+            ),
+        ] {
+            assert!(refused(bytes), "{what}");
+        }
     }
 }

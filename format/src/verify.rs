@@ -100,11 +100,7 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
 fn verify_facts(tables: &Tables<'_>) -> Verified {
     for (what, count, expected) in [
         ("bundles", tables.bundle_facts.len(), 1),
-        (
-            "policies",
-            tables.policy_facts.len(),
-            tables.policies.len(),
-        ),
+        ("policies", tables.policy_facts.len(), tables.policies.len()),
     ] {
         ensure(count == expected, || {
             format!("facts about {count} {what} of {expected}")
@@ -519,7 +515,7 @@ fn verify_sites(tables: &Tables<'_>) -> Verified {
         })?;
     }
     for place in tables.tag_places {
-        bits("flag of a place", place.relative, 1)?;
+        ensure(tables.has_source(place), || "a place in no file".into())?;
     }
     let places = tables.rule_places.iter().chain(tables.entry_places);
     places

@@ -19,8 +19,8 @@ use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::meta::OmittedRule;
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::{InstructionId, Segment, Site, SitePathId};
+use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{LeafKind, Place, Range, Rule, SiteKind};
 use kpvm_semantics::anchor::Anchor;
 use serde::Serialize;
@@ -249,7 +249,9 @@ impl Coverage {
                 covered.outcomes.add(*outcomes);
             }
             let mut points = BTreeMap::new();
-            reader.points(number, rule, tally, &mut |point| add_point(&mut points, point));
+            reader.points(number, rule, tally, &mut |point| {
+                add_point(&mut points, point)
+            });
             points.into_values().for_each(|point| covered.add(point));
         }
     }

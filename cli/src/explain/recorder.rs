@@ -9,8 +9,8 @@ use kpvm::engine::observer::{
 use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::Site;
+use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, Leaf, LeafKind, SiteKind, SitePlace};
 use kpvm_semantics::anchor::Anchor;
 

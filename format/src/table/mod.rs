@@ -60,7 +60,9 @@ macro_rules! without_texts {
     ($($type:ty),+) => { $(impl Texts for $type {})+ };
 }
 
-without_texts!(u8, U16, U32, U64, U128, I32, I64, Range, [U32; 2], [Range; 3]);
+without_texts!(
+    u8, U16, U32, U64, U128, I32, I64, Range, [U32; 2], [Range; 3]
+);
 without_texts!(crate::instruction::Instruction);
 
 impl Texts for Text {
@@ -70,9 +72,19 @@ impl Texts for Text {
 }
 
 /// A text: a range of bytes of the string pool, cut at character borders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
-#[derive(zerocopy::KnownLayout, zerocopy::Unaligned)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    zerocopy::FromBytes,
+    zerocopy::IntoBytes,
+    zerocopy::Immutable,
+    zerocopy::KnownLayout,
+    zerocopy::Unaligned,
+)]
 #[repr(C)]
 pub struct Text {
     /// Offset of the first byte.
@@ -82,9 +94,19 @@ pub struct Text {
 }
 
 /// A range of entries of another table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
-#[derive(zerocopy::KnownLayout, zerocopy::Unaligned)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    zerocopy::FromBytes,
+    zerocopy::IntoBytes,
+    zerocopy::Immutable,
+    zerocopy::KnownLayout,
+    zerocopy::Unaligned,
+)]
 #[repr(C)]
 pub struct Range {
     /// First entry.

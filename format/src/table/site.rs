@@ -21,10 +21,11 @@ record! {
     /// A place in a policy's file, relative to the place of a rule or absolute. What rules
     /// share has relative places: copies of a rule differ in where they are written only.
     SitePlace {
-        /// 1 if source and line are relative to the place of the rule at hand.
+        /// 1 if the place is in the file of the rule at hand and its line is relative to the
+        /// rule's.
         relative: u8,
-        /// Number of the source file, or its distance from the rule's.
-        source: I32,
+        /// Number of the source file; 0 if the place is relative.
+        source: U32,
         /// Line from 1, or its distance from the rule's.
         line: I32,
         /// Column from 1.
@@ -36,28 +37,28 @@ impl SitePlace {
     /// The place itself, for a rule that is written at `rule`.
     pub fn of(&self, rule: &Place) -> Place {
         let (source, line) = match self.relative {
-            0 => (0, 0),
-            _ => (rule.source.get(), rule.line.get()),
+            0 => (self.source, 0),
+            _ => (rule.source, rule.line.get()),
         };
         Place {
-            source: U32::new(source.wrapping_add_signed(self.source.get())),
+            source,
             line: U32::new(line.wrapping_add_signed(self.line.get())),
             column: self.column,
         }
     }
 
-    /// The same place relative to that of a rule.
+    /// The same place relative to that of a rule, if it is in the same file.
     #[must_use]
     pub fn relative_to(&self, rule: &Place) -> Self {
-        let distance = |from: U32, to: I32| I32::new(to.get().wrapping_sub(from.get() as i32));
-        match self.relative {
-            0 => Self {
-                relative: 1,
-                source: distance(rule.source, self.source),
-                line: distance(rule.line, self.line),
-                column: self.column,
-            },
-            _ => *self,
+        if self.relative != 0 || self.source != rule.source {
+            return *self;
+        }
+        let line = self.line.get().wrapping_sub(rule.line.get() as i32);
+        Self {
+            relative: 1,
+            source: U32::ZERO,
+            line: I32::new(line),
+            column: self.column,
         }
     }
 }
@@ -66,7 +67,7 @@ impl From<Place> for SitePlace {
     fn from(place: Place) -> Self {
         Self {
             relative: 0,
-            source: I32::new(place.source.get() as i32),
+            source: place.source,
             line: I32::new(place.line.get() as i32),
             column: place.column,
         }

@@ -1624,7 +1624,12 @@ impl<'e> Evaluator<'e, '_> {
     }
 
     /// docs/spec/pod-security.md §8.
-    fn judge_findings(&mut self, rule: &Rule, instruction: InstructionId, setting: Setting<'_>) -> Judgement {
+    fn judge_findings(
+        &mut self,
+        rule: &Rule,
+        instruction: InstructionId,
+        setting: Setting<'_>,
+    ) -> Judgement {
         let findings = std::mem::take(&mut self.machine.findings);
         let shown = Shown {
             tables: self.tables,

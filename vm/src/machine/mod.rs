@@ -24,8 +24,8 @@ mod value;
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::InstructionId;
+use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::NONE;
 
 use std::collections::HashMap;

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 
 use kpvm_format::Tables;
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::InstructionId;
+use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, TagEntry};
 use kpvm_semantics::anchor::Anchor;
 
