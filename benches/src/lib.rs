@@ -1,6 +1,6 @@
-//! Workloads, other programs to compare with, and the benches over both.
+//! Workloads and peers for the benches.
 //!
-//! Nothing of this is needed to use kpvm.
+//! Not needed to use kpvm.
 
 pub mod interleave;
 pub mod peer;

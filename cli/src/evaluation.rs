@@ -1,10 +1,9 @@
-//! One resource against one bundle, under everything else that decides what rules see:
-//! values, user, namespaces, operation, and the host that answers.
+//! Evaluates one resource against one bundle, with everything else that rules see: values,
+//! user, namespaces, operation, and the host.
 //!
-//! Resources enter, the engine's responses leave, in the order of the rules. Most runs
-//! need the engine once for a resource; where the values differ from policy to policy or
-//! from rule to rule, it is asked once for each difference and only the responses of the
-//! rules concerned are kept.
+//! Returns the engine's responses in the order of the rules. Usually one run of the engine
+//! per resource is enough; if the values differ between policies or rules, there is one run
+//! for each difference, and only the responses of the rules concerned are kept.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,40 +22,39 @@ use crate::resources::Resource;
 use crate::user_info::{BorrowedUser, User, or_background};
 use crate::values::{Labels, Subresource, Values, Variables};
 
-/// What decides beside policies and resources.
+/// Inputs of an evaluation besides policies and resources.
 #[derive(Debug, Clone, Default)]
 pub struct Circumstances {
-    /// What is done to resources for which the values say nothing else.
+    /// Operation on resources for which the values define none.
     pub operation: Operation,
     /// Variables by policy, resource and rule.
     pub values: Values,
-    /// The labels of namespaces.
+    /// Labels of namespaces.
     pub namespaces: BTreeMap<String, Labels>,
-    /// Namespaces as objects, as far as they were given.
+    /// Namespaces as objects, as far as given.
     pub namespace_objects: BTreeMap<String, Value>,
-    /// Names of resources by group and kind, from definitions of custom resources.
+    /// Names of resources by group and kind, from CustomResourceDefinitions.
     pub plurals: BTreeMap<(String, String), String>,
-    /// The kinds that stand for subresources.
+    /// Kinds that represent subresources.
     pub subresources: Vec<Subresource>,
-    /// The user, if one is given.
+    /// The user, if given.
     pub user: Option<User>,
 }
 
-/// Why a resource cannot be evaluated.
+/// Reason why a resource cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvaluationError {
-    /// The engine cannot take it for an object.
+    /// The engine rejects it as an object.
     #[error(transparent)]
     Request(#[from] EvaluateError),
-    /// The values put something else in its place (docs/spec/cli.md §7.2).
+    /// The values replace it by something that is not an object (docs/spec/cli.md §7.2).
     #[error(
         "the object retrieved from the json context is not valid: expected the values to have a map under request.{0}"
     )]
     NotAnObject(String),
 }
 
-/// Whether a computed rule is a written rule or was generated from it
-/// (docs/spec/cli.md §4.3).
+/// Whether a computed rule is a written rule or generated from it (docs/spec/cli.md §4.3).
 pub fn is_computed_from(computed: &str, written: &str) -> bool {
     let generated = computed.strip_prefix("autogen-");
     computed == written
@@ -64,8 +62,8 @@ pub fn is_computed_from(computed: &str, written: &str) -> bool {
         || generated.and_then(|rule| rule.strip_prefix("cronjob-")) == Some(written)
 }
 
-/// The message that reports show: the rule's `reportProperties` may replace it, by status
-/// or for all (docs/spec/cli.md §10.2).
+/// Message as reported: the rule's `reportProperties` may override it, by status or always
+/// (docs/spec/cli.md §10.2).
 pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {
     let own = format!("{}Message", response.status().as_str());
     let of = |name: &str| {
@@ -89,27 +87,27 @@ pub struct Evaluator<'b> {
     /// Names of the policies.
     policies: Vec<&'b str>,
     rules: Vec<RuleScope<'b>>,
-    /// Variables where the values have none for the resource.
+    /// Variables used if the values have none for the resource.
     general: Variables,
-    /// One for each run that one resource needs, made when first needed.
+    /// One session per run that a resource needs, created on first use.
     sessions: Vec<Session<'b>>,
 }
 
-/// What the values have for a rule.
+/// Values of a rule.
 #[derive(Debug, Clone, Copy)]
 struct RuleScope<'b> {
     policy: usize,
     addition: Option<&'b Value>,
-    /// Whether it is of a ValidatingAdmissionPolicy.
+    /// Whether it belongs to a ValidatingAdmissionPolicy.
     is_admission: bool,
 }
 
-/// What sets one run of the engine apart from the others for the same resource.
+/// Distinguishes the runs of the engine for the same resource.
 #[derive(Debug, Clone, Copy)]
 struct RunKey<'b> {
-    /// The policy that has variables of its own for the resource.
+    /// The policy with its own variables for the resource.
     policy: Option<usize>,
-    /// What the variables of the rule add to its context.
+    /// Additions of the rule's variables to its context.
     addition: Option<&'b Value>,
     /// Whether it is the run for ValidatingAdmissionPolicies.
     is_admission: bool,
@@ -152,12 +150,11 @@ impl<'b> Evaluator<'b> {
         }
     }
 
-    /// All responses to one resource, in the order of the rules. An operation that is
-    /// given here goes before that of the values (docs/spec/cli.md §3.2).
+    /// All responses for one resource, in the order of the rules. The given operation takes
+    /// precedence over that of the values (docs/spec/cli.md §3.2).
     ///
     /// # Errors
-    /// Why the resource cannot be evaluated. What goes wrong inside a rule is that
-    /// rule's status.
+    /// If the resource cannot be evaluated. Errors inside a rule are that rule's status.
     pub fn evaluate(
         &mut self,
         resource: &Resource,
@@ -167,11 +164,11 @@ impl<'b> Evaluator<'b> {
         self.evaluate_observed(resource, operation, host, None)
     }
 
-    /// As [`Evaluator::evaluate`]; the observer hears of each rule from the run that its
-    /// response is taken from.
+    /// Like [`Evaluator::evaluate`]; the observer receives the events of each rule from the
+    /// run that its response is taken from.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// Like [`Evaluator::evaluate`].
     pub fn evaluate_observed(
         &mut self,
         resource: &Resource,
@@ -256,11 +253,11 @@ impl<'b> Evaluator<'b> {
     }
 }
 
-/// Passes on what happens to the rules of one run.
+/// Forwards the events of the rules of one run.
 struct OwnRules<'o, F> {
     observer: &'o mut dyn Observer,
     is_own: F,
-    /// Whether the rule at hand is one of them.
+    /// Whether the current rule is one of them.
     hears: bool,
 }
 
@@ -280,17 +277,17 @@ struct Run<'r> {
     resource: &'r Resource,
     circumstances: &'r Circumstances,
     operation: Operation,
-    /// The objects where variables rewrite them.
+    /// The objects, if variables modify them.
     object: Option<Value>,
     old_object: Option<Value>,
-    /// What goes into the context alone.
+    /// Additions to the context alone.
     variables: Option<Cow<'r, Value>>,
     labels: Vec<(&'r str, &'r str)>,
 }
 
 impl<'r> Run<'r> {
-    /// What ValidatingAdmissionPolicies see without a cluster: the resource is created,
-    /// whatever else is said (docs/spec/cli.md §3.2).
+    /// Request as seen by ValidatingAdmissionPolicies without a cluster: always a creation
+    /// (docs/spec/cli.md §3.2).
     fn creation(resource: &'r Resource, circumstances: &'r Circumstances) -> Self {
         Self {
             resource,
@@ -341,13 +338,14 @@ impl<'r> Run<'r> {
         Ok(run)
     }
 
-    /// Takes from the variables of `request` what rewrites the request itself.
+    /// Takes the members of the variable `request` that modify the request itself.
     fn take_request(
         &mut self,
         request: &mut Map<String, Value>,
         is_given: bool,
     ) -> Result<(), EvaluationError> {
-        // Any other text is seen by rules although something else is done (section 3.2).
+        // Rules see any other text although a different operation is performed
+        // (docs/spec/cli.md §3.2).
         let name = self.operation.name();
         if is_given || request.get("operation").and_then(Value::as_str) == Some(name) {
             request.remove("operation");
@@ -361,7 +359,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// The object with what the variables put into it (section 7.2); `None` if nothing.
+    /// The object modified by the variables (docs/spec/cli.md §7.2); `None` if unchanged.
     fn rewritten(
         &self,
         request: &mut Map<String, Value>,
@@ -378,7 +376,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The name of the kind's resource, where a definition says it.
+    /// Name of the kind's resource, if a definition states it.
     fn plural(&self) -> &str {
         let plurals = &self.circumstances.plurals;
         if plurals.is_empty() {
@@ -395,7 +393,7 @@ impl<'r> Run<'r> {
         };
         let own = self.resource.group_version_kind();
         let listed = self.circumstances.subresources.iter();
-        // Where several fit, the last one holds.
+        // If several match, the last one wins.
         let subresource = listed.rev().find(|entry| entry.child == own);
         let [group, version, kind] = match subresource {
             Some(entry) => entry.parent.each_ref().map(String::as_str),
@@ -405,7 +403,7 @@ impl<'r> Run<'r> {
             object: (self.operation != Operation::Delete).then(|| side(&self.object)),
             old_object: (self.operation != Operation::Create).then(|| side(&self.old_object)),
             operation: self.operation,
-            // A rewritten object is still of the kind that it was.
+            // A modified object keeps its kind.
             kind: (subresource.is_some() || self.object.is_some()).then_some(GroupVersionKind {
                 group,
                 version,
@@ -430,7 +428,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// The labels of the namespace that a resource is in; none for a Namespace itself.
+/// Labels of the namespace of a resource; none for a Namespace itself.
 fn labels<'r>(circumstances: &'r Circumstances, resource: &'r Resource) -> Vec<(&'r str, &'r str)> {
     let namespace = match resource.text("kind") {
         "Namespace" => "",
@@ -453,8 +451,8 @@ mod tests {
     use kpvm_compiler::compile::{Options, compile};
     use kpvm_compiler::source::{SourceId, Sources};
 
-    /// Three ways to look at the label `a`: as text of the context, as a pattern, and
-    /// by a selector.
+    /// Three ways to read the label `a`: as text of the context, as a pattern, and by a
+    /// selector.
     const POLICY: &str = r#"
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -503,7 +501,7 @@ spec:
         Ok(found.iter().map(shown).collect())
     }
 
-    /// docs/spec/cli.md §3.2, 7.2 and 7.4, and cases 35, 36 and 38.
+    /// docs/spec/cli.md §3.2, §7.2, §7.4 and §14, cases 35, 36 and 38.
     #[test]
     fn values_reach_what_they_should() {
         let of_resource = |values: &str| {
@@ -515,7 +513,7 @@ spec:
         let rewrite = "{request.object.metadata.labels.a: rewritten, extra.k: 1}";
         for (values, expected) in [
             ("{}".to_owned(), vec!["context: CREATE own none none", "pattern: fail"]),
-            // Values of a resource rewrite it, for patterns and match blocks as well.
+            // Values of a resource modify it, also for patterns and match blocks.
             (
                 of_resource(rewrite),
                 vec!["context: CREATE rewritten none 1", "pattern: pass", "selector: pass"],
@@ -524,10 +522,10 @@ spec:
                 format!("{{globalValues: {rewrite}}}"),
                 vec!["context: CREATE rewritten none 1", "pattern: pass", "selector: pass"],
             ),
-            // Those of a rule reach the context of that rule alone.
+            // Values of a rule reach the context of that rule only.
             (of_rule("context", rewrite), vec!["context: CREATE rewritten none 1", "pattern: fail"]),
             (of_rule("pattern", rewrite), vec!["context: CREATE own none none", "pattern: fail"]),
-            // An update has both objects, which are rewritten apart.
+            // An update has both objects, which are modified separately.
             (
                 "{globalValues: {request.operation: UPDATE}}".to_owned(),
                 vec!["context: UPDATE own own none", "pattern: fail"],
@@ -536,7 +534,7 @@ spec:
                 "{globalValues: {request.operation: UPDATE, request.oldObject.metadata.labels.a: old}}".to_owned(),
                 vec!["context: UPDATE own old none", "pattern: fail"],
             ),
-            // Anything but the four operations is a creation with another name.
+            // Any other text than the four operations is a creation with another name.
             (
                 of_resource("{request.operation: update}"),
                 vec!["context: update own none none", "pattern: fail"],

@@ -1,4 +1,4 @@
-//! The line with which Kyverno begins (docs/spec/cli.md §9.4), not on standard output.
+//! Kyverno's first line of output (docs/spec/cli.md §9.4), written to standard error.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use kpvm_format::table::PolicyFlags;
 
 use crate::stream::Streams;
 
-/// What is about to be done.
+/// What is about to be evaluated.
 #[derive(Debug, Clone, Copy)]
 pub struct Heading {
     rules: u32,
@@ -16,10 +16,10 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// A heading for a bundle with so many exceptions, if it is to be shown.
+    /// A heading for a bundle and a number of exceptions, if it is to be shown.
     pub fn new(bundle: &Bundle<'_>, exceptions: usize, is_shown: bool) -> Self {
         let policies = bundle.tables().policies.iter();
-        // A policy of CEL counts once, whatever it is evaluated as.
+        // A CEL policy counts once, whatever it is evaluated as.
         let rules = policies.map(|policy| match policy.flags & PolicyFlags::RESOURCES {
             0 => policy.rules.length.get(),
             _ => 1,
@@ -31,8 +31,8 @@ impl Heading {
         }
     }
 
-    /// Writes it. The number of resources is not known where they are read while rules are
-    /// applied.
+    /// Writes the heading. The number of resources is unknown if they are read while being
+    /// evaluated.
     ///
     /// # Errors
     /// Fails if the writer fails.

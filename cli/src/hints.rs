@@ -1,6 +1,4 @@
-//! What people are told beside the report: silence must not look like success.
-//!
-//! What a run found goes in, warnings and notes leave on the stream for people.
+//! Warnings and notes besides the report: silence must not look like success.
 
 use std::io;
 
@@ -11,11 +9,10 @@ use crate::stream::Streams;
 use crate::text::{clean, count};
 use crate::unmatched::{Reason, Unmatched};
 
-/// Policies that are named one by one before the rest is counted.
+/// Maximum number of policies named individually; the rest is counted.
 const POLICIES: usize = 5;
 
-/// Shows everything that the report may not have made plain. `verbose` leaves nothing
-/// out.
+/// Shows everything that the report may not make obvious. `verbose` omits nothing.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -54,18 +51,18 @@ fn nothing_applied(scan: &Scan<'_>) -> bool {
     scan.summary.total() == 0
 }
 
-/// Whether people are told what did not fit in the objects that policies did not match.
+/// Whether to explain why objects did not match policies.
 pub fn tell_unmatched(scan: &Scan<'_>, verbose: bool) -> bool {
     verbose || nothing_applied(scan)
 }
 
-/// Reasons are given where nothing applied at all, and of kinds that seem misspelled.
-/// Else a policy that has nothing to look at is common, and one line tells of all.
+/// Reasons are given if nothing applied at all, and for kinds that look misspelled.
+/// Otherwise policies without matching objects are common, and one line summarises them.
 fn show_unmatched(scan: &Scan<'_>, verbose: bool, streams: &mut Streams<'_>) -> io::Result<()> {
     let (explained, named): (Vec<&Unmatched>, Vec<&Unmatched>) = scan
         .unmatched
         .iter()
-        // That its rules were left out is told where they are.
+        // Omitted rules are reported elsewhere.
         .filter(|unmatched| verbose || unmatched.reason != Reason::NoRules)
         .partition(|unmatched| tell_unmatched(scan, verbose) || is_misspelled(unmatched));
     let number = if verbose { usize::MAX } else { POLICIES };

@@ -1,26 +1,27 @@
-//! From paths to texts: files, directories and standard input.
+//! Reads texts from files, directories and standard input.
 //!
-//! What cannot be read becomes a [`Unreadable`], never a silent gap, and the other
-//! inputs are still read.
+//! An input that cannot be read becomes an [`Unreadable`], never a silent gap, and the
+//! other inputs are still read.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// More bytes than this are not read from one file.
+/// Maximum size of one file.
 const FILE_BYTES: u64 = 256 << 20;
 
-/// The name shown for standard input.
+/// Displayed name of standard input.
 pub const STDIN_NAME: &str = "<stdin>";
 
-/// One text that was read.
+/// A text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFile {
-    /// The path as given (for a file of a directory: below it), or [`STDIN_NAME`].
+    /// The path as given (for a file of a directory: the path including the directory), or
+    /// [`STDIN_NAME`].
     pub name: String,
     /// The whole text.
     pub text: String,
-    /// Whether it was found in a directory rather than named.
+    /// Whether it was found in a directory instead of being named.
     pub from_directory: bool,
 }
 
@@ -33,10 +34,10 @@ pub struct Unreadable {
     pub reason: String,
 }
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Standard input, for the first time.
+    /// Standard input, on its first use.
     Stdin,
     /// A file, found in a directory or named.
     File {
@@ -45,29 +46,29 @@ pub enum Found {
         /// Whether it was found in a directory.
         from_directory: bool,
     },
-    /// Nothing that can be read.
+    /// An unreadable path.
     Unreadable(Unreadable),
 }
 
-/// Goes through paths. `-` is standard input. A directory is read with all directories
-/// below it: files that end in `.yaml`, `.yml` or `.json`, names that begin with a dot
-/// left out, links to directories not followed. Only the names of directories on the way
-/// are held.
+/// Iterates over the files of paths. `-` is standard input. A directory is searched
+/// recursively for files that end in `.yaml`, `.yml` or `.json`, without names that begin
+/// with a dot and without following links to directories. Only pending names are held in
+/// memory.
 #[derive(Debug)]
 pub struct Walk {
-    /// Paths that were given, the next one first.
+    /// Remaining paths.
     paths: std::vec::IntoIter<PathBuf>,
-    /// The directory that was given last.
+    /// The current directory argument.
     directory: PathBuf,
-    /// How many files were found in it.
+    /// Number of files found in it.
     found: usize,
-    /// Its directories and files that wait, the next one last.
+    /// Its pending directories and files; the next one is last.
     waiting: Vec<(PathBuf, bool)>,
     stdin_used: bool,
 }
 
 impl Walk {
-    /// Nothing was looked at yet.
+    /// An iterator at the start of the paths.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         Self {
             paths: paths.into_iter(),
@@ -78,7 +79,7 @@ impl Walk {
         }
     }
 
-    /// The next of those below the directory that was given last; once, that it has none.
+    /// Next file below the current directory argument; once, an error if it has none.
     fn next_below(&mut self) -> Option<Found> {
         while let Some((path, is_directory)) = self.waiting.pop() {
             if !is_directory {
@@ -144,16 +145,16 @@ fn unreadable(name: String, reason: String) -> Found {
     Found::Unreadable(Unreadable { name, reason })
 }
 
-/// Everything that the paths led to.
+/// Everything read from the paths.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    /// The texts, in the order of the paths; those of a directory by name.
+    /// The texts, in the order of the paths; those of a directory sorted by name.
     pub files: Vec<InputFile>,
-    /// What could not be read.
+    /// Inputs that could not be read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// Reads all paths, as [`Walk`] goes through them.
+/// Reads all paths, in the order of [`Walk`].
 pub fn read_inputs(paths: &[PathBuf], stdin: &mut dyn Read) -> Inputs {
     let mut inputs = Inputs::default();
     for found in Walk::new(paths.to_vec()) {
@@ -182,7 +183,7 @@ impl Inputs {
     }
 }
 
-/// The directories and the files of interest in a directory.
+/// Subdirectories and relevant files of a directory.
 fn visible_entries(directory: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -204,26 +205,26 @@ fn visible_entries(directory: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
     Ok(entries)
 }
 
-/// Whether a path of a directory is to be read: a link to a directory may be named like
-/// a file, and a pipe would wait for ever. A link to nothing is read, to say so.
+/// Whether a path in a directory is to be read: a link to a directory may be named like a
+/// file, and reading a pipe could block forever. A dangling link is read, to report it.
 pub(crate) fn is_file(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
-/// Reads one file of text.
+/// Reads a text file.
 ///
 /// # Errors
-/// In words for people.
+/// A message for people.
 pub fn read_file(path: &Path) -> Result<String, String> {
     let mut file = fs::File::open(path).map_err(|error| reason(&error))?;
     read_text(&mut file)
 }
 
-/// Reads one file of text that is named in another file: only a regular one, as a pipe
-/// would wait for ever.
+/// Reads a text file named in another file: only a regular one, because reading a pipe
+/// could block forever.
 ///
 /// # Errors
-/// In words for people.
+/// A message for people.
 pub fn read_regular_file(path: &Path) -> Result<String, String> {
     let metadata = fs::metadata(path).map_err(|error| reason(&error))?;
     if metadata.is_dir() {
@@ -240,10 +241,10 @@ fn read_text(reader: &mut dyn Read) -> Result<String, String> {
     utf8(bytes, 0)
 }
 
-/// Reads all bytes, unless they are too many.
+/// Reads all bytes, up to a limit.
 ///
 /// # Errors
-/// In words for people.
+/// A message for people.
 pub fn read_bytes(reader: &mut dyn Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = reader.take(FILE_BYTES + 1).read_to_end(&mut bytes);
@@ -254,10 +255,10 @@ pub fn read_bytes(reader: &mut dyn Read) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Bytes as a text, which stands behind so many lines.
+/// Bytes as text; `lines` is the number of preceding lines.
 ///
 /// # Errors
-/// In words for people.
+/// A message for people.
 pub fn utf8(bytes: Vec<u8>, lines: u32) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -267,7 +268,7 @@ pub fn utf8(bytes: Vec<u8>, lines: u32) -> Result<String, String> {
     })
 }
 
-/// The system's reason without its error number.
+/// The system's error text without its number.
 pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".into(),

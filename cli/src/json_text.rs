@@ -1,13 +1,13 @@
-//! Where values of JSON begin and end, found without reading them.
+//! Finds the ends of JSON values without parsing them.
 //!
-//! Bytes go in, ends and lists leave. Whether the bytes are JSON is for whoever reads the
-//! value; here only brackets and strings are told apart.
+//! Only brackets and strings are recognised; the reader of the value checks whether it is
+//! JSON.
 
 use memchr::memchr2;
 
-/// The end of the value that begins at an offset; `None` when it does not end.
+/// End of the value at an offset; `None` if it does not end.
 ///
-/// A number or word ends in front of what follows it, which has to be there.
+/// A number or word ends before the next delimiter, which must be present.
 pub fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
     match bytes.get(start)? {
         b'"' => string_end(bytes, start),
@@ -21,7 +21,7 @@ pub fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The offset of the first byte from an offset on that is no white space.
+/// Offset of the first byte that is not white space.
 pub fn skip_space(bytes: &[u8], start: usize) -> usize {
     let rest = bytes.get(start..).unwrap_or_default();
     let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace());

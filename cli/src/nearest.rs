@@ -1,7 +1,7 @@
-//! The nearest of some names to one that was not found.
+//! Suggestions for unknown names.
 
-/// The names that a person may have meant, nearest first: at most a third of the
-/// characters differ, or one name stands inside the other.
+/// Names probably meant, nearest first: at most a third of the characters differ, or one
+/// name contains the other.
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let length = name.chars().count();
     let lower = name.to_lowercase();
@@ -20,13 +20,13 @@ pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// `did you mean …?`, where something is near.
+/// `did you mean …?`, if a name is near.
 pub fn did_you_mean<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
     nearest(name, names).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The name of which the given one seems to be a misspelling: one letter of four differs
-/// at most, which two names of kinds hardly ever do.
+/// The name that the given one probably misspells: at most one letter in four differs,
+/// which is rare between two kinds.
 pub fn misspelled<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let lower = name.to_lowercase();
     let distance = |candidate: &str| {

@@ -1,5 +1,5 @@
-//! Rules that are not in a bundle, told to people: the rules that autogen would have
-//! made of a rule are named with it, not one by one.
+//! Reports omitted rules: rules that autogen would have generated are counted with their
+//! source rule.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,17 +10,17 @@ use crate::diagnostics::show_warning;
 use crate::stream::Streams;
 use crate::text::clean;
 
-/// A rule that was left out, with those generated from it.
+/// An omitted rule, with the rules generated from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Omitted<'r> {
     /// The written rule.
     pub rule: &'r OmittedRule,
-    /// How many rules were generated from it.
+    /// Number of rules generated from it.
     pub generated: usize,
 }
 
-/// Groups rules: those of one policy that are left out at one place for one reason
-/// come from the same written rule, which stands first.
+/// Groups rules: those of one policy omitted at the same location for the same reason have
+/// the same source rule, which comes first.
 pub fn group(rules: &[OmittedRule]) -> Vec<Omitted<'_>> {
     let mut groups: Vec<Omitted<'_>> = Vec::new();
     let mut known = HashMap::new();
@@ -36,7 +36,7 @@ pub fn group(rules: &[OmittedRule]) -> Vec<Omitted<'_>> {
 }
 
 impl Omitted<'_> {
-    /// What was left out, and why.
+    /// What was omitted, and why.
     pub fn describe(&self) -> String {
         let OmittedRule {
             policy,
@@ -52,7 +52,7 @@ impl Omitted<'_> {
     }
 }
 
-/// Warns of every rule that was left out.
+/// Warns of every omitted rule.
 ///
 /// # Errors
 /// Fails if the writer fails.

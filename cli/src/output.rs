@@ -1,7 +1,7 @@
-//! Files that a program writes: whole, or not at all.
+//! Writes output files atomically.
 //!
-//! A file that is there is replaced in one step when the new one is complete. What is
-//! no plain file (a pipe, `/dev/null`) is written to as it is.
+//! An existing file is replaced in one step when the new one is complete. Other targets (a
+//! pipe, `/dev/null`) are written to directly.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 
 use crate::input::reason;
 
-/// Names that are tried for the new file beside the old one.
+/// Maximum number of names tried for the temporary file.
 const ATTEMPTS: u32 = 100;
 
-/// Writes a file with what `write` gives.
+/// Writes a file with the output of `write`.
 ///
 /// # Errors
-/// Those of the system and of `write`. The old file is then as it was.
+/// Fails if the system or `write` fails. The old file is then unchanged.
 pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + 'static)) -> io::Result<()>,
 ) -> io::Result<()> {
-    // Through links, so that they are kept.
+    // Resolves links, so that they are kept.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
@@ -37,7 +37,7 @@ pub fn write_file(
     result
 }
 
-/// The error, with the name of the file in front.
+/// Prefixes the error with the name of the file.
 pub fn with_name(path: &Path, error: &io::Error) -> io::Error {
     let message = format!("{}: {}", path.display(), reason(error));
     io::Error::new(error.kind(), message)
@@ -56,7 +56,7 @@ fn fill(
     new.flush()
 }
 
-/// A new file in the same directory, so that it can take the old one's place.
+/// Creates a temporary file in the same directory, so that it can replace the old file.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path
         .file_name()
@@ -85,7 +85,7 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
 mod tests {
     use super::*;
 
-    /// An empty directory of its own, gone at the end.
+    /// A temporary directory, removed at the end.
     struct Directory(PathBuf);
 
     impl Directory {

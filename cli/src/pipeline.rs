@@ -1,8 +1,8 @@
-//! From pieces of the input to reports, on all cores.
+//! Evaluates chunks of the input on all cores and reports the results.
 //!
-//! Every core takes one piece at a time; what comes of them is put together in the order
-//! of the input. So many pieces are under way at most that memory does not grow with the
-//! input. A single piece is evaluated where it is read.
+//! Every worker takes one chunk at a time; results are joined in input order. The number of
+//! chunks in flight is bounded, so memory does not grow with the input. A single chunk is
+//! evaluated on the reading thread.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -22,10 +22,10 @@ use crate::scan::{Scan, Scanner};
 use crate::stream::Streams;
 use crate::worker::{Plan, Worker};
 
-/// How long nothing is said of progress.
+/// Time before progress is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Evaluates all pieces; adds what was found to the reports in the order of the input.
+/// Evaluates all chunks; adds their findings to the reports in input order.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -61,7 +61,7 @@ pub fn run<'p>(
         }
         drop(to_writer);
         let flow = Flow {
-            // Pieces that were read but are not reported.
+            // Chunks that were read but not yet reported.
             limit: 3 * workers,
             to_workers: Some(to_workers),
             parts,
@@ -79,7 +79,7 @@ pub fn run<'p>(
     Ok(outcome)
 }
 
-/// Evaluates resources that are all there, with a host that knows them.
+/// Evaluates resources that are all in memory, with a host that knows them.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -117,7 +117,7 @@ fn take<'p>(
 
 type Result<'p> = (usize, io::Result<Part<'p>>);
 
-/// What goes to the workers and comes back.
+/// Channels to and from the workers.
 struct Flow<'s, 'p> {
     limit: usize,
     to_workers: Option<SyncSender<(usize, Piece)>>,
@@ -126,8 +126,7 @@ struct Flow<'s, 'p> {
 }
 
 impl<'p> Flow<'_, 'p> {
-    /// Gives pieces away and takes parts in the order of the pieces, until there are no more
-    /// of either.
+    /// Distributes chunks and receives results in chunk order, until both are exhausted.
     fn pump(
         mut self,
         pieces: &mut dyn Iterator<Item = Piece>,
@@ -155,7 +154,7 @@ impl<'p> Flow<'_, 'p> {
             if taken == sent {
                 continue;
             }
-            // Workers end only when there is nothing left to do.
+            // Workers end only when there are no more chunks.
             let Ok((number, part)) = self.parts.recv() else {
                 break;
             };
@@ -169,7 +168,7 @@ impl<'p> Flow<'_, 'p> {
     }
 }
 
-/// Takes pieces until there are no more.
+/// Processes chunks until there are no more.
 fn work<'p>(
     plan: Plan<'p>,
     pieces: &Mutex<Receiver<(usize, Piece)>>,
@@ -188,7 +187,7 @@ fn work<'p>(
     }
 }
 
-/// How much of the input was read, drawn on a terminal only, when a while has passed.
+/// Progress of reading the input, shown only on a terminal and after a delay.
 struct Progress {
     bar: ProgressBar,
     begin: Instant,

@@ -1,18 +1,18 @@
-//! How far a text was gone through: in bytes, and in lines and characters.
+//! Tracks a position in a text in bytes, lines and characters.
 
 use kpvm_compiler::source::Before;
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Bytes in front of it.
+    /// Preceding bytes.
     pub offset: u64,
-    /// Lines in front of it, and characters on its own.
+    /// Preceding lines, and preceding characters on the same line.
     pub before: Before,
 }
 
 impl Position {
-    /// Goes by some bytes.
+    /// Advances over some bytes.
     pub fn go(&mut self, bytes: &[u8]) {
         self.offset += bytes.len() as u64;
         let lines = memchr::memchr_iter(b'\n', bytes).count() as u32;

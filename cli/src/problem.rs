@@ -1,4 +1,4 @@
-//! An input that could not be used: named with its place, while the others go on.
+//! Unusable inputs: reported with their location, while the others are still processed.
 
 use std::io;
 
@@ -10,17 +10,17 @@ use crate::input::Unreadable;
 use crate::stream::Streams;
 use crate::text::clean;
 
-/// What is wrong with an input.
+/// A problem of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// It could not be read at all.
+    /// It could not be read.
     Unreadable(Unreadable),
-    /// Something in its text is wrong.
+    /// An error in its text.
     InText(Diagnostic),
 }
 
 impl Problem {
-    /// Shows it to people.
+    /// Shows the problem.
     ///
     /// # Errors
     /// Fails if the writer fails.
@@ -32,27 +32,27 @@ impl Problem {
     }
 }
 
-/// A problem apart from the texts that it is about: placed and shown already.
+/// A problem independent of its source text: located and rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Stable name of the check, `unreadable` for what cannot be read.
+    /// Stable name of the check; `unreadable` for unreadable inputs.
     pub code: &'static str,
     /// The file.
     pub file: String,
-    /// Line and column, from 1, where known.
+    /// Line and column, from 1, if known.
     pub place: Option<(u32, u32)>,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// All of this for a terminal, with an excerpt of the text.
+    /// The rendered problem for a terminal, with an excerpt.
     pub shown: String,
 }
 
 impl Problem {
-    /// The problem apart from its texts.
+    /// Makes the problem independent of its source text.
     pub fn report(&self, sources: &Sources) -> Report {
         match self {
             Problem::Unreadable(unreadable) => Report::of_unreadable(unreadable),
@@ -62,7 +62,7 @@ impl Problem {
 }
 
 impl Report {
-    /// What is said of an input that cannot be read.
+    /// Report about an unreadable input.
     pub fn of_unreadable(unreadable: &Unreadable) -> Self {
         let shown = shown(|out| {
             let mut none = io::sink();
@@ -83,7 +83,7 @@ impl Report {
         }
     }
 
-    /// What a diagnostic says.
+    /// Report of a diagnostic.
     pub fn of_diagnostic(diagnostic: &Diagnostic, sources: &Sources) -> Self {
         let place = sources.line_column(diagnostic.location);
         Self {
@@ -103,14 +103,14 @@ impl Report {
     }
 }
 
-/// What is written, as a text; writing to memory does not fail.
+/// Renders to a text; writing to memory does not fail.
 fn shown(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> String {
     let mut bytes = Vec::new();
     let _ = write(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Says that an input cannot be read.
+/// Reports that an input cannot be read.
 ///
 /// # Errors
 /// Fails if the writer fails.

@@ -1,27 +1,27 @@
-//! Where output goes, and what becomes of a program whose output cannot be written.
+//! Output streams, and exit codes for output errors.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Nothing failed.
+/// Success.
 pub const EXIT_OK: u8 = 0;
 /// A rule failed, or a policy has errors.
 pub const EXIT_FAILED: u8 = 1;
-/// The program was used wrongly, an input is bad, or the output could not be written.
+/// Wrong usage, bad input, or the output could not be written.
 pub const EXIT_BAD_INPUT: u8 = 2;
 
-/// The two writers of a program.
+/// Output streams of a program.
 pub struct Streams<'s> {
-    /// The payload.
+    /// The payload: standard output.
     pub out: &'s mut dyn Write,
-    /// Everything for people that is not the payload.
+    /// Messages for people: standard error.
     pub err: &'s mut dyn Write,
 }
 
 /// Runs a command with the standard streams and turns its result into an exit code.
 ///
-/// Commands return an error only when output cannot be written. A reader that went
-/// away (`kpvm apply … | head`) is no news to anybody, so nothing is said of it.
+/// Commands return an error only if output cannot be written. A closed pipe
+/// (`kpvm apply … | head`) is not reported.
 pub fn run(command: impl FnOnce(&mut Streams<'_>) -> io::Result<u8>) -> ExitCode {
     let mut out = BufWriter::new(anstream::stdout().lock());
     let mut err = BufWriter::new(anstream::stderr().lock());

@@ -1,12 +1,11 @@
-//! Text from policies and resources, made safe to show on a terminal.
+//! Makes text from policies and resources safe to show on a terminal.
 //!
-//! Escape sequences could repaint the screen and invisible characters could make one
-//! name look like another; both are shown as escapes instead.
+//! Escape sequences could repaint the screen and invisible characters could make names look
+//! alike; both are shown as escapes.
 
 use std::borrow::Cow;
 
-/// The text with every control, direction and invisible character escaped, line ends
-/// included.
+/// Escapes every control, direction and invisible character, including line ends.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -22,16 +21,16 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// The text cleaned, with its own line ends kept.
+/// Escapes the text but keeps its line ends.
 pub fn clean_text(text: &str) -> String {
     let lines: Vec<_> = text.trim_end().lines().map(clean).collect();
     lines.join("\n")
 }
 
-/// JSON in which what JSON itself lets through is escaped too: characters of direction,
-/// invisible ones, and line ends that only some readers know. It means the same.
+/// Escapes characters that JSON itself allows: direction and invisible characters, and line
+/// ends that only some readers recognise. The JSON value is unchanged.
 pub fn clean_json(json: &str) -> Cow<'_, str> {
-    // Below U+007F such characters stand between values only.
+    // Below U+007F such characters occur only between values.
     let escaped = |character: char| character >= '\u{7F}' && is_unsafe(character);
     if !json.contains(escaped) {
         return Cow::Borrowed(json);
@@ -49,9 +48,9 @@ pub fn clean_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// The text cleaned, with its own line ends kept: each further line begins with
-/// `indent`, so that no line of it can be taken for one of ours, nor by a CI system
-/// that reads the log for a command.
+/// Escapes the text but keeps its line ends: each further line begins with `indent`, so
+/// that no line looks like one of ours, nor like a command to a CI system that reads the
+/// log.
 pub fn clean_lines(text: &str, indent: &str) -> String {
     let lines = text
         .trim_end()
@@ -61,7 +60,7 @@ pub fn clean_lines(text: &str, indent: &str) -> String {
     lines.join(&format!("\n{indent}"))
 }
 
-/// Runners of GitHub and Azure look for commands behind white space too.
+/// Runners of GitHub and Azure recognise commands after white space too.
 fn without_command(line: Cow<'_, str>) -> Cow<'_, str> {
     let start = line.trim_start();
     let is_command = ["::", "##[", "##vso[", "##teamcity["]
@@ -76,7 +75,7 @@ fn without_command(line: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// At most that many characters of a text, with `…` in place of the rest.
+/// At most that many characters of a text, with `…` for the rest.
 pub fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     match text.char_indices().nth(characters) {
         Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or(""))),
@@ -84,8 +83,8 @@ pub fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     }
 }
 
-/// A line of a source for an excerpt: the renderer takes care of control characters,
-/// each other one that cannot be seen becomes a replacement character.
+/// A source line for an excerpt: the renderer handles control characters; other invisible
+/// characters become replacement characters.
 pub fn visible(line: &str) -> Cow<'_, str> {
     let hidden = |character: char| !character.is_control() && is_unsafe(character);
     if line.contains(hidden) {
@@ -122,8 +121,7 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// A rule as people name it: `policy/rule`, or the policy alone where its rules have no
-/// names of their own.
+/// Display name of a rule: `policy/rule`, or only the policy if its rules have no names.
 pub fn rule_name(policy: &str, rule: &str) -> String {
     match rule {
         "" => policy.to_owned(),

@@ -1,27 +1,27 @@
-//! Calls and steps of an expression that can only fail when they are evaluated.
+//! Calls and steps of an expression that can only fail at run time.
 //!
-//! Kyverno compiles such an expression and fails at run time
-//! (docs/spec/jmespath.md §5), so each problem also carries the run-time text. Whether the failure
-//! reaches the result is not decided here: some projections swallow it.
+//! Kyverno compiles such an expression and fails when it evaluates it
+//! (docs/spec/jmespath.md §5), so each problem also contains the run-time text. Whether the
+//! failure reaches the result is not decided here: some projections suppress it.
 
 use kpvm_format::signature::{self, Accepted, ArgumentType, Arguments, Function};
 use kpvm_syntax::jmespath::{Dialect, Expression, FunctionCall, Node, ProjectionKind};
 use kpvm_syntax::tree::{Span, TreeValue};
 
-/// One place of an expression that can only fail.
+/// A part of an expression that can only fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionProblem {
     /// What is wrong.
     pub kind: ProblemKind,
     /// One sentence for people.
     pub message: String,
-    /// The first byte of the place within the expression's text.
+    /// Offset of the part in the expression's text.
     pub offset: usize,
-    /// The whole place.
+    /// Range of the part.
     pub span: Span,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// Kyverno's run-time error, where it does not depend on a value.
+    /// Kyverno's run-time error, if it does not depend on a value.
     pub runtime_error: Option<String>,
 }
 
@@ -32,11 +32,11 @@ pub enum ProblemKind {
     UnknownFunction,
     /// Too few or too many arguments.
     WrongArity,
-    /// An argument whose type is known is of a wrong one.
+    /// An argument of known, wrong type.
     WrongArgumentType,
-    /// What stands before `(` is no name.
+    /// The text before `(` is not a name.
     NotCallable,
-    /// A prefix `[0` without its end.
+    /// An unfinished prefix `[0`.
     UnfinishedIndex,
     /// A slice with step 0.
     ZeroStep,
@@ -55,8 +55,7 @@ pub fn check_in(expression: &Expression, dialect: Dialect) -> Vec<ExpressionProb
     problems
 }
 
-/// Depth: that of the tree, which the parser bounds.
-/// The function of that name in a dialect.
+/// The function of a name in a dialect.
 pub(crate) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Function> {
     match dialect {
         Dialect::Kyverno => signature::lookup(name),
@@ -64,6 +63,7 @@ pub(crate) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Function> 
     }
 }
 
+/// Recursion depth: that of the tree, which the parser bounds.
 fn visit(expression: &Expression, dialect: Dialect, problems: &mut Vec<ExpressionProblem>) {
     problems.extend(problem_of(expression, dialect));
     for child in expression.node.children() {
@@ -180,7 +180,7 @@ fn counted(number: usize) -> String {
     }
 }
 
-/// How a function is called, for a hint.
+/// How to call a function, for a hint.
 fn usage(function: &Function) -> String {
     let one = |accepted: &Accepted| {
         let names: Vec<_> = accepted.iter().map(|accepted| accepted.name()).collect();
@@ -196,7 +196,7 @@ fn usage(function: &Function) -> String {
     format!("{}({arguments}): {}", function.name, function.description)
 }
 
-/// The first argument that is of a wrong type whatever the input is.
+/// The first argument that has a wrong type for every input.
 fn check_types(
     function: &Function,
     accepted: &[Accepted],
@@ -227,14 +227,14 @@ fn check_types(
     ))
 }
 
-/// Whether an argument can be of a type, as far as its text tells.
+/// Whether an argument can have a type, as far as its text tells.
 fn may_be(node: &Node, accepted: ArgumentType) -> bool {
     match node {
         Node::Literal(value) => is(value, accepted),
         Node::ExpressionReference(_) => {
             matches!(accepted, ArgumentType::Reference | ArgumentType::Any)
         }
-        // No value of a context is a reference.
+        // Values of a context are never references.
         Node::Field(_) => accepted != ArgumentType::Reference,
         _ => true,
     }
@@ -261,7 +261,7 @@ fn items_are(value: &TreeValue, accepted: ArgumentType) -> bool {
     }
 }
 
-/// Kyverno's text about an argument of a wrong type (docs/spec/jmespath.md §5, step 4).
+/// Kyverno's text for an argument of the wrong type (docs/spec/jmespath.md §5, step 4).
 fn type_error(value: &TreeValue, accepted: Accepted) -> String {
     let names: Vec<_> = accepted
         .iter()
@@ -274,7 +274,7 @@ fn type_error(value: &TreeValue, accepted: Accepted) -> String {
     )
 }
 
-/// A value as Go's `%v` prints it. Depth: that of a literal, which is bounded.
+/// A value as printed by Go's `%v`. Recursion depth: that of a literal, which is bounded.
 fn go_text(value: &TreeValue) -> String {
     match value {
         TreeValue::Null => "<nil>".into(),
@@ -298,8 +298,8 @@ fn go_text(value: &TreeValue) -> String {
     }
 }
 
-/// A float as Go's `%v` prints it: shortest digits, with an exponent of at least
-/// two digits below 1e-4 and from 1e6 on.
+/// A float as printed by Go's `%v`: shortest digits, with an exponent of at least two
+/// digits below 1e-4 and from 1e6 on.
 fn go_float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_runtime_text() {
-        // docs/spec/jmespath.md §5 steps 1 to 4, section 3 last table, section 4 "Slice".
+        // docs/spec/jmespath.md §5 steps 1 to 4, §3 last table, §4 "Slice".
         for (text, kind, offset, error) in [
             (
                 "nofunc(a)",
@@ -441,8 +441,8 @@ mod tests {
         case.get(key).and_then(Value::as_str)
     }
 
-    /// The recorded run-time errors that `check` can foresee are foreseen word for
-    /// word, and no recorded success is called a failure.
+    /// `check` predicts the recorded run-time errors word for word where it can, and
+    /// reports no recorded success as a failure.
     #[test]
     fn golden_problems() {
         for path in RECORDED {
@@ -474,6 +474,6 @@ mod tests {
         }
     }
 
-    /// Golden successes around a call that would fail: the list in front is empty.
+    /// Recorded successes around a call that would fail: the list before it is empty.
     const NEVER_CALLED: &[&str] = &["a.e[*].bad(@)"];
 }

@@ -1,38 +1,38 @@
-//! What the compiler has to say about a policy: one plain type that every
-//! renderer (terminal, JSON, SARIF) shares.
+//! Diagnostics of the compiler: one plain type shared by all renderers (terminal, JSON,
+//! SARIF).
 
 use crate::source::Location;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The policy (or rule) was not compiled.
     Error,
-    /// It was compiled, and a person should look at it.
+    /// It was compiled, but deserves attention.
     Warning,
 }
 
-/// One finding.
+/// A diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
     /// Stable kebab-case name of the check, e.g. `unknown-field`.
     pub code: &'static str,
     /// One sentence: what was expected and what was found.
     pub message: String,
-    /// Where it is.
+    /// Location.
     pub location: Location,
-    /// Short text to put at the place, may be empty.
+    /// Short text shown at the location, may be empty.
     pub label: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// `policy` or `policy/rule` that it concerns, where known.
+    /// The `policy` or `policy/rule` concerned, if known.
     pub subject: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error with neither label, hint nor subject.
+    /// An error without label, hint and subject.
     pub fn error(code: &'static str, message: impl Into<String>, location: Location) -> Self {
         Self {
             severity: Severity::Error,
@@ -45,7 +45,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning with neither label, hint nor subject.
+    /// A warning without label, hint and subject.
     pub fn warning(code: &'static str, message: impl Into<String>, location: Location) -> Self {
         Self {
             severity: Severity::Warning,
@@ -53,21 +53,21 @@ impl Diagnostic {
         }
     }
 
-    /// With a text at the place.
+    /// Sets the text at the location.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// With advice.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Concerning a policy or a rule (`policy/rule`).
+    /// Sets the policy or rule (`policy/rule`) concerned.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());

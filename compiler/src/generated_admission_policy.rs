@@ -1,8 +1,8 @@
-//! ValidatingAdmissionPolicies with their bindings, generated from policies whose one
-//! rule is `validate.cel`, and from ValidatingPolicies (docs/spec/cel.md §4).
+//! Generates ValidatingAdmissionPolicies with their bindings from policies whose only rule
+//! is `validate.cel`, and from ValidatingPolicies (docs/spec/cel.md §4).
 //!
-//! A policy with the exceptions that are about it goes in; the two objects, or Kyverno's
-//! reason why there are none, leave.
+//! Takes a policy with its exceptions; returns the two objects, or Kyverno's reason for not
+//! generating them.
 
 use kpvm_semantics::wildcard::{contains_wildcard, matches};
 use kpvm_syntax::tree::Tree;
@@ -18,10 +18,10 @@ use crate::policy::read::{bool_of, field, text_of};
 use crate::policy::validating_autogen::variants;
 use crate::policy::validating_policy::{CelException, ValidatingPolicy};
 
-/// What stands in front of most reasons.
+/// Prefix of most reasons.
 const SKIP: &str = "skip generating ValidatingAdmissionPolicy: ";
 
-/// A policy of Kubernetes and what binds it.
+/// A Kubernetes admission policy and its binding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generated {
     /// The `ValidatingAdmissionPolicy`.
@@ -30,21 +30,21 @@ pub struct Generated {
     pub binding: Value,
 }
 
-/// Why nothing is generated.
+/// Reason why nothing is generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The policy is of a sort that Kyverno does not look at for this.
+    /// Kyverno does not consider policies of this kind.
     NotConsidered(&'static str),
     /// It does not qualify; Kyverno's message.
     Disqualified(String),
-    /// It qualifies and cannot be translated; Kyverno's error.
+    /// It qualifies but cannot be translated; Kyverno's error.
     Failed(String),
 }
 
 /// Translates a policy.
 ///
 /// # Errors
-/// Why it is none of those that are generated.
+/// The reason why nothing is generated.
 pub fn generate(
     policy: &Policy,
     exceptions: &[PolicyException],
@@ -72,10 +72,10 @@ pub fn generate(
     })
 }
 
-/// Translates a ValidatingPolicy (section 4.4).
+/// Translates a ValidatingPolicy (docs/spec/cel.md §4.4).
 ///
 /// # Errors
-/// Why it is none of those that are generated.
+/// The reason why nothing is generated.
 pub fn generate_from_validating(
     policy: &ValidatingPolicy,
     exceptions: &[CelException],
@@ -178,7 +178,8 @@ fn skip(reason: &str) -> Check {
     Err(format!("{SKIP}{reason}"))
 }
 
-/// The rule of a policy that qualifies, in Kyverno's order of checks (section 4.1).
+/// The rule of a policy that qualifies, in Kyverno's order of checks (docs/spec/cel.md
+/// §4.1).
 fn qualified_rule(policy: &Policy) -> Result<&Rule, String> {
     let rule = match policy.rules.as_slice() {
         [] => return Err(format!("{SKIP}no rules found.")),
@@ -313,8 +314,8 @@ struct ResourceRule {
 }
 
 impl ResourceRules {
-    /// Adds what a block says of resources. Kinds of a group and version that is there
-    /// join its rule, whatever operations and names they came with.
+    /// Adds the resources of a block. Kinds of an existing group and version join its rule,
+    /// whatever their operations and names.
     fn add(&mut self, block: &ResourceDescription, is_match: bool, discovery: &Discovery) -> Check {
         let operations = operations(&block.operations);
         let mut names = block.names.clone();
@@ -387,7 +388,7 @@ impl ResourceRules {
     }
 }
 
-/// Those of Kubernetes in the given order; all, if there are none.
+/// Kubernetes' operations among the given ones, in the given order; all if there are none.
 fn operations(given: &[String]) -> Vec<String> {
     let all = ["CREATE", "UPDATE", "CONNECT", "DELETE"];
     let known: Vec<String> = given
@@ -401,7 +402,8 @@ fn operations(given: &[String]) -> Vec<String> {
     }
 }
 
-/// `matchConstraints` (section 4.2). Each block of `match` sets both selectors anew.
+/// `matchConstraints` (docs/spec/cel.md §4.2). Each block of `match` overwrites both
+/// selectors.
 fn match_constraints(
     rule: &Rule,
     exceptions: &[&PolicyException],
@@ -446,8 +448,8 @@ fn match_constraints(
     Ok(Value::Object(constraints))
 }
 
-/// What a match block says of resources: directly if that counts, in each of `any`, in
-/// each of `all`.
+/// Resource descriptions of a match block: the direct one if it counts, those of `any`,
+/// those of `all`.
 fn blocks(block: &MatchBlock, with_direct: bool) -> Vec<&ResourceDescription> {
     let direct = &block.direct.resources;
     let direct = Some(direct).filter(|direct| with_direct && **direct != Default::default());
@@ -480,7 +482,7 @@ fn selector(selector: &LabelSelector) -> Value {
     Value::Object(document)
 }
 
-/// The policy that something is generated of.
+/// The policy that an object is generated from.
 struct Owner<'p> {
     api_version: &'p str,
     kind: &'static str,
@@ -498,8 +500,8 @@ impl<'p> Owner<'p> {
         }
     }
 
-    /// `metadata` of both objects. A reference to the policy is left out where its uid is
-    /// not known: the API server takes none without.
+    /// `metadata` of both objects. The owner reference is omitted if the policy's uid is
+    /// unknown, because the API server requires one.
     fn metadata(&self, name: &str, is_policy: bool) -> Value {
         let own = field(self.tree, "metadata");
         let mut labels = json!({"app.kubernetes.io/managed-by": "kyverno"});
@@ -551,7 +553,7 @@ fn admission_policy(policy: &Policy, rule: &Rule, name: &str, constraints: Value
     })
 }
 
-/// Section 4.3.
+/// docs/spec/cel.md §4.3.
 fn binding(policy: &Policy, rule: &Rule, name: &str) -> Value {
     let validate = rule.validate.as_ref();
     let action = validate.and_then(|validate| validate.failure_action.as_deref());
@@ -576,7 +578,7 @@ fn binding(policy: &Policy, rule: &Rule, name: &str) -> Value {
     })
 }
 
-/// As written, without members that are null.
+/// Copied unchanged, without null members.
 fn copied(tree: &Tree) -> Value {
     fn strip(value: Value) -> Value {
         match value {

@@ -1,7 +1,7 @@
-//! Warnings of our own: what Kyverno accepts in silence although it checks less than it
-//! seems to.
+//! Additional warnings: policies that Kyverno silently accepts although they check less
+//! than they seem to.
 //!
-//! A read policy comes in, warnings leave. Nothing here refuses a policy.
+//! Never rejects a policy.
 
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
@@ -10,7 +10,7 @@ use crate::policy::assertion::unbound_names;
 use crate::policy::model::Policy;
 use crate::source::Location;
 
-/// Adds the warnings about a policy.
+/// Adds warnings about a policy.
 pub fn check(policy: &Policy, diagnostics: &mut Vec<Diagnostic>) {
     let mut warn = |code, span: Span, message: &str, hint: &str| {
         let location = Location {
@@ -62,8 +62,8 @@ pub fn check(policy: &Policy, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Lists of maps and of scalars use their first item alone; lists of lists are compared
-/// by position, and an existence anchor uses all items (docs/spec/patterns.md §3.4).
+/// Lists of maps and of scalars use only their first item; lists of lists are compared by
+/// position, and an existence anchor uses all items (docs/spec/patterns.md §3.4).
 ///
 /// The reader bounds the nesting of the tree.
 fn find_ignored_items(pattern: &Tree, ignored: &mut dyn FnMut(Span)) {

@@ -1,35 +1,35 @@
-//! The texts that policies are read from, and places in them.
+//! Source texts of policies, and locations in them.
 
 use kpvm_syntax::tree::Span;
 
-/// Number of a file in [`Sources`].
+/// Index of a file in [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SourceId(pub u32);
 
-/// One named text.
+/// A named source text.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// The name shown to people (a path as given, or `<stdin>`).
     pub name: String,
     /// The whole text.
     pub text: String,
-    /// What stands before it where it is a part of a longer text.
+    /// Position within a longer text, if it is a part of one.
     pub before: Before,
     /// Offset of the first byte of each line.
     line_starts: Vec<u32>,
 }
 
-/// What stands in a longer text before a part of it.
+/// Offset of a part within a longer text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Before {
     /// Whole lines.
     pub lines: u32,
-    /// Characters on the line on which the part begins.
+    /// Characters before the part on its first line.
     pub columns: u32,
 }
 
 impl Before {
-    /// A place in the part as one in the longer text.
+    /// Converts a location in the part to one in the longer text.
     pub fn shift(self, place: LineColumn) -> LineColumn {
         LineColumn {
             line: place.line.saturating_add(self.lines),
@@ -41,18 +41,18 @@ impl Before {
     }
 }
 
-/// All texts of one run; spans are resolved against it.
+/// All source texts of a run; spans are resolved against it.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     files: Vec<SourceFile>,
 }
 
-/// A place in one of the [`Sources`].
+/// A location in one of the [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Location {
-    /// Which file.
+    /// The file.
     pub source: SourceId,
-    /// Which bytes of it.
+    /// Byte range in the file.
     pub span: Span,
 }
 
@@ -97,10 +97,10 @@ impl Sources {
         SourceId(self.files.len() as u32 - 1)
     }
 
-    /// The file with that number.
+    /// The file with that index.
     ///
     /// # Panics
-    /// If the number is not one that [`Sources::add`] of this value returned.
+    /// If [`Sources::add`] of this value did not return the index.
     pub fn file(&self, id: SourceId) -> &SourceFile {
         &self.files[id.0 as usize]
     }
@@ -113,7 +113,7 @@ impl Sources {
             .map(|(index, file)| (SourceId(index as u32), file))
     }
 
-    /// Line and column of the first byte of a place.
+    /// Line and column of the first byte of a location.
     pub fn line_column(&self, location: Location) -> LineColumn {
         let file = self.file(location.source);
         let mut start = (location.span.start as usize).min(file.text.len());

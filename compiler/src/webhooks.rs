@@ -1,8 +1,8 @@
-//! The webhooks that policies need of an API server (docs/spec/policies.md §13).
+//! Webhooks that policies need in an API server (docs/spec/policies.md §13).
 //!
-//! Policies and the resources of an API server go in; the
-//! `ValidatingWebhookConfiguration` that Kyverno would register for them leaves, with the
-//! kinds that stand for no resource.
+//! From policies and the resources of an API server, builds the
+//! `ValidatingWebhookConfiguration` that Kyverno would register, and lists the kinds
+//! without a resource.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ use crate::policy::validating_autogen::variants;
 use crate::policy::validating_policy::{Mode, ValidatingPolicy};
 use crate::source::Location;
 
-/// Seconds that Kyverno's webhooks wait where no policy asks for more.
+/// Timeout of Kyverno's webhooks in seconds, unless a policy sets one.
 const DEFAULT_TIMEOUT: i64 = 10;
-/// More than this the API server does not take.
+/// Maximum accepted by the API server.
 const MAX_TIMEOUT: i64 = 30;
 
 const ALL: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// Where the webhooks are served, as Kyverno's Helm chart installs them.
+/// The Service of the webhooks, as installed by Kyverno's Helm chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     /// Name of the Service.
@@ -44,23 +44,23 @@ impl Default for Service {
     }
 }
 
-/// A kind of a policy that stands for no resource, so that no webhook is called for it.
+/// A kind of a policy without a resource, so that no webhook is called for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKind {
     /// The policy.
     pub policy: String,
     /// The kind as written.
     pub kind: String,
-    /// Where the policy stands.
+    /// Location of the policy.
     pub location: Location,
 }
 
-/// What policies need.
+/// Webhooks of the policies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Webhooks {
     /// A `ValidatingWebhookConfiguration`; `webhooks` is empty if none is needed.
     pub configuration: Value,
-    /// Kinds that were passed over, each once for each policy.
+    /// Ignored kinds, once per policy.
     pub unknown: Vec<UnknownKind>,
 }
 
@@ -118,8 +118,8 @@ pub fn derive(
     }
 }
 
-/// Whether requests are sent for the policy at all. Those for which a
-/// ValidatingAdmissionPolicy was generated are left to it.
+/// Whether requests are sent for the policy. Policies with a generated
+/// ValidatingAdmissionPolicy are left to that.
 fn needs_webhook(policy: &Policy) -> bool {
     let status = field(&policy.tree, "status");
     let generated = status
@@ -129,7 +129,7 @@ fn needs_webhook(policy: &Policy) -> bool {
     policy.admission && !is_generated && policy.rules.iter().any(is_validating)
 }
 
-/// Whether the webhook that validates has to hear of what the rule matches.
+/// Whether the validating webhook must receive what the rule matches.
 fn is_validating(rule: &Rule) -> bool {
     let changes_existing = rule.mutate.as_ref().is_some_and(|mutate| {
         !items(mutate, "targets").is_empty()
@@ -143,8 +143,7 @@ fn is_validating(rule: &Rule) -> bool {
         || rule.verify_images.as_ref().is_some_and(checks_images)
 }
 
-/// Whether images are checked behind the mutation as well: they are unless an entry says
-/// otherwise.
+/// Whether images are also checked after mutation: they are unless an entry disables it.
 fn checks_images(verify_images: &Tree) -> bool {
     let entries = verify_images.as_list().unwrap_or_default();
     entries
@@ -152,7 +151,7 @@ fn checks_images(verify_images: &Tree) -> bool {
         .any(|entry| bool_of(entry, "verifyDigest", true) || bool_of(entry, "required", true))
 }
 
-/// A resource with one operation.
+/// A resource and one operation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     group: String,
@@ -169,7 +168,7 @@ struct Webhook<'p> {
     failure_policy: &'static str,
     timeout: i64,
     entries: BTreeSet<Entry>,
-    /// The only policy that it is for.
+    /// The only policy it is for.
     policy: Option<&'p Policy>,
     match_conditions: Option<&'p Tree>,
 }
@@ -185,7 +184,7 @@ impl<'p> Webhook<'p> {
         }
     }
 
-    /// Adds what a policy matches.
+    /// Adds the matches of a policy.
     fn add(&mut self, policy: &Policy, discovery: &Discovery, unknown: &mut Vec<UnknownKind>) {
         let mut matched: Matched = BTreeMap::new();
         for rule in compute_rules(policy, None)
@@ -236,7 +235,7 @@ impl<'p> Webhook<'p> {
         }
     }
 
-    /// Whether a broader entry holds for everything that this one holds for.
+    /// Whether a broader entry covers this one.
     fn is_covered(&self, entry: &Entry) -> bool {
         let broader = |text: &str| match text {
             "*" => vec!["*".to_owned()],
@@ -311,7 +310,7 @@ impl<'p> Webhook<'p> {
                 rules.push((group, version, resources, operations, scope));
             }
         }
-        // Kyverno's order: shorter lists go first.
+        // Kyverno's order: shorter lists first.
         rules.sort_by(|left, right| {
             let resources = |rule: &(_, _, BTreeSet<String>, Operations, _)| {
                 (rule.2.len(), rule.2.clone(), rule.3.len(), rule.3.clone())
@@ -376,9 +375,9 @@ impl<'p> Webhook<'p> {
     }
 }
 
-/// The webhooks of ValidatingPolicies: one for each with match conditions, a timeout or
-/// exact matching, and one by failure policy for all others. What they match is written
-/// as rules already.
+/// Webhooks of ValidatingPolicies: one for each with match conditions, a timeout or exact
+/// matching, and one per failure policy for all others. Their matches are already written
+/// as rules.
 fn of_validating_policies(policies: &[ValidatingPolicy], service: &Service) -> Vec<Value> {
     let needs = |policy: &&ValidatingPolicy| {
         let status = field(&policy.tree, "status");
@@ -461,7 +460,7 @@ fn validating_webhook(
     })
 }
 
-/// The resource rules of a policy and of those that autogen makes of it.
+/// Resource rules of a policy and of its autogen variants.
 fn rules_of(policy: &ValidatingPolicy, own_first: bool) -> Vec<Value> {
     let mut variants = variants(policy);
     if !own_first && !variants.is_empty() {
@@ -491,8 +490,7 @@ fn rules_of(policy: &ValidatingPolicy, own_first: bool) -> Vec<Value> {
     rules.map(rule).collect()
 }
 
-/// The match conditions. Where there is autogen, those of each variant are asked for its
-/// own kinds alone.
+/// Match conditions. With autogen, those of each variant apply only to its own kinds.
 fn conditions_of(policy: &ValidatingPolicy) -> Vec<Value> {
     let variants = variants(policy);
     let is_alone = variants.len() == 1;
@@ -524,7 +522,7 @@ fn conditions_of(policy: &ValidatingPolicy) -> Vec<Value> {
     all
 }
 
-/// Whether an object is of a kind, as Kyverno writes it.
+/// Condition that an object has a kind, as written by Kyverno.
 fn guard(rule: &ResourceRule, resource: &str) -> String {
     let group = rule.api_groups.first().map_or("", String::as_str);
     let version = rule.api_versions.first().map_or("", String::as_str);
@@ -535,7 +533,7 @@ fn guard(rule: &ResourceRule, resource: &str) -> String {
     format!("(object.apiVersion == '{group}{separator}{version}' && object.kind =='{kind}')")
 }
 
-/// Kinds as written, with the operations for which a rule is asked.
+/// Kinds as written, with the operations of their rules.
 type Matched = BTreeMap<String, BTreeSet<&'static str>>;
 
 fn matched_by(rule: &Rule) -> Matched {
@@ -567,7 +565,7 @@ fn matched_by(rule: &Rule) -> Matched {
     matched
 }
 
-/// All operations, where a filter names none.
+/// Operations of a filter; all if it names none.
 fn operations_of(filter: &Filter) -> Vec<&'static str> {
     let named = &filter.resources.operations;
     let is_named =
@@ -575,7 +573,7 @@ fn operations_of(filter: &Filter) -> Vec<&'static str> {
     ALL.iter().filter(is_named).copied().collect()
 }
 
-/// Whether a filter asks for nothing but kinds and operations.
+/// Whether a filter only restricts kinds and operations.
 fn is_only_kinds(filter: &Filter) -> bool {
     let resources = &filter.resources;
     let is_empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
@@ -590,7 +588,7 @@ fn is_only_kinds(filter: &Filter) -> bool {
         && resources.namespace_selector.is_none()
 }
 
-/// What a generate rule makes, which is watched as well.
+/// Kinds created by a generate rule, which are also watched.
 fn generated_kinds(generate: &Tree) -> Vec<String> {
     let parts = std::iter::once(generate).chain(items(generate, "foreach"));
     parts
@@ -606,7 +604,7 @@ fn generated_kinds(generate: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// The resources that a kind stands for, each with its scope.
+/// Resources of a kind, with their scopes.
 fn resources(kind: &str, policy: &Policy, discovery: &Discovery) -> Vec<(Resource, &'static str)> {
     let selector = KindSelector::parse(kind);
     let scope = |is_namespaced: bool| if is_namespaced { "Namespaced" } else { "*" };

@@ -1,5 +1,5 @@
-//! One case: a policy, a request and what context entries get from outside, evaluated
-//! by kpvm. The form is that of the golden answers (`conformance/data/README.md`) and of
+//! One case: a policy, a request and outside data for context entries, evaluated by kpvm.
+//! The form is that of the golden answers (`conformance/data/README.md`) and of
 //! the peer in `benches/peers/kyverno`, which adds `mocks`.
 
 use std::collections::BTreeMap;
@@ -59,12 +59,11 @@ struct UserNames {
     groups: Vec<String>,
 }
 
-/// What context entries get from outside; a kind of data that is absent is one that the
-/// host does not provide.
+/// Outside data for context entries. The host does not provide kinds that are absent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Mocks {
-    /// Stand in the context under their names.
+    /// Context values by name.
     values: Option<Value>,
     /// By `namespace/name`.
     config_maps: Option<BTreeMap<String, Value>>,
@@ -88,18 +87,18 @@ pub struct RuleAnswer {
     pub properties: BTreeMap<String, String>,
 }
 
-/// How a case came out.
+/// Outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Rule responses in order.
     Rules(Vec<RuleAnswer>),
-    /// The policy or the request is refused, with the reason.
+    /// The policy or the request was refused, for this reason.
     Refused(String),
-    /// The case needs something that is not compiled yet.
+    /// The case needs something that is not supported yet.
     Unsupported(String),
 }
 
-/// Compiles and evaluates; the policy is not checked as on loading.
+/// Compiles and evaluates a case, without the load checks of the policy.
 pub fn answer(case: &Case<'_>) -> Answer {
     let options = Options {
         check: false,
@@ -197,7 +196,7 @@ fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Answer, String> {
         });
         Ok(responses.collect())
     };
-    // Neither what is read nor whether rules are run one by one must matter.
+    // The answer must not depend on projection or plan.
     let expected = answer(true, true)?;
     for (projection, plan) in [(false, false), (false, true), (true, false)] {
         let other = answer(projection, plan)?;
@@ -228,7 +227,7 @@ impl Host for &Mocks {
         }
     }
 
-    /// Errors are in the words of Kyverno's clients and of the peer's mocks.
+    /// Errors use the texts of Kyverno's clients and of the mocks in the peer.
     fn fetch(&mut self, query: &ExternalQuery<'_>) -> Result<Option<Value>, String> {
         match *query {
             ExternalQuery::ConfigMap { namespace, name } => {
@@ -251,14 +250,14 @@ impl Host for &Mocks {
                 found.cloned().map(Some).ok_or_else(missing)
             }
             ExternalQuery::GlobalReference { name } => self.global_entry(name).map(Some),
-            // No case at hand asks for anything else.
+            // No case asks for anything else.
             _ => Ok(None),
         }
     }
 }
 
 impl Mocks {
-    /// What stands behind the second dot of a name is not looked at.
+    /// The part of a name after its second dot is ignored.
     fn global_entry(&self, name: &str) -> Result<Value, String> {
         let mut parts = name.split('.');
         let entry = parts.next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The gate: what suites gave against what `conformance.toml` says is not reached yet.
+//! The gate: results of suites against the exceptions that `conformance.toml` lists.
 //!
-//! The list can only shrink: a suite that disagrees has to be on it, and so has every
-//! reason for which rows cannot be judged; what is on it and no longer true fails as well.
+//! The list can only shrink: disagreeing suites and the reasons of unsupported rows must be
+//! listed, and an entry that is no longer needed is a violation too.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use serde::Deserialize;
 /// The checked-in list.
 const LISTED: &str = include_str!("../conformance.toml");
 
-/// What is not reached yet.
+/// The exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
     /// Suites that do not agree.
     #[serde(default)]
     pub suite: Vec<ListedSuite>,
-    /// What is not supported.
+    /// Rows that are not supported.
     #[serde(default)]
     pub unsupported: ListedRows,
 }
@@ -39,7 +39,7 @@ pub struct ListedSuite {
 pub struct ListedRows {
     /// How many there are.
     pub rows: usize,
-    /// Why, in the words of the rows.
+    /// Reasons, as the rows give them.
     pub reasons: Vec<String>,
 }
 
@@ -47,12 +47,12 @@ impl Listed {
     /// The checked-in list.
     ///
     /// # Errors
-    /// What is wrong with its text.
+    /// When it cannot be parsed.
     pub fn checked_in() -> Result<Self, String> {
         toml::from_str(LISTED).map_err(|error| format!("conformance.toml: {error}"))
     }
 
-    /// Everything that is not as the list says.
+    /// Every deviation of the results from the list.
     pub fn violations(&self, runs: &[SuiteRun]) -> Vec<String> {
         let mut violations = Vec::new();
         let mut used = vec![false; self.suite.len()];
@@ -95,7 +95,7 @@ impl Listed {
     }
 }
 
-/// Rows by what they need that is not supported.
+/// Number of unsupported rows per reason.
 pub fn unsupported(runs: &[SuiteRun]) -> BTreeMap<&str, usize> {
     let mut reasons = BTreeMap::new();
     for row in runs.iter().flat_map(|run| &run.rows) {
@@ -106,12 +106,12 @@ pub fn unsupported(runs: &[SuiteRun]) -> BTreeMap<&str, usize> {
     reasons
 }
 
-/// Whether a suite is broken, or a row of it disagrees.
+/// Whether a suite is broken or one of its rows disagrees.
 fn is_short(run: &SuiteRun) -> bool {
     run.is_broken() || run.count(Verdict::Disagree) > 0
 }
 
-/// What is wrong with a suite, a line each.
+/// Problems of a suite, one line each.
 fn shortcomings(run: &SuiteRun) -> Vec<String> {
     let errors = run.reports.iter().filter(|report| report.is_error());
     let errors = errors.map(|report| format!("{}: {}", run.file, report.message));
@@ -128,8 +128,7 @@ fn shortcomings(run: &SuiteRun) -> Vec<String> {
     errors.chain(disagreeing).collect()
 }
 
-/// What keeps a suite from being complete: each row has its answer, and each answer its
-/// row.
+/// Why a suite is incomplete: rows without an answer, and answers without a row.
 pub fn gaps(run: &SuiteRun) -> Vec<String> {
     let mut gaps = shortcomings(run);
     let rows = run.rows.iter();
@@ -157,7 +156,7 @@ mod tests {
         assert!(listed.suite.iter().all(|suite| suite.reason.len() > 20));
     }
 
-    /// A list that says what is not so fails in both directions.
+    /// A list fails for missing entries and for unneeded ones.
     #[test]
     fn the_list_can_only_shrink() {
         let suite = ListedSuite {

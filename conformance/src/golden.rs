@@ -14,7 +14,7 @@ use crate::case::{Answer, Case, RuleAnswer, answer};
 /// One line of a golden file: a case and the real engine's answer.
 #[derive(Debug)]
 pub struct Golden<'c> {
-    /// What is evaluated.
+    /// The input.
     pub case: Case<'c>,
     expected: Expected,
 }
@@ -38,10 +38,10 @@ struct Load {
 }
 
 impl<'c> Golden<'c> {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// When it is not of this form.
+    /// When the line does not have this form.
     pub fn parse(line: &'c str) -> serde_json::Result<Self> {
         Ok(Self {
             case: serde_json::from_str(line)?,
@@ -50,25 +50,24 @@ impl<'c> Golden<'c> {
     }
 }
 
-/// How a case came out.
+/// Outcome of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Status and message agree.
     Agree,
-    /// Status agrees, something of the message does not.
+    /// Status agrees, message or properties do not.
     MessageDiffers(String),
     /// Status differs.
     StatusDiffers(String),
-    /// The case needs something that is not compiled yet.
+    /// The case needs something that is not supported yet.
     Unsupported(String),
 }
 
-/// Cases that differ with a reason: `ID: reason`, one a line.
+/// Accepted differences, one `ID: reason` per line.
 const EXPLAINED: &str = include_str!("../explained.txt");
 
-/// Whether a difference in a case is one that we mean to have (`docs/differences.md`):
-/// it is listed, or text of a resource with `{{ }}` in it is data to us where the real
-/// engine substitutes it again.
+/// Whether a difference is intended (`docs/differences.md`): the case is listed, or its
+/// resource contains `{{ }}`, which kpvm treats as data and Kyverno substitutes again.
 pub fn is_explained(golden: &Golden<'_>) -> bool {
     let listed = |line: &str| {
         line.split_once(':')
@@ -95,7 +94,7 @@ pub fn run(golden: &Golden<'_>) -> Verdict {
 fn run_evaluation(golden: &Golden<'_>) -> Verdict {
     match answer(&golden.case) {
         Answer::Unsupported(reason) => Verdict::Unsupported(reason),
-        // Where the real engine crashes there is no answer; not crashing is enough.
+        // Kyverno crashes here, so there is no answer: it is enough not to crash.
         _ if golden.expected.panic => Verdict::Agree,
         Answer::Refused(reason) => Verdict::StatusDiffers(format!("refused: {reason}")),
         Answer::Rules(found) => compare(&golden.expected.rules, &found),
@@ -145,7 +144,7 @@ fn run_autogen(golden: &Golden<'_>) -> Verdict {
     }
 }
 
-/// Without empty lists, maps and texts, which Go leaves out when it writes rules.
+/// Removes empty lists, maps and texts, which Go omits when it serialises rules.
 fn without_empty(value: &Value) -> Value {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -161,7 +160,7 @@ fn without_empty(value: &Value) -> Value {
             .map(|(key, value)| (key.clone(), without_empty(value)))
             .filter(|(_, value)| !is_empty(value))
             .collect(),
-        // Go's numbers in rules are int64 where they are whole.
+        // Whole numbers in Go's rules are int64.
         Value::Number(number) => match number.as_f64() {
             Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => Value::from(float as i64),
             _ => value.clone(),

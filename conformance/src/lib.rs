@@ -1,6 +1,6 @@
-//! Is kpvm exact? The real engine's answers, the public suites, and differential testing.
+//! Checks that kpvm is exact: Kyverno's recorded answers and suites, differential testing.
 //!
-//! Nothing of this is needed to use kpvm.
+//! Not needed to use kpvm.
 
 pub mod case;
 pub mod differential;

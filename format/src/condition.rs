@@ -1,12 +1,11 @@
-//! The operators of conditions (docs/spec/conditions.md §3.1).
+//! Operators of conditions (docs/spec/conditions.md §3.1).
 //!
-//! The operator's text in a policy comes in, the operation to carry out comes out.
-//! Nothing is compared here.
+//! Maps the operator's text in a policy to an operation. Nothing is compared here.
 
-/// What the operator of a condition does.
+/// Operator of a condition.
 ///
-/// Texts that do the same share an operator: `Equal` and `Equals`, and all the
-/// misspellings that [`ConditionOperator::Never`] stands for.
+/// Equivalent texts share an operator: `Equal` and `Equals`, and all the misspellings that
+/// [`ConditionOperator::Never`] represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ConditionOperator {
@@ -42,13 +41,13 @@ pub enum ConditionOperator {
     DurationLessThan,
     /// `DurationLessThanOrEquals`
     DurationLessThanOrEquals,
-    /// One of the eight above in other letter case: Kyverno finds the operator, but
-    /// then no comparison that it stands for, so the condition is false.
+    /// One of the eight above in another letter case: Kyverno accepts the operator but
+    /// finds no matching comparison, so the condition is false.
     Never,
 }
 
 impl ConditionOperator {
-    /// Every operator in the order of its number.
+    /// All operators in the order of their numbers.
     pub const ALL: [ConditionOperator; 17] = [
         ConditionOperator::Equals,
         ConditionOperator::NotEquals,
@@ -69,8 +68,8 @@ impl ConditionOperator {
         ConditionOperator::Never,
     ];
 
-    /// The operator that a policy's text names; `None` for any other text, the empty
-    /// one included, which Kyverno reports when it evaluates the condition.
+    /// The operator with a text; `None` for any other text, including the empty one, which
+    /// Kyverno reports when it evaluates the condition.
     #[must_use]
     pub fn parse(text: &str) -> Option<ConditionOperator> {
         let mut texts = Self::ALL.into_iter().flat_map(|operator| {
@@ -94,13 +93,13 @@ impl ConditionOperator {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The operator's usual text.
+    /// The operator's canonical text.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.spellings().first().copied().unwrap_or("Never")
     }
 
-    /// Its texts in the letter case of the documentation, the usual one first.
+    /// Its texts in the letter case of the documentation, the canonical one first.
     fn spellings(self) -> &'static [&'static str] {
         match self {
             ConditionOperator::Equals => &["Equals", "Equal"],
@@ -123,8 +122,8 @@ impl ConditionOperator {
         }
     }
 
-    /// Whether Kyverno compares the operator's text once more, by letter case, to
-    /// choose between greater and less.
+    /// Whether Kyverno compares the operator's text once more, case-sensitively, to choose
+    /// between greater and less.
     fn compares_order(self) -> bool {
         match self {
             ConditionOperator::Equals
@@ -148,10 +147,9 @@ impl ConditionOperator {
     }
 }
 
-/// Whether a text is `spelling`, which is ASCII, once Go has put both in lower case.
+/// Whether a text equals `spelling`, which is ASCII, after Go's lower-casing of both.
 fn equal_in_lower_case(text: &str, spelling: &str) -> bool {
-    // Of the letters outside ASCII that Go lowers into ASCII, only this one ends up
-    // as a letter that operators are written with.
+    // The only letter outside ASCII that Go lower-cases to a letter used in operators.
     let lower = |letter: char| match letter {
         'İ' => 'i',
         other => other.to_ascii_lowercase(),

@@ -1,13 +1,13 @@
-//! Every function that a compiled expression can call, numbered: the built-in
+//! All functions that a compiled expression can call, with their numbers: the built-in
 //! functions of Kyverno's JMESPath (docs/spec/jmespath.md §13), a few helpers that only the
-//! compiler calls, and what assertion trees have besides (docs/spec/assert.md §8).
+//! compiler calls, and the additional functions of assertion trees (docs/spec/assert.md
+//! §8).
 //!
-//! A number comes in, a [`Function`] comes out. What a function does is the runtime's
-//! matter, the types of its arguments are the front end's.
+//! The runtime implements the functions; the front end knows the types of their arguments.
 
 macro_rules! functions {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $min:literal, $max:expr;)*) => {
-        /// One function. The number is part of the bundle format.
+        /// A function. Its number is part of the bundle format.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Function {
@@ -15,17 +15,17 @@ macro_rules! functions {
         }
 
         impl Function {
-            /// All of them, in the order of their numbers.
+            /// All functions in the order of their numbers.
             pub const ALL: &'static [Function] = &[$(Function::$variant,)*];
 
-            /// The name in expressions; of a helper, a name that no expression can hold.
+            /// Name in expressions; for a helper, a name that no expression can contain.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Function::$variant => $name,)*
                 }
             }
 
-            /// The fewest arguments and the most, `None` where there is no most
+            /// Minimum and maximum number of arguments; `None` if unlimited
             /// (docs/spec/jmespath.md §5, steps 2 and 3).
             pub const fn argument_counts(self) -> (usize, Option<usize>) {
                 match self {
@@ -85,7 +85,7 @@ functions! {
     MaxBy = "max_by", 2, Some(2);
     /// `md5`: MD5 in lower-case hex.
     Md5 = "md5", 1, Some(1);
-    /// `merge`: maps put together, later entries win.
+    /// `merge`: merges maps; later entries win.
     Merge = "merge", 1, None;
     /// `min`: smallest item of a list of numbers or of texts.
     Min = "min", 1, Some(1);
@@ -115,13 +115,13 @@ functions! {
     RegexReplaceAll = "regex_replace_all", 3, Some(3);
     /// `regex_replace_all_literal`: every match replaced by a text.
     RegexReplaceAllLiteral = "regex_replace_all_literal", 3, Some(3);
-    /// `replace`: the first so many occurrences of a text replaced.
+    /// `replace`: replaces the first occurrences of a text, up to a number.
     Replace = "replace", 4, Some(4);
     /// `replace_all`: all occurrences of a text replaced.
     ReplaceAll = "replace_all", 3, Some(3);
     /// `reverse`: a list or text in reverse.
     Reverse = "reverse", 1, Some(1);
-    /// `round`: a number with so many decimals.
+    /// `round`: rounds a number to a number of decimals.
     Round = "round", 2, Some(2);
     /// `semver_compare`: whether a version is in a range.
     SemverCompare = "semver_compare", 2, Some(2);
@@ -179,9 +179,9 @@ functions! {
     ToUpper = "to_upper", 1, Some(1);
     /// `trim`: a text without certain characters at both ends.
     Trim = "trim", 2, Some(2);
-    /// `trim_prefix`: a text without a certain beginning.
+    /// `trim_prefix`: a text without a prefix.
     TrimPrefix = "trim_prefix", 2, Some(2);
-    /// `truncate`: the first so many characters of a text.
+    /// `truncate`: the first characters of a text, up to a number.
     Truncate = "truncate", 2, Some(2);
     /// `type`: name of a value's type.
     Type = "type", 1, Some(1);
@@ -189,20 +189,20 @@ functions! {
     Values = "values", 1, Some(1);
     /// `x509_decode`: the fields of a PEM certificate or request.
     X509Decode = "x509_decode", 1, Some(1);
-    /// `sort_by` with the keys computed already: the list and the list of its items'
-    /// keys, null for a key that could not be computed.
+    /// `sort_by` with precomputed keys: the list and the list of its items' keys, null for
+    /// a key that could not be computed.
     SortByKeys = "sort_by#keys", 2, Some(2);
-    /// `max_by` with the keys computed already.
+    /// `max_by` with precomputed keys.
     MaxByKeys = "max_by#keys", 2, Some(2);
-    /// `min_by` with the keys computed already.
+    /// `min_by` with precomputed keys.
     MinByKeys = "min_by#keys", 2, Some(2);
-    /// `map` with the results computed already: the list and the results.
+    /// `map` with precomputed results: the list and the results.
     MapResults = "map#results", 2, Some(2);
-    /// `group_by` with the keys computed already.
+    /// `group_by` with precomputed keys.
     GroupByKeys = "group_by#keys", 2, Some(2);
-    /// `at`: the item of a list at an index, which has to be there.
+    /// `at`: the item of a list at an index, which must exist.
     At = "at", 2, Some(2);
-    /// `concat`: two texts, one behind the other.
+    /// `concat`: concatenates two texts.
     Concat = "concat", 2, Some(2);
     /// `find_first`: where a part of a text first begins, in bytes.
     FindFirst = "find_first", 2, Some(4);
@@ -212,15 +212,15 @@ functions! {
     FromItems = "from_items", 1, Some(1);
     /// `group_by`: a map of the lists of items with the same key.
     GroupBy = "group_by", 2, Some(2);
-    /// `pad_left`: a text filled up in front.
+    /// `pad_left`: pads a text at the start.
     PadLeft = "pad_left", 2, Some(3);
-    /// `pad_right`: a text filled up behind.
+    /// `pad_right`: pads a text at the end.
     PadRight = "pad_right", 2, Some(3);
-    /// `trim_left`: a text without certain characters in front.
+    /// `trim_left`: removes characters at the start of a text.
     TrimLeft = "trim_left", 1, Some(2);
-    /// `trim_right`: a text without certain characters behind.
+    /// `trim_right`: removes characters at the end of a text.
     TrimRight = "trim_right", 1, Some(2);
-    /// `zip`: the lists of the first items of all lists, of the second, and so on.
+    /// `zip`: lists of the first items of all lists, of the second items, and so on.
     Zip = "zip", 1, None;
 }
 
@@ -235,7 +235,7 @@ impl Function {
         self as u8
     }
 
-    /// Whether expressions cannot name it, because only the compiler calls it.
+    /// Whether only the compiler calls it, so expressions cannot name it.
     pub const fn is_helper(self) -> bool {
         matches!(
             self,
@@ -247,7 +247,7 @@ impl Function {
         )
     }
 
-    /// Whether only the expressions of assertion trees can name it.
+    /// Whether only expressions of assertion trees can name it.
     pub const fn is_of_assertions(self) -> bool {
         self.number() >= Function::At.number()
     }
@@ -264,7 +264,7 @@ mod tests {
             assert_eq!(Function::decode(number), Some(*function));
             let (min, max) = function.argument_counts();
             assert!(max.is_none_or(|max| max >= min), "{function:?}");
-            // docs/spec/jmespath.md §2: no identifier holds this character.
+            // docs/spec/jmespath.md §2: no identifier contains this character.
             assert_eq!(function.name().contains('#'), function.is_helper());
         }
         assert_eq!(Function::decode(Function::ALL.len() as u8), None);

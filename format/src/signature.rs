@@ -1,15 +1,15 @@
-//! Every function of the dialect in one table (docs/spec/jmespath.md §5 to 13).
+//! Signatures of all functions of the dialect (docs/spec/jmespath.md §5 to §13).
 //!
-//! In: a name. Out: what the function takes and what a compiler may assume about
-//! it. No function is run here, and nothing here knows how one works. What assertion
-//! trees have besides stands in a table of its own (docs/spec/assert.md §8).
+//! Maps a name to the function's arguments and to what a compiler may assume about it. The
+//! additional functions of assertion trees are in a separate table (docs/spec/assert.md
+//! §8).
 
 use crate::function::Function as Id;
 
-/// A type that an argument may be required to have (docs/spec/jmespath.md §5).
+/// A type required of an argument (docs/spec/jmespath.md §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArgumentType {
-    /// A float; Kyverno's integer kinds do not count.
+    /// A float; Kyverno's integer types do not count.
     Number,
     /// Text.
     String,
@@ -17,13 +17,13 @@ pub enum ArgumentType {
     Array,
     /// A map.
     Object,
-    /// A list in which every item is a float.
+    /// A list of floats.
     ArrayNumber,
-    /// A list in which every item is text.
+    /// A list of texts.
     ArrayString,
     /// `&expression`.
     Reference,
-    /// Whatever it is.
+    /// Any value.
     Any,
 }
 
@@ -43,24 +43,24 @@ impl ArgumentType {
     }
 }
 
-/// The types that one argument may have, in the order of Kyverno's error text.
+/// The accepted types of one argument, in the order of Kyverno's error text.
 pub type Accepted = &'static [ArgumentType];
 
 /// The arguments of a function (docs/spec/jmespath.md §5, steps 2 to 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arguments {
-    /// Exactly these, each checked before the call.
+    /// Exactly these; each is checked before the call.
     Exactly(&'static [Accepted]),
-    /// The first `required` of these, and as many of the others as there are.
+    /// At least the first `required` of these.
     AtLeast {
-        /// How many there have to be.
+        /// Number of required arguments.
         required: usize,
-        /// What each has to be.
+        /// Accepted types of each.
         accepted: &'static [Accepted],
     },
-    /// One or more of this, which is not checked.
+    /// One or more of these; not checked.
     OneOrMore(Accepted),
-    /// Any number of anything, all ignored.
+    /// Any number of arguments, all ignored.
     Ignored,
 }
 
@@ -72,50 +72,49 @@ pub enum Purity {
     Pure,
     /// Reads the clock.
     Clock,
-    /// Reads the clock if its third argument is empty, is pure otherwise.
+    /// Reads the clock if its third argument is empty, otherwise pure.
     ClockIfThirdEmpty,
-    /// Draws random numbers.
+    /// Uses random numbers.
     Random,
-    /// May ask the network for a host name.
+    /// May resolve a host name over the network.
     Network,
-    /// Depends on the default image registry that is configured.
+    /// Depends on the configured default image registry.
     Configuration,
-    /// The order of the result is that of a map, which Kyverno leaves to chance.
+    /// The result has the order of a map, which is random in Kyverno.
     KeyOrder,
 }
 
-/// How the work grows with the size of the arguments.
+/// Growth of the work with the size of the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cost {
-    /// Not at all.
+    /// Constant.
     Constant,
-    /// In proportion.
+    /// Linear.
     Linear,
     /// As for sorting.
     Sorting,
     /// One evaluation of an expression per element, and sorting in `sort_by`.
     PerElement,
-    /// A pattern or a document is compiled or decoded at each call, unless it is
-    /// a literal.
+    /// A pattern or document is compiled or decoded at each call, unless it is a literal.
     Compiling,
 }
 
-/// One function.
+/// A function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
     /// Its number.
     pub id: Id,
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// Its arguments.
     pub arguments: Arguments,
     /// Whether it may be computed ahead of time.
     pub purity: Purity,
-    /// How expensive it is.
+    /// Its cost.
     pub cost: Cost,
     /// What it does, in one line.
     pub description: &'static str,
-    /// Where it surprises; empty if nowhere.
+    /// Surprising behaviour; empty if none.
     pub note: &'static str,
 }
 
@@ -139,7 +138,7 @@ pub fn lookup_in_assertion(name: &str) -> Option<&'static Function> {
             .iter()
             .find(|function| function.name == name)
     };
-    // Where both have a function of that name, Kyverno's is the one that counts.
+    // If both have a function of that name, Kyverno's takes precedence.
     lookup(name).or_else(addition)
 }
 
@@ -151,9 +150,9 @@ pub fn of(id: Id) -> Option<&'static Function> {
         .or_else(|| ASSERTION_FUNCTIONS.iter().find(is_it))
 }
 
-/// The function that someone who wrote this unknown name may have meant.
+/// The function probably meant by an unknown name.
 pub fn nearest(name: &str) -> Option<&'static Function> {
-    // Longer than any name by more than any distance that is accepted below.
+    // Longer than any name plus any distance accepted below.
     if name.len() > 40 {
         return None;
     }
@@ -167,7 +166,7 @@ pub fn nearest(name: &str) -> Option<&'static Function> {
     (distance <= name.len().div_ceil(4)).then_some(function)
 }
 
-/// Names from other dialects and from Go, and what they are called here.
+/// Names from other dialects and from Go, with their equivalents here.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("b64dec", "base64_decode"),
     ("b64enc", "base64_encode"),
@@ -190,7 +189,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("zip", "object_from_lists"),
 ];
 
-/// Number of characters to insert, delete, replace or swap with the next one.
+/// Edit distance: insertions, deletions, replacements and swaps of neighbours.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
     let mut before: Vec<usize> = Vec::new();
@@ -234,7 +233,7 @@ const S_A_O: Accepted = &[
 const NUMBERS_STRINGS: Accepted = &[ArgumentType::ArrayNumber, ArgumentType::ArrayString];
 const STRINGS_NUMBERS: Accepted = &[ArgumentType::ArrayString, ArgumentType::ArrayNumber];
 
-/// A row of the table, for functions of fixed arguments.
+/// A row for a function with fixed arguments.
 const fn row(
     id: Id,
     arguments: &'static [Accepted],
@@ -254,7 +253,7 @@ const fn row(
     }
 }
 
-/// A row for a function whose arguments are not counted or not checked.
+/// A row for a function with uncounted or unchecked arguments.
 const fn open(
     id: Id,
     arguments: Arguments,
@@ -273,7 +272,7 @@ const fn open(
     }
 }
 
-/// A row for a function with arguments that need not be there.
+/// A row for a function with optional arguments.
 const fn optional(
     id: Id,
     required: usize,
@@ -284,7 +283,7 @@ const fn optional(
     open(id, arguments, Purity::Pure, description, "")
 }
 
-/// A row for another name of a function.
+/// A row for an alias of a function.
 const fn renamed(name: &'static str, id: Id, arguments: &'static [Accepted]) -> Function {
     let function = row(
         id,
@@ -305,7 +304,7 @@ const ARITHMETIC: &str = "text is tried as a quantity first, then as a duration:
 const ITEMS_LIST: &str = "write `[]` after items() before passing its result here";
 const RFC3339: &str = "times are RFC 3339; results have no fractional seconds";
 
-/// The table; sorted by name, which the lookup relies on.
+/// The table, sorted by name for the lookup.
 #[rustfmt::skip]
 static FUNCTIONS: &[Function] = &[
     row(Id::Abs, &[N], Pure, Constant, "absolute value", ""),
@@ -386,7 +385,7 @@ static FUNCTIONS: &[Function] = &[
     row(Id::X509Decode, &[S], Pure, Compiling, "the fields of a PEM certificate or request", "RSA keys only"),
 ];
 
-/// The functions that only assertion trees have; some are other names for Kyverno's own.
+/// Functions available only in assertion trees; some are aliases of Kyverno's own.
 #[rustfmt::skip]
 static ASSERTION_FUNCTIONS: &[Function] = &[
     row(Id::At, &[A, N], Pure, Constant, "the item of a list at an index, which has to be there", ""),

@@ -21,7 +21,7 @@ pub enum Anchor {
 }
 
 impl Anchor {
-    /// Every anchor in the order of its number.
+    /// All anchors in the order of their numbers.
     pub const ALL: [Anchor; 7] = [
         Anchor::None,
         Anchor::Conditional,
@@ -32,7 +32,7 @@ impl Anchor {
         Anchor::AddIfNotPresent,
     ];
 
-    /// The characters in front of the parenthesis.
+    /// Characters before the parenthesis.
     pub fn modifier(self) -> &'static str {
         match self {
             Anchor::None | Anchor::Conditional => "",
@@ -45,7 +45,7 @@ impl Anchor {
     }
 }
 
-/// A key taken apart.
+/// A parsed key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnchoredKey<'k> {
     /// The anchor.
@@ -54,9 +54,9 @@ pub struct AnchoredKey<'k> {
     pub inner: &'k str,
 }
 
-/// Takes a key apart: `^[+<=X^]?\((.+)\)$` after trimming white space.
+/// Parses a key: `^[+<=X^]?\((.+)\)$` after trimming white space.
 ///
-/// Anything that does not fit is a plain key, blanks included.
+/// Any other text is a plain key, including its spaces.
 pub fn parse(key: &str) -> AnchoredKey<'_> {
     let plain = AnchoredKey {
         anchor: Anchor::None,

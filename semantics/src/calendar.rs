@@ -1,4 +1,4 @@
-//! The proleptic Gregorian calendar: dates to days since 1970 and back.
+//! The proleptic Gregorian calendar: converts between dates and days since 1970.
 
 /// Seconds of a day.
 pub const DAY: i64 = 86_400;
@@ -6,7 +6,7 @@ pub const DAY: i64 = 86_400;
 /// Days from 0000-03-01 to 1970-01-01.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// Whether the year has a 29th of February.
+/// Whether the year has a 29 February.
 pub fn is_leap_year(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
@@ -23,7 +23,7 @@ pub fn days_in_month(year: i64, month: i64) -> i64 {
 
 /// Days from 1970-01-01 to a date.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Counted in years that begin in March, the leap day is the last day of the year.
+    // In years that begin in March, the leap day is the last day of the year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -46,7 +46,7 @@ pub struct Civil {
     pub clock: i64,
     /// From Sunday, which is 0.
     pub weekday: i64,
-    /// From the first of January, which is 0.
+    /// From 1 January, which is 0.
     pub day_of_year: i64,
 }
 

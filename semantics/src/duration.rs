@@ -1,22 +1,21 @@
-//! Go durations, the texts that `time.ParseDuration` reads: `1h30m`, `-1.5s`, `0`
+//! Go durations, as parsed by `time.ParseDuration`: `1h30m`, `-1.5s`, `0`
 //! (docs/spec/patterns.md §7.1).
 //!
-//! A text comes in, nanoseconds come out. There is no day unit and no blank; a
-//! text that is no duration is simply `None`, with no reason, because the caller
-//! then tries the next reading of it.
+//! Parses texts into nanoseconds. There is no unit for days and no white space. An invalid
+//! text yields `None` without a reason, because callers then try another interpretation.
 
 use crate::FunctionError;
 use crate::layout::quote;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// The largest magnitude, which only a negative duration may have.
+/// Largest magnitude, allowed only for negative durations.
 const LIMIT: u64 = 1 << 63;
 
-/// Nanoseconds of a text, as Go's `time.ParseDuration` reads it.
+/// Nanoseconds of a text, as parsed by Go's `time.ParseDuration`.
 ///
-/// The sum of the components is kept in 64 bits as in Go: two components of
-/// exactly 2^63 ns each add up to zero.
+/// The sum of the components is kept in 64 bits as in Go: two components of exactly 2^63 ns
+/// each add up to zero.
 #[must_use]
 pub fn parse(text: &str) -> Option<i64> {
     let (negative, unsigned) = match text.as_bytes() {
@@ -70,7 +69,7 @@ pub fn format(nanoseconds: i64) -> String {
     format!("{sign}{text}")
 }
 
-/// `amount / unit` with as few decimals as it takes; `unit` is a power of ten.
+/// `amount / unit` with the fewest decimals; `unit` is a power of ten.
 fn fractional(amount: u64, unit: u64) -> String {
     let whole = amount / unit;
     let rest = (unit + amount % unit).to_string();
@@ -82,7 +81,7 @@ fn fractional(amount: u64, unit: u64) -> String {
     }
 }
 
-/// One `<number><unit>`: its nanoseconds and what follows it.
+/// One `<number><unit>`: its nanoseconds and the text after it.
 fn component(text: &[u8]) -> Option<(u64, &[u8])> {
     let (whole, after_whole) = leading_integer(text)?;
     let mut has_digits = after_whole.len() < text.len();
@@ -111,8 +110,8 @@ fn component(text: &[u8]) -> Option<(u64, &[u8])> {
     }
     let mut nanoseconds = whole * unit;
     if fraction.value > 0 {
-        // Go computes the fraction in float64, and so the last nanoseconds of a
-        // long fraction depend on exactly this order of operations.
+        // Go computes the fraction in float64, so the last nanoseconds of a long fraction
+        // depend on exactly this order of operations.
         let part = fraction.value as f64 * (unit as f64 / fraction.scale);
         nanoseconds = nanoseconds.wrapping_add(part as u64);
         if nanoseconds > LIMIT {
@@ -122,7 +121,7 @@ fn component(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((nanoseconds, after))
 }
 
-/// Nanoseconds of a unit; micro is written with either of the two letters.
+/// Nanoseconds of a unit; micro has two spellings.
 fn unit_nanoseconds(name: &[u8]) -> Option<u64> {
     Some(match name {
         b"ns" => 1,
@@ -152,13 +151,13 @@ fn leading_integer(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, rest))
 }
 
-/// Digits behind a decimal point: `value / scale`.
+/// Digits after a decimal point: `value / scale`.
 struct Fraction {
     value: u64,
     scale: f64,
 }
 
-/// The fraction at the beginning of a text; digits beyond 2^63 are read over.
+/// Fraction at the beginning of a text; digits beyond 2^63 are ignored.
 fn leading_fraction(text: &[u8]) -> (Fraction, &[u8]) {
     let mut fraction = Fraction {
         value: 0,
@@ -186,15 +185,15 @@ fn split_digit(text: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// Reads a duration in nanoseconds.
+/// Parses a duration into nanoseconds.
 ///
 /// # Errors
-/// Why there is none, in Go's words.
+/// The reason, in Go's words.
 pub fn parse_or_problem(text: &str) -> Result<i64, FunctionError> {
     parse(text).ok_or_else(|| FunctionError::failed(format!("time: {}", problem(text))))
 }
 
-/// Why a text is no duration.
+/// Reason why a text is not a duration.
 fn problem(text: &str) -> String {
     let invalid = || format!("invalid duration {}", quote(text.as_bytes()));
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -212,7 +211,7 @@ fn problem(text: &str) -> String {
             }
             None => (0, after),
         };
-        // A whole part that 64 bits do not hold.
+        // A whole part beyond 64 bits.
         let too_large = rest.get(..whole).is_some_and(|digits| {
             whole > 0 && !matches!(digits.parse::<u64>(), Ok(n) if n <= 1 << 63)
         });

@@ -1,14 +1,14 @@
-//! Why a function has no result.
+//! Errors of functions.
 
-/// Why a function has no result.
+/// Reason why a function has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FunctionError {
-    /// The function refuses its arguments, in Kyverno's words. Some operators of the
+    /// The function rejects its arguments, in Kyverno's words. Some operators of the
     /// language turn this into null (docs/spec/jmespath.md §4).
     #[error("{0}")]
     Failed(String),
-    /// A limit is crossed or the host has not what is needed; no operator may turn
-    /// this into a value. The words are our own: Kyverno has no such limits.
+    /// A limit is exceeded or the host lacks the data; no operator may turn this into a
+    /// value. The text is ours: Kyverno has no such limits.
     #[error("{0}")]
     Refused(String),
 }
@@ -19,7 +19,7 @@ impl FunctionError {
         FunctionError::Failed(text.into())
     }
 
-    /// An error that names its function, as most of Kyverno's own do.
+    /// An error prefixed with its function, like most of Kyverno's own.
     pub fn of(function: &str, text: impl std::fmt::Display) -> Self {
         FunctionError::Failed(format!("JMESPath function '{function}': {text}"))
     }

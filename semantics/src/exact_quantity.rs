@@ -1,27 +1,27 @@
-//! Quantities to compute with: exact decimals that remember how they were written
-//! (docs/spec/jmespath.md §8.2 and 8.3).
+//! Quantities for arithmetic: exact decimals that remember how they were written
+//! (docs/spec/jmespath.md §8.2 and §8.3).
 //!
-//! [`crate::Quantity`] compares; this one adds, multiplies and prints. Digits
-//! and exponents are bounded, so that no text makes a number of a million digits.
+//! [`crate::Quantity`] compares; this type adds, multiplies and prints. Digits and
+//! exponents are bounded, so that no text produces a number with a million digits.
 
 use num_bigint::{BigInt, Sign};
 
 use crate::FunctionError;
 use crate::quantity::{Parts, Suffix, suffix};
 
-/// Digits that a quantity may be written with.
+/// Maximum number of digits of a quantity as written.
 const MAX_DIGITS: usize = 256;
 
-/// Decimal places, or zeros behind the digits, that a quantity may have.
+/// Maximum number of decimal places, or of trailing zeros, of a quantity.
 const MAX_SCALE: i64 = 512;
 
-/// Bits of the digits of a result.
+/// Maximum size of the digits of a result, in bits.
 const MAX_BITS: u64 = 4096;
 
-/// The finest place of a parsed quantity.
+/// Finest decimal place of a parsed quantity.
 const NANO: i64 = 9;
 
-/// How a quantity is printed.
+/// Output format of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     /// `1500m`, `1k`
@@ -32,7 +32,7 @@ enum Format {
     DecimalExponent,
 }
 
-/// The number `unscaled / 10^scale` and how to print it.
+/// The number `unscaled / 10^scale` and its output format.
 #[derive(Debug, Clone)]
 pub struct Quantity {
     unscaled: BigInt,
@@ -51,7 +51,7 @@ fn power(base: u32, exponent: i64) -> BigInt {
 }
 
 impl Quantity {
-    /// Reads a quantity; `None` if the text is none.
+    /// Parses a quantity; `None` if the text is not one.
     pub fn parse(text: &str) -> Result<Option<Quantity>, FunctionError> {
         if crate::Quantity::parse(text).is_none() {
             return Ok(None);
@@ -71,7 +71,7 @@ impl Quantity {
         Ok(Some(quantity))
     }
 
-    /// A whole number printed like this quantity.
+    /// A whole number with the format of this quantity.
     pub fn like(&self, number: i64) -> Quantity {
         Quantity {
             unscaled: BigInt::from(number),
@@ -84,7 +84,7 @@ impl Quantity {
         self.unscaled.sign() == Sign::NoSign
     }
 
-    /// Refuses what has grown too large.
+    /// Rejects results that are too large.
     fn bounded(self) -> Result<Quantity, FunctionError> {
         let too_long = self.unscaled.bits() > MAX_BITS;
         if too_long || self.scale.saturating_abs() > MAX_SCALE {
@@ -93,15 +93,15 @@ impl Quantity {
         Ok(self)
     }
 
-    /// The digits at a scale that is no coarser than the own one.
+    /// The digits at a scale at least as fine as its own.
     fn at_scale(&self, scale: i64) -> BigInt {
         &self.unscaled * power(10, scale - self.scale)
     }
 
-    /// The sum, printed like the receiver.
+    /// The sum, in the format of the receiver.
     ///
     /// # Errors
-    /// When the result has too many digits.
+    /// If the result has too many digits.
     pub fn add(&self, other: &Quantity) -> Result<Quantity, FunctionError> {
         let scale = self.scale.max(other.scale);
         Quantity {
@@ -116,7 +116,7 @@ impl Quantity {
         .bounded()
     }
 
-    /// The same amount with the other sign.
+    /// The same amount with the opposite sign.
     pub fn negated(&self) -> Quantity {
         Quantity {
             unscaled: -&self.unscaled,
@@ -124,10 +124,10 @@ impl Quantity {
         }
     }
 
-    /// The product, printed like the receiver.
+    /// The product, in the format of the receiver.
     ///
     /// # Errors
-    /// When the result has too many digits.
+    /// If the result has too many digits.
     pub fn multiply(&self, other: &Quantity) -> Result<Quantity, FunctionError> {
         Quantity {
             unscaled: &self.unscaled * &other.unscaled,
@@ -137,7 +137,7 @@ impl Quantity {
         .bounded()
     }
 
-    /// The quotient cut at the finer scale of the operands; `other` is not zero.
+    /// The quotient, truncated at the finer scale of the operands; `other` is not zero.
     pub fn divide(&self, other: &Quantity) -> Result<Quantity, FunctionError> {
         let scale = self.scale.max(other.scale);
         let shift = scale - self.scale + other.scale;
@@ -155,7 +155,7 @@ impl Quantity {
         .bounded()
     }
 
-    /// Kubernetes' approximation: the digits as a float times a power of ten.
+    /// Kubernetes' approximation: the digits as a float, times a power of ten.
     pub fn approximate(&self) -> f64 {
         let digits = as_float(&self.unscaled.to_string());
         if self.scale == 0 {
@@ -182,7 +182,7 @@ impl Quantity {
         }
     }
 
-    /// The number, if it is whole.
+    /// The number as an integer, if it is one.
     fn whole(&self) -> Option<BigInt> {
         if self.scale <= 0 {
             return Some(self.at_scale(0));
@@ -192,8 +192,8 @@ impl Quantity {
         (&whole * unit == self.unscaled).then_some(whole)
     }
 
-    /// Digits without trailing zeros but for the exponent's sake, which is a multiple
-    /// of three, and a suffix for that.
+    /// Digits without trailing zeros, except those needed for an exponent that is a
+    /// multiple of three, and the suffix for that exponent.
     fn decimal_text(&self, suffix: impl Fn(i64) -> String) -> String {
         let mut digits = self.unscaled.to_string();
         let mut exponent = -self.scale;
@@ -209,7 +209,7 @@ impl Quantity {
     }
 }
 
-/// A text that is a number, as a float.
+/// A numeric text as a float.
 fn as_float(text: &str) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
@@ -225,7 +225,7 @@ fn decimal(parts: &Parts<'_>, exponent: i32) -> Result<Quantity, FunctionError> 
     let is_exponent = matches!(parts.suffix, [b'e' | b'E', _, ..]);
     let mut quantity = Quantity {
         unscaled: unscaled(parts),
-        // Kubernetes computes this in 32 bits too.
+        // Kubernetes also computes this in 32 bits.
         scale: i64::from((parts.fraction.len() as i32).wrapping_sub(exponent)),
         format: if is_exponent {
             Format::DecimalExponent
@@ -236,14 +236,14 @@ fn decimal(parts: &Parts<'_>, exponent: i32) -> Result<Quantity, FunctionError> 
     if quantity.is_zero() {
         quantity.scale = quantity.scale.clamp(0, NANO);
     }
-    // Kubernetes computes small numbers in 64 bits and puts the others into nanos.
+    // Kubernetes computes small numbers in 64 bits and scales the others to nanos.
     if quantity.scale > NANO || digits > 18 && quantity.scale >= -MAX_SCALE {
         quantity = in_nanos(quantity);
     }
     quantity.bounded()
 }
 
-/// The quantity at the scale of nanos, rounded away from zero.
+/// The quantity scaled to nanos, rounded away from zero.
 fn in_nanos(quantity: Quantity) -> Quantity {
     let dropped = quantity.scale - NANO;
     let nanos = if dropped <= 0 {
@@ -279,7 +279,7 @@ fn binary(parts: &Parts<'_>, exponent: u32) -> Quantity {
         scale: parts.fraction.len() as i64,
         format: Format::BinarySuffix,
     };
-    // Kubernetes' own test for a number that is small enough for 64 bits.
+    // Kubernetes' test for a number that fits in 64 bits.
     let spare = 14 - parts.whole.len().max(1) as i64 - i64::from(exponent * 3 / 10);
     if parts.fraction.is_empty() && spare >= 0 {
         return quantity;
@@ -299,7 +299,7 @@ fn binary(parts: &Parts<'_>, exponent: u32) -> Quantity {
     quantity
 }
 
-/// The suffix for a power of ten; none beyond the known ones, as in Kubernetes.
+/// Suffix for a power of ten; empty beyond the known ones, as in Kubernetes.
 fn decimal_suffix(exponent: i64) -> String {
     match exponent {
         -9 => "n",
@@ -316,7 +316,7 @@ fn decimal_suffix(exponent: i64) -> String {
     .into()
 }
 
-/// A whole number with the largest binary suffix that leaves it whole.
+/// A whole number with the largest binary suffix that divides it.
 fn binary_text(mut whole: BigInt) -> String {
     const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let mut times = 0;
@@ -355,7 +355,7 @@ mod tests {
             assert_eq!(canonical(text), expected, "{text}");
         }
         assert!(Quantity::parse("1Kii").unwrap().is_none());
-        // Suffixes end at E; what is larger loses it.
+        // Suffixes end at E; larger numbers have none.
         let sum = |left: &str, right: &str| {
             let left = Quantity::parse(left).unwrap().unwrap();
             let right = Quantity::parse(right).unwrap().unwrap();

@@ -1,9 +1,9 @@
-//! Regular expressions of Go (RE2 with Perl flags), rewritten for the `regex` crates
-//! (docs/spec/jmespath.md §9.1).
+//! Translates Go's regular expressions (RE2 with Perl flags) into the syntax of the `regex`
+//! crates (docs/spec/jmespath.md §9.1).
 //!
-//! A pattern comes in; the same pattern in the other syntax and the names of its
-//! groups leave, or Go's error text. Nothing is matched here. The walk keeps a stack of
-//! its own, as Go's parser does, and the order of its checks is Go's.
+//! Returns the translated pattern and the names of its groups, or Go's error text. Nothing
+//! is matched here. The traversal uses an explicit stack, as Go's parser does, and performs
+//! its checks in Go's order.
 
 use std::ops::RangeInclusive;
 
@@ -12,20 +12,20 @@ use std::ops::RangeInclusive;
 pub struct Translated {
     /// The pattern in the syntax of `regex-syntax`.
     pub pattern: String,
-    /// The names of the groups from 1 on.
+    /// Names of the groups, from 1 on.
     pub names: Vec<Option<Box<str>>>,
 }
 
-/// Groups that Go lets a pattern nest.
+/// Maximum nesting of groups in Go.
 const MAX_NESTING: usize = 1000;
 
-/// The largest repeat count, and product of nested counts.
+/// Maximum repeat count, and product of nested counts.
 const MAX_REPEAT: u64 = 1000;
 
 /// A class that matches no character.
 const NOTHING: &str = "[^\\x{0}-\\x{10FFFF}]";
 
-/// Rewrites a pattern.
+/// Translates a pattern.
 ///
 /// # Errors
 /// Go's text.
@@ -56,18 +56,18 @@ const BAD_RANGE: &str = "invalid character class range";
 const BAD_ESCAPE: &str = "invalid escape sequence";
 const BAD_REPEAT: &str = "invalid repeat count";
 
-/// The part of `from` before `rest`, which is a tail of it.
+/// The part of `from` before `rest`, which is a suffix of it.
 fn until<'t>(from: &'t str, rest: &str) -> &'t str {
     from.get(..from.len() - rest.len()).unwrap_or(from)
 }
 
-/// One piece of a sequence.
+/// An element of a sequence.
 struct Item {
     text: String,
-    /// Whether a repetition applies to it; a change of flags is no atom.
+    /// Whether a repetition applies to it; a change of flags is not an atom.
     is_atom: bool,
     is_repeated: bool,
-    /// The largest product of nested repeat counts inside.
+    /// Largest product of nested repeat counts in it.
     product: u64,
 }
 
@@ -100,7 +100,7 @@ struct Translator<'p> {
     groups: Vec<Group>,
     current: Group,
     names: Vec<Option<Box<str>>>,
-    /// From the operator on, where the piece before is a repetition.
+    /// Text from the operator on, if the previous element is a repetition.
     last_repeat: Option<&'p str>,
 }
 
@@ -141,7 +141,7 @@ impl<'p> Translator<'p> {
         rest
     }
 
-    /// A character; `None` for a surrogate, which no text holds.
+    /// A character; `None` for a surrogate, which no text contains.
     fn literal(&mut self, c: Option<char>, rest: &'p str) -> &'p str {
         let text = match c {
             Some(c) => regex_syntax::escape(c.encode_utf8(&mut [0; 4])),
@@ -248,7 +248,7 @@ impl<'p> Translator<'p> {
         Ok(rest)
     }
 
-    /// An operator `*`, `+`, `?` or `{…}` that has been read up to `after`.
+    /// An operator `*`, `+`, `?` or `{…}`, parsed up to `after`.
     fn repeat(
         &mut self,
         before: &'p str,
@@ -277,7 +277,7 @@ impl<'p> Translator<'p> {
         item.is_repeated = true;
         if let Some((min, max)) = count {
             item.product = match max {
-                // Go looks no further inside what is never there.
+                // Go does not look inside an element repeated zero times.
                 Some(0) => 1,
                 Some(max) => item.product.saturating_mul(max),
                 None => item.product.saturating_mul(min.max(1)),
@@ -290,7 +290,7 @@ impl<'p> Translator<'p> {
         Ok(after)
     }
 
-    /// `{2}`, `{2,}`, `{2,3}`; anything else after `{` makes it a plain character.
+    /// `{2}`, `{2,}`, `{2,3}`; otherwise `{` is a plain character.
     fn counted(&mut self, text: &'p str, inside: &'p str, last: Option<&'p str>) -> Step<'p> {
         let Some((min, max, after)) = counts(inside) else {
             return Ok(self.literal(Some('{'), inside));
@@ -355,8 +355,8 @@ impl<'p> Translator<'p> {
     }
 }
 
-/// The numbers of `2}`, `2,}` or `2,3}`, and what follows. A number of too many digits
-/// is as good as the largest.
+/// The numbers of `2}`, `2,}` or `2,3}`, and the text after them. A number with too many
+/// digits counts as the largest.
 fn counts(text: &str) -> Option<(u64, Option<u64>, &str)> {
     let (min, rest) = count(text)?;
     if let Some(rest) = rest.strip_prefix('}') {
@@ -414,7 +414,7 @@ fn class_member<'p>(whole: &str, text: &'p str, body: &mut String) -> Step<'p> {
     Ok(rest)
 }
 
-/// A range without the surrogates in it, which no text holds.
+/// A range without surrogates, which no text contains.
 fn push_range(range: RangeInclusive<u32>, body: &mut String) {
     let (low, high) = (*range.start(), *range.end());
     for (low, high) in [(low, high.min(0xD7FF)), (low.max(0xE000), high)] {
@@ -439,7 +439,7 @@ fn class_character<'p>(whole: &str, text: &'p str) -> Result<(u32, &'p str), Str
     }
 }
 
-/// `\d` and its relatives, which Go reads as ASCII only.
+/// `\d` and similar classes, which are ASCII only in Go.
 fn perl_class(text: &str) -> Option<(&'static str, &str)> {
     let class = match text.as_bytes() {
         [b'\\', b'd', ..] => "[0-9]",
@@ -526,7 +526,7 @@ fn octal(first: char, rest: &mut &str) -> u32 {
     code
 }
 
-/// `41` or `{41}`; what was looked at is taken even where it is wrong.
+/// `41` or `{41}`; consumes the examined text even if it is invalid.
 fn hexadecimal(rest: &mut &str) -> Option<u32> {
     let first = take(rest)?;
     if first != '{' {

@@ -1,26 +1,26 @@
 //! Image references (docs/spec/conditions.md §7).
 //!
-//! The text of an image goes in; its parts come out, or Kyverno's error text.
+//! Splits the text of an image into its parts, or returns Kyverno's error text.
 
-/// What stands for a registry that an image does not name.
+/// Defaults for the registry of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageDefaults<'a> {
-    /// `defaultRegistry`; may carry a path.
+    /// `defaultRegistry`; may contain a path.
     pub registry: &'a str,
-    /// `enableDefaultRegistryMutation`: whether it shows up as the registry.
+    /// `enableDefaultRegistryMutation`: whether it is shown as the registry.
     pub mutation: bool,
 }
 
 impl ImageDefaults<'static> {
-    /// Kyverno's defaults, and what its command line always works with
-    /// (docs/spec/conditions.md §7.2).
+    /// Kyverno's defaults, which its command line always uses (docs/spec/conditions.md
+    /// §7.2).
     pub const KYVERNO: ImageDefaults<'static> = ImageDefaults {
         registry: "docker.io",
         mutation: true,
     };
 }
 
-/// An image taken apart (docs/spec/conditions.md §7.2). Parts that are not there are empty.
+/// A parsed image (docs/spec/conditions.md §7.2). Absent parts are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageReference {
     /// The registry's host and port.
@@ -31,9 +31,9 @@ pub struct ImageReference {
     pub tag: String,
     /// The digest with its algorithm.
     pub digest: String,
-    /// Registry and path with the digest or, without one, the tag.
+    /// Registry and path with the digest, or with the tag if there is no digest.
     pub reference: String,
-    /// Registry and path with the tag, which may be empty behind its colon.
+    /// Registry and path with the tag, which may be empty after its colon.
     pub reference_with_tag: String,
 }
 
@@ -48,44 +48,44 @@ impl ImageReference {
     }
 }
 
-/// Why a text is no image, in Kyverno's words.
+/// Reason why a text is not an image, in Kyverno's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "bad image: {full}, defaultRegistry: {registry}, enableDefaultRegistryMutation: {mutation}: {reason}"
 )]
 pub struct ImageError {
-    /// The image with the default registry, where that was put before it.
+    /// The image including the default registry, if that was added.
     full: String,
     registry: String,
     mutation: bool,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: ReferenceError,
 }
 
-/// What is wrong with a reference.
+/// Problem of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// The text does not follow the grammar.
     #[error("invalid reference format")]
     Format,
-    /// It would, if it were lower-case.
+    /// The text would follow the grammar if it were lower-case.
     #[error("repository name must be lowercase")]
     Uppercase,
     /// The path is too long.
     #[error("repository name must not be more than 255 characters")]
     NameTooLong,
-    /// The digest has letters that its algorithm does not write.
+    /// The digest contains characters that its algorithm does not use.
     #[error("invalid checksum digest format")]
     DigestFormat,
-    /// The digest has not as many digits as its algorithm writes.
+    /// The digest does not have the length of its algorithm.
     #[error("invalid checksum digest length")]
     DigestLength,
-    /// The digest's algorithm is not known.
+    /// The digest's algorithm is unknown.
     #[error("unsupported digest algorithm")]
     DigestAlgorithm,
 }
 
-/// Takes an image apart (docs/spec/conditions.md §7.2).
+/// Parses an image (docs/spec/conditions.md §7.2).
 ///
 /// # Errors
 /// An [`ImageError`] with Kyverno's text.
@@ -107,8 +107,8 @@ pub fn parse(image: &str, defaults: ImageDefaults<'_>) -> Result<ImageReference,
     }
 }
 
-/// Whether the default registry is put before an image: what stands before its first
-/// slash, if anything does, does not look like a host.
+/// Whether the default registry is added: the text before the first slash, if any, does not
+/// look like a host.
 fn lacks_registry(image: &str) -> bool {
     match image.split_once('/') {
         None => true,
@@ -119,7 +119,7 @@ fn lacks_registry(image: &str) -> bool {
     }
 }
 
-/// The pieces of a reference, as the grammar of distribution's references has them.
+/// Parts of a reference according to the grammar of distribution's references.
 struct Parts<'t> {
     domain: &'t str,
     path: &'t str,
@@ -187,8 +187,8 @@ impl<'t> Parts<'t> {
             "" => with_tag.clone(),
             digest => format!("{registry}{slash}{path}@{digest}"),
         };
-        // A first component with an underscore counts as the registry after all, but
-        // not in the references.
+        // A first component with an underscore still counts as the registry, but not in the
+        // references.
         if registry.is_empty()
             && let Some((first, rest)) = path.split_once('/')
             && first.contains('_')
@@ -206,8 +206,8 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// A text as Go's `ToLower` changes it, as far as that can make it follow the
-/// grammar: two letters outside ASCII become ASCII.
+/// Lower-cases a text like Go's `ToLower`, as far as the grammar is concerned: two letters
+/// outside ASCII become ASCII.
 fn lower_case(text: &str) -> String {
     let lower = |letter: char| match letter {
         'İ' => 'i',
@@ -217,7 +217,7 @@ fn lower_case(text: &str) -> String {
     text.chars().map(lower).collect()
 }
 
-/// A host name or an address in square brackets, and perhaps a port.
+/// A host name or an address in square brackets, with an optional port.
 fn is_domain(text: &str) -> bool {
     let (host, rest) = match text.strip_prefix('[') {
         Some(inner) => {
@@ -252,8 +252,8 @@ fn is_path(text: &str) -> bool {
     text.split('/').all(is_path_component)
 }
 
-/// Runs of small letters and digits, between any two of them a point, one or two
-/// underscores, or hyphens.
+/// Runs of lower-case letters and digits, separated by a period, one or two underscores, or
+/// hyphens.
 fn is_path_component(text: &str) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut runs = text
@@ -262,7 +262,7 @@ fn is_path_component(text: &str) -> bool {
     let is_run = |run: &[u8]| run.first().is_some_and(is_letter);
     let is_separator =
         |run: &[u8]| matches!(run, b"." | b"_" | b"__") || run.iter().all(|&byte| byte == b'-');
-    // Runs alternate, so the first and the last one decide about both ends.
+    // Runs alternate, so the first and the last one determine both ends.
     runs.next().is_some_and(is_run)
         && runs.next_back().is_none_or(is_run)
         && runs.all(|run| is_run(run) || is_separator(run))
@@ -277,8 +277,7 @@ fn is_tag(text: &str) -> bool {
             .all(|byte| is_word(&byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// An algorithm of words with one of `-_+.` between them, a colon, and at least 32
-/// hexadecimal digits.
+/// Words separated by one of `-_+.`, a colon, and at least 32 hexadecimal digits.
 fn is_digest(text: &str) -> bool {
     let Some((algorithm, digits)) = text.split_once(':') else {
         return false;
@@ -292,7 +291,7 @@ fn is_digest(text: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What a digest that follows the grammar must be besides, by its algorithm.
+/// Checks a digest that follows the grammar against its algorithm.
 fn check_digest(digest: &str) -> Result<(), ReferenceError> {
     let is_upper = |byte: u8| byte.is_ascii_uppercase();
     let (algorithm, digits) = digest.split_once(':').unwrap_or((digest, ""));
@@ -406,7 +405,7 @@ mod tests {
                     "index.docker.io/busybox:1",
                     "index.docker.io/busybox:1",
                 ],
-                // By the grammar: an address in brackets, separators in a path.
+                // Allowed by the grammar: an address in brackets, separators in a path.
                 [
                     "[2001:db8::1]:5000/a",
                     "[2001:db8::1]:5000",
@@ -477,7 +476,7 @@ mod tests {
                     "docker.io/nginx:latest",
                     "docker.io/nginx:latest",
                 ],
-                // An underscore makes a registry, once the references are written.
+                // An underscore makes a registry, after the references have been built.
                 ["a_b/c:1", "a_b", "c", "c", "1", "", "a_b/c:1", "a_b/c:1"],
                 [
                     "a_b",

@@ -1,4 +1,4 @@
-//! Which texts Kubernetes takes as label keys and values (docs/spec/policies.md §5.4).
+//! Validity of label keys and values in Kubernetes (docs/spec/policies.md §5.4).
 
 /// Whether a text is a qualified name: an optional DNS prefix of at most 253
 /// characters and `/`, then a name of at most 63.

@@ -1,8 +1,8 @@
-//! Times read by a Go layout (docs/spec/jmespath.md §11.2).
+//! Parses times by a Go layout (docs/spec/jmespath.md §11.2).
 //!
-//! A layout and a text come in, a time or Go's error text leaves. Layouts are read
-//! piece by piece while the text is consumed, in Go's order, because the first problem
-//! decides the error. Both are handled as bytes, as Go does.
+//! Returns a time or Go's error text. Layouts are read piece by piece while the text is
+//! consumed, in Go's order, because the first problem determines the error. Both are
+//! processed as bytes, as in Go.
 
 use crate::calendar::{days_in_month, is_leap_year};
 use crate::time::Time;
@@ -10,7 +10,7 @@ use crate::time::Time;
 /// RFC 3339 as a layout.
 pub const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
 
-/// What a piece of a layout stands for.
+/// Meaning of a piece of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece {
     LongMonth,
@@ -42,20 +42,20 @@ enum Piece {
     UpperHalf,
     LowerHalf,
     ZoneName,
-    /// `or_z`: `Z` stands for UTC. `colons`: `:` between the parts. `parts`: hours,
-    /// minutes, seconds.
+    /// `or_z`: `Z` means UTC. `colons`: `:` between the parts. `parts`: hours, minutes,
+    /// seconds.
     Offset {
         or_z: bool,
         colons: bool,
         parts: usize,
     },
-    /// Exactly so many digits.
+    /// Exactly this many digits.
     Fraction(usize),
     /// Any number of digits, or nothing.
     OptionalFraction,
 }
 
-/// Pieces that are spelled in one way, longest first where one begins another.
+/// Pieces with a single spelling; of those with a common prefix, the longest first.
 const SPELLINGS: &[(&str, Piece)] = &[
     ("January", Piece::LongMonth),
     ("Monday", Piece::LongWeekday),
@@ -161,7 +161,7 @@ fn piece_at(layout: &[u8]) -> Option<(Piece, usize)> {
                 });
         }
         b'.' | b',' => return fraction_at(layout),
-        // A literal `_` and a year.
+        // A literal `_` followed by a year.
         b'_' if starts("_2006") => return None,
         _ => {}
     }
@@ -171,7 +171,7 @@ fn piece_at(layout: &[u8]) -> Option<(Piece, usize)> {
     if let Some((text, piece)) = found {
         return Some((*piece, text.len()));
     }
-    // The short names must not be the beginning of a longer word.
+    // Short names must not be followed by a lower-case letter.
     let ends = !layout.get(3).is_some_and(u8::is_ascii_lowercase);
     match () {
         () if starts("Jan") && ends => Some((Piece::Month, 3)),
@@ -180,7 +180,7 @@ fn piece_at(layout: &[u8]) -> Option<(Piece, usize)> {
     }
 }
 
-/// `.000` or `,999`, if no other digit follows.
+/// `.000` or `,999`, if no other digit follows it.
 fn fraction_at(layout: &[u8]) -> Option<(Piece, usize)> {
     let digit = *layout.get(1).filter(|digit| matches!(digit, b'0' | b'9'))?;
     let digits = leading(layout.get(1..)?, |byte| byte == digit);
@@ -199,7 +199,7 @@ fn leading(text: &[u8], is: impl Fn(u8) -> bool) -> usize {
     text.iter().take_while(|byte| is(**byte)).count()
 }
 
-/// The literal text before the next piece, the piece and its spelling, and the rest.
+/// Literal text before the next piece, the piece with its spelling, and the rest.
 type Split<'l> = (&'l [u8], Option<(Piece, &'l [u8])>, &'l [u8]);
 
 /// Splits a layout at its next piece.
@@ -214,11 +214,11 @@ fn next_piece(layout: &[u8]) -> Split<'_> {
     (layout, None, &[])
 }
 
-/// Why a piece could not be read.
+/// Reason why a piece could not be read.
 enum Fault {
-    /// The text is not what the piece asks for.
+    /// The text does not match the piece.
     Mismatch,
-    /// The value of this name is too large.
+    /// The value of this name is out of range.
     Range(&'static str),
 }
 
@@ -235,7 +235,7 @@ struct Fields {
     minute: i64,
     second: i64,
     nanoseconds: i64,
-    /// Afternoon or morning, where it is said.
+    /// Whether it is afternoon, if stated.
     afternoon: Option<bool>,
     is_utc: bool,
     offset: Option<i64>,
@@ -259,7 +259,7 @@ pub fn quote(text: &[u8]) -> String {
     out
 }
 
-/// Reads a time.
+/// Parses a time.
 ///
 /// # Errors
 /// Go's text.
@@ -304,7 +304,7 @@ pub fn parse(layout: &str, text: &str) -> Result<Time, String> {
     fields.finish().or_else(problem)
 }
 
-/// Takes literal text from the value; a blank stands for any number of them.
+/// Consumes literal text; a space matches any number of spaces.
 fn skip(value: &mut &[u8], mut literal: &[u8]) -> bool {
     while let Some((wanted, after)) = literal.split_first() {
         if *wanted == b' ' {
@@ -324,7 +324,7 @@ fn skip(value: &mut &[u8], mut literal: &[u8]) -> bool {
     true
 }
 
-/// Blanks only, no other white space.
+/// Trims spaces, but no other white space.
 trait TrimBlanks {
     fn trim_ascii_start_of_blanks(&self) -> &Self;
 }
@@ -336,14 +336,14 @@ impl TrimBlanks for [u8] {
     }
 }
 
-/// Takes so many bytes.
+/// Consumes bytes.
 fn take<'t>(value: &mut &'t [u8], length: usize) -> Read<&'t [u8]> {
     let (taken, rest) = value.split_at_checked(length).ok_or(Fault::Mismatch)?;
     *value = rest;
     Ok(taken)
 }
 
-/// A number of one or two digits; of two if `fixed`.
+/// A number of one or two digits; exactly two if `fixed`.
 fn number(value: &mut &[u8], fixed: bool) -> Read<i64> {
     let digits = leading(value, |byte| byte.is_ascii_digit()).min(2);
     if digits == 0 || fixed && digits < 2 {
@@ -390,7 +390,7 @@ const WEEKDAYS: [&str; 7] = [
     "Saturday",
 ];
 
-/// The number of a name, in any case; short names have three letters.
+/// Index of a name, case-insensitive; short names have three letters.
 fn name(value: &mut &[u8], names: &[&str], short: bool) -> Read<i64> {
     for (number, name) in (1..).zip(names) {
         let length = if short { 3 } else { name.len() };
@@ -406,7 +406,7 @@ fn name(value: &mut &[u8], names: &[&str], short: bool) -> Read<i64> {
     Err(Fault::Mismatch)
 }
 
-/// `.` or `,` and digits, of which nine count.
+/// `.` or `,` and digits, of which nine are significant.
 fn fraction(value: &mut &[u8], digits: usize) -> Read<i64> {
     let text = take(value, digits + 1)?;
     if !matches!(text.first(), Some(b'.' | b',')) {
@@ -420,7 +420,7 @@ fn fraction(value: &mut &[u8], digits: usize) -> Read<i64> {
     Ok(digits_value(digits)? * scale)
 }
 
-/// How many digits follow a `.` or `,` at the beginning; 0 if there is none.
+/// Number of digits after a leading `.` or `,`; 0 if there is none.
 fn fraction_digits(value: &[u8]) -> usize {
     match value.split_first() {
         Some((b'.' | b',', rest)) => leading(rest, |byte| byte.is_ascii_digit()),
@@ -429,7 +429,7 @@ fn fraction_digits(value: &[u8]) -> usize {
 }
 
 impl Fields {
-    /// Reads one piece from the value; `layout` is what follows the piece.
+    /// Reads one piece from the value; `layout` is the text after the piece.
     fn read(&mut self, piece: Piece, value: &mut &[u8], layout: &[u8]) -> Read<()> {
         match piece {
             Piece::LongMonth => self.month = Some(name(value, &MONTHS, false)?),
@@ -491,7 +491,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Seconds, and a fraction behind them that the layout does not mention.
+    /// Seconds, and a fraction after them that the layout does not mention.
     fn read_second(&mut self, value: &mut &[u8], fixed: bool, layout: &[u8]) -> Read<()> {
         self.second = in_range(number(value, fixed)?, 0..=59, "second")?;
         let digits = fraction_digits(value);
@@ -517,7 +517,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Puts the fields together; the error is Go's message.
+    /// Combines the fields; the error is Go's message.
     fn finish(mut self) -> Result<Time, &'static str> {
         match self.afternoon {
             Some(true) if self.hour < 12 => self.hour += 12,
@@ -535,14 +535,14 @@ impl Fields {
         let at_offset = |offset| Time::from_civil(self.year, month, day, clock, offset);
         let time = match (self.is_utc, self.offset, self.zone_name) {
             (false, Some(offset), _) => at_offset(offset),
-            // Of a zone that is only a name, Go takes the clock for that of UTC.
+            // For a zone that is only a name, Go treats the clock as UTC.
             (false, None, Some(name)) => at_offset(0).shown_at(named_offset(&name)),
             (true, _, _) | (false, None, None) => at_offset(0),
         };
         Ok(time.with_nanoseconds(self.nanoseconds))
     }
 
-    /// The day of the year decides month and day, or has to agree with them.
+    /// The day of the year determines month and day, or must agree with them.
     fn apply_year_day(&mut self, year_day: i64) -> Result<(), &'static str> {
         let days = if is_leap_year(self.year) { 366 } else { 365 };
         if !(1..=days).contains(&year_day) {
@@ -564,7 +564,7 @@ impl Fields {
     }
 }
 
-/// Up to three digits; exactly three, or blanks before them.
+/// Up to three digits; exactly three, or padded with spaces.
 fn year_day(value: &mut &[u8], blank: bool) -> Read<i64> {
     for _ in 0..2 {
         if blank && value.first() == Some(&b' ') {
@@ -587,7 +587,7 @@ fn half(value: &mut &[u8], [morning, afternoon]: [&[u8]; 2]) -> Read<bool> {
     }
 }
 
-/// `+07:00` and its relatives, in seconds.
+/// `+07:00` and similar, in seconds.
 fn offset(value: &mut &[u8], colons: bool, parts: usize) -> Read<i64> {
     let length = 1 + 2 * parts + if colons { parts - 1 } else { 0 };
     let text = take(value, length)?;
@@ -611,7 +611,7 @@ fn offset(value: &mut &[u8], colons: bool, parts: usize) -> Read<i64> {
     }
 }
 
-/// How many bytes at the beginning look like an abbreviation of a time zone.
+/// Number of leading bytes that look like an abbreviation of a time zone.
 fn zone_name_length(value: &[u8]) -> Option<usize> {
     if value.len() < 3 {
         return None;
@@ -633,7 +633,7 @@ fn zone_name_length(value: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many bytes of `+3` or `-11` stand at the beginning; 0 if none.
+/// Length of a leading `+3` or `-11`; 0 if there is none.
 fn signed_offset_length(value: &[u8]) -> usize {
     let Some((b'+' | b'-', rest)) = value.split_first() else {
         return 0;
@@ -646,7 +646,7 @@ fn signed_offset_length(value: &[u8]) -> usize {
     }
 }
 
-/// Only `GMT+3` says how far from UTC it is; other names are unknown to a process in UTC.
+/// Only `GMT+3` states its offset from UTC; other names are unknown to a process in UTC.
 fn named_offset(name: &[u8]) -> i64 {
     let hours = name.strip_prefix(b"GMT").filter(|hours| !hours.is_empty());
     hours.map_or(0, |hours| digits_value(hours).unwrap_or(0) * 3600)

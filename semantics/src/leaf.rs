@@ -1,13 +1,12 @@
-//! Leaf patterns: how a scalar of a pattern of any type is compared with a scalar
-//! of a resource (docs/spec/patterns.md §5).
+//! Leaf patterns: comparison of a pattern scalar of any type with a scalar of a resource
+//! (docs/spec/patterns.md §5).
 //!
-//! A leaf and a scalar come in, a verdict comes out. Maps never match a leaf and
-//! lists are spread by the caller, so neither gets here.
+//! Maps never match a leaf and the caller iterates over lists, so neither occurs here.
 
 use super::number::{float_to_i64_amd64, parse_go_float, parse_go_int};
 use super::pattern_string::{Scalar, StringPattern};
 
-/// A scalar in a pattern, by its Go type.
+/// A pattern scalar, by its Go type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LeafPattern<'p> {
     /// `true` or `false`.
@@ -23,7 +22,7 @@ pub enum LeafPattern<'p> {
 }
 
 impl LeafPattern<'_> {
-    /// Whether a value matches, by the table of docs/spec/patterns.md §5.
+    /// Whether a value matches, according to the table of docs/spec/patterns.md §5.
     #[must_use]
     pub fn matches(&self, value: &Scalar<'_>) -> bool {
         match self {
@@ -46,7 +45,7 @@ fn int_matches(expected: i64, value: &Scalar<'_>) -> bool {
     }
 }
 
-/// A float64 pattern: text may be anything that Go reads as that float.
+/// A float64 pattern: text may be anything that Go parses as that float.
 fn float_matches(expected: f64, value: &Scalar<'_>) -> bool {
     match *value {
         Scalar::Int(value) => whole_equals(expected, value),
@@ -56,7 +55,7 @@ fn float_matches(expected: f64, value: &Scalar<'_>) -> bool {
     }
 }
 
-/// The null pattern: nothing, or the zero value of a scalar type.
+/// The null pattern: matches absence, or the zero value of a scalar type.
 fn null_matches(value: &Scalar<'_>) -> bool {
     match *value {
         Scalar::Null => true,
@@ -67,7 +66,7 @@ fn null_matches(value: &Scalar<'_>) -> bool {
     }
 }
 
-/// Whether a float without a fraction converts to this integer as Go does it.
+/// Whether a float without a fraction converts to this integer in Go.
 fn whole_equals(float: f64, integer: i64) -> bool {
     float == float.trunc() && float_to_i64_amd64(float) == integer
 }

@@ -1,42 +1,42 @@
-//! Every limit in one table: defaults that no honest input meets, each settable
-//! by the host, all printed by `kpvm limits`.
+//! All limits in one table. Realistic inputs stay below the defaults, the host can change
+//! each, and `kpvm limits` prints them.
 
-/// The limits under which documents are read and rules are evaluated.
+/// Limits for reading documents and evaluating rules.
 ///
-/// Crossing a reading limit refuses the input; crossing an evaluation limit
-/// makes the rule's status `error`. Neither ever passes a rule.
+/// Exceeding a reading limit rejects the input; exceeding an evaluation limit makes the
+/// rule's status `error`. Neither ever passes a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one document.
     pub document_bytes: usize,
     /// Nesting of maps and lists in a document.
     pub document_depth: usize,
-    /// Values (map entries and list items) of one document, aliases expanded.
+    /// Values (map entries and list items) of one document, with aliases expanded.
     pub document_nodes: usize,
     /// Nesting of maps and lists in a policy's pattern.
     pub pattern_depth: usize,
-    /// Steps that one rule may take on one resource.
+    /// Steps of one rule on one resource.
     pub rule_fuel: u64,
-    /// Steps that all rules together may take on one resource.
+    /// Steps of all rules together on one resource.
     pub request_fuel: u64,
-    /// Steps that one CEL expression may take (docs/spec/cel.md §2.7).
+    /// Steps of one CEL expression (docs/spec/cel.md §2.7).
     pub cel_fuel: u64,
     /// Bytes of one rendered message.
     pub message_bytes: usize,
-    /// Bytes of one text that a function makes.
+    /// Bytes of one text created by a function.
     pub string_bytes: usize,
-    /// Items of one list, or entries of one map, that an expression makes.
+    /// Items of one list, or entries of one map, created by an expression.
     pub list_items: usize,
-    /// Bytes of one regular expression that is known only at run time.
+    /// Bytes of one regular expression known only at run time.
     pub regex_bytes: usize,
-    /// Bytes of memory that one compiled regular expression may take.
+    /// Bytes of memory of one compiled regular expression.
     pub regex_program_bytes: usize,
     /// Bytes of one bundle.
     pub bundle_bytes: usize,
 }
 
 impl Limits {
-    /// The defaults of the command line.
+    /// Defaults of the command line.
     pub const DEFAULT: Limits = Limits {
         document_bytes: 64 << 20,
         document_depth: 1_000,
@@ -53,7 +53,7 @@ impl Limits {
         bundle_bytes: 256 << 20,
     };
 
-    /// Each limit with its name, value, and what it bounds, in a fixed order.
+    /// Name, value and meaning of each limit, in a fixed order.
     pub fn table(&self) -> Vec<(&'static str, u64, &'static str)> {
         vec![
             (

@@ -1,13 +1,13 @@
-//! Numbers as Go writes and reads them.
+//! Numbers as Go prints and parses them.
 //!
-//! Numbers come in and the texts of Go's `fmt`, `strconv` and `encoding/json` come
-//! out, or the other way round. The digits themselves are Rust's: both languages
-//! print the shortest text that reads back as the same number. What differs is the
-//! layout, and which of two equally near texts is taken: see [`Shortest`].
+//! Converts between numbers and the texts of Go's `fmt`, `strconv` and `encoding/json`. The
+//! digits themselves come from Rust: both languages print the shortest text that parses
+//! back to the same number. They differ in layout, and in the choice between two equally
+//! near texts: see [`Shortest`].
 
 use std::fmt::{self, Write};
 
-/// A short text on the stack, so that a number can be spelled without allocating.
+/// A short text on the stack, to format a number without allocating.
 #[derive(Clone)]
 pub struct TextBuffer<const CAPACITY: usize> {
     bytes: [u8; CAPACITY],
@@ -64,26 +64,25 @@ pub fn format_e_shortest(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_e_shortest(value, out);
 }
 
-/// A float64 as `encoding/json` writes it: an exponent below 1e-6 and from 1e21
-/// on, `1e-7` rather than `1e-07` (docs/spec/conditions.md §4.4, `to_string`).
+/// A float64 as printed by `encoding/json`: with an exponent below 1e-6 and from 1e21 on,
+/// `1e-7` instead of `1e-07` (docs/spec/conditions.md §4.4, `to_string`).
 ///
-/// JSON has no spelling for infinities and NaN; they are the caller's error and
-/// come out as `%v` writes them.
+/// JSON has no spelling for infinities and NaN; passing them is an error of the caller, and
+/// they are printed as by `%v`.
 pub fn format_json_float(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_json(value, out, 1);
 }
 
-/// A float64 as a variable inside a longer string is written: like
-/// [`format_json_float`], but with two exponent digits, `1e-07`
-/// (docs/spec/conditions.md §4.4).
+/// A float64 as printed for a variable inside a longer string: like [`format_json_float`],
+/// but with two exponent digits, `1e-07` (docs/spec/conditions.md §4.4).
 pub fn format_substituted_float(value: f64, out: &mut String) {
     let _writing_to_a_string_succeeds = write_json(value, out, 2);
 }
 
-/// Writes a float as Go's `%v` prints it.
+/// Writes a float as printed by Go's `%v`.
 ///
 /// # Errors
-/// Those of the output.
+/// Fails if the output fails.
 pub fn write_v(value: f64, out: &mut impl Write) -> fmt::Result {
     if let Some(name) = non_finite(value) {
         return out.write_str(name);
@@ -125,7 +124,7 @@ fn write_json(value: f64, out: &mut impl Write, exponent_width: usize) -> fmt::R
     }
 }
 
-/// Go's names for what is not a number in digits.
+/// Go's names for infinities and NaN.
 fn non_finite(value: f64) -> Option<&'static str> {
     if value.is_nan() {
         Some("NaN")
@@ -136,18 +135,18 @@ fn non_finite(value: f64) -> Option<&'static str> {
     }
 }
 
-/// The shortest digits of a finite float, as Go chooses them.
+/// The shortest digits of a finite float, as chosen by Go.
 ///
-/// Where two texts of that length are equally near, Rust takes the larger and Go
-/// the even one: `1581280964889030.25` has 17 digits, of which Go prints
-/// `1581280964889030.2`. Such a float has at least 16 shortest digits, because it
-/// is a whole number of units of its last place, and some of them are decimals.
+/// If two texts of that length are equally near, Rust takes the larger and Go the even one:
+/// `1581280964889030.25` has 17 digits, of which Go prints `1581280964889030.2`. Such a
+/// float has at least 16 shortest digits, because it is a whole number of units of its last
+/// place, and some of them are decimals.
 struct Shortest {
     value: f64,
-    /// `d.ddde5`, perhaps with a sign.
+    /// `d.ddde5`, with an optional sign.
     text: ShortText,
     exponent: i32,
-    /// Number of decimals in plain form, if Go and Rust choose differently.
+    /// Number of decimals in plain form, if Go's and Rust's choices differ.
     tie_decimals: Option<usize>,
 }
 
@@ -172,7 +171,7 @@ impl Shortest {
         Ok(shortest)
     }
 
-    /// Prefers the text that rounding half to even gives, if it reads back.
+    /// Prefers the text rounded half to even, if it parses back.
     fn take_even(&mut self, decimals: usize) -> fmt::Result {
         let mut rounded = ShortText::new();
         write!(rounded, "{:.decimals$e}", self.value)?;
@@ -192,8 +191,8 @@ impl Shortest {
         }
     }
 
-    /// Writes the exponent form, with at least `width` exponent digits if the
-    /// exponent is negative; a positive one has two wherever Go writes it.
+    /// Writes the exponent form, with at least `width` exponent digits for a negative
+    /// exponent; a positive one always has two.
     fn write_exponent(&self, letter: char, width: usize, out: &mut impl Write) -> fmt::Result {
         let (mantissa, _) = self.text.as_str().split_once('e').ok_or(fmt::Error)?;
         let sign = if self.exponent < 0 { '-' } else { '+' };
@@ -209,12 +208,12 @@ impl Shortest {
 /// (docs/spec/patterns.md §5).
 #[must_use]
 pub fn parse_go_int(text: &str) -> Option<i64> {
-    // Rust reads the same grammar: one sign, leading zeros, no underscore.
+    // Rust uses the same grammar: one sign, leading zeros, no underscore.
     text.parse().ok()
 }
 
-/// Go's conversion of a float64 to int64 on amd64: NaN and what does not fit give
-/// -2^63 (docs/spec/patterns.md §5; docs/spec/conditions.md §3.3).
+/// Go's conversion of a float64 to int64 on amd64: NaN and values out of range give -2^63
+/// (docs/spec/patterns.md §5; docs/spec/conditions.md §3.3).
 #[must_use]
 pub fn float_to_i64_amd64(value: f64) -> i64 {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -225,9 +224,9 @@ pub fn float_to_i64_amd64(value: f64) -> i64 {
     }
 }
 
-/// Go's `ParseFloat(text, 64)`: decimal and hexadecimal floats, `inf`, `infinity`
-/// and `nan` in any case, underscores between digits; what exceeds the largest
-/// float is an error and so `None` (docs/spec/patterns.md §5).
+/// Go's `ParseFloat(text, 64)`: decimal and hexadecimal floats, `inf`, `infinity` and `nan`
+/// in any case, underscores between digits; values beyond the largest float are an error,
+/// hence `None` (docs/spec/patterns.md §5).
 #[must_use]
 pub fn parse_go_float(text: &str) -> Option<f64> {
     let (negative, unsigned) = match text.as_bytes() {
@@ -262,13 +261,13 @@ pub fn parse_go_float(text: &str) -> Option<f64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// What one pass over an unsigned float text finds out.
+/// Result of one pass over an unsigned float text.
 struct FloatScan {
     is_hexadecimal: bool,
     has_underscores: bool,
     /// The first 16 significant hexadecimal digits.
     mantissa: u64,
-    /// Whether a later digit was not zero.
+    /// Whether a later digit was nonzero.
     is_inexact: bool,
     /// Power of two that the mantissa is multiplied by.
     exponent: i64,
@@ -365,8 +364,8 @@ impl FloatScan {
     }
 }
 
-/// Go's rule for underscores: each stands between two digits, the `0x` in front
-/// counting as a digit.
+/// Go's rule for underscores: each is between two digits; the `0x` prefix counts as a
+/// digit.
 fn underscores_separate_digits(text: &[u8]) -> bool {
     let (is_hexadecimal, digits) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (true, digits),
@@ -398,7 +397,7 @@ fn hexadecimal_value(scan: &FloatScan) -> Option<f64> {
     if top > 1023 {
         return None;
     }
-    // A normal number keeps 53 bits, a smaller one as many as are left of it.
+    // A normal number has 53 bits, a smaller one fewer.
     let missing = (-1022 - top).max(0);
     let kept_bits = 53 - missing;
     if kept_bits < 0 {
@@ -570,7 +569,7 @@ mod tests {
             ("0x1p-1075", Some(0.0)),
             ("0x1.8p-1075", Some(f64::from_bits(1))),
             ("0x1.fffffffffffff8p1023", None),
-            // Go reads underscores by the syntax of its own literals.
+            // Go allows underscores only where its own literals do.
             ("1_000", Some(1000.0)),
             ("1__0", None),
             ("_1", None),

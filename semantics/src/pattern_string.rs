@@ -1,11 +1,10 @@
-//! String patterns: alternatives, conjuncts, operators and ranges
-//! (docs/spec/patterns.md §6).
+//! String patterns: alternatives, conjuncts, operators and ranges (docs/spec/patterns.md
+//! §6).
 //!
-//! The text of a pattern and a scalar come in, a verdict comes out. Everything
-//! about the pattern can be found out beforehand ([`StringPattern::parse`]) or
-//! stored and put together again ([`Comparison::from_parts`]); what is computed
-//! about the value is computed once ([`ScalarOperand`]). Maps and lists never
-//! match a string pattern and never get here.
+//! Compares the text of a pattern with a scalar. Everything about the pattern can be
+//! computed beforehand ([`StringPattern::parse`]) or stored and reassembled
+//! ([`Comparison::from_parts`]); everything about the value is computed once
+//! ([`ScalarOperand`]). Maps and lists never match a string pattern and do not occur here.
 
 use std::cell::OnceCell;
 use std::fmt::Write;
@@ -36,7 +35,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Every operator in the order of its number.
+    /// All operators in the order of their numbers.
     pub const ALL: [Operator; 6] = [
         Operator::Equal,
         Operator::NotEqual,
@@ -46,7 +45,7 @@ impl Operator {
         Operator::LessOrEqual,
     ];
 
-    /// Whether a value that stands in this order to the operand is accepted.
+    /// Whether a value with this ordering relative to the operand is accepted.
     #[must_use]
     pub fn accepts(self, value_to_operand: std::cmp::Ordering) -> bool {
         match self {
@@ -63,7 +62,7 @@ impl Operator {
 /// A scalar of a resource, or the absence of one (docs/spec/patterns.md §1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar<'v> {
-    /// JSON `null`, or no such field.
+    /// JSON `null`, or a missing field.
     Null,
     /// A boolean.
     Bool(bool),
@@ -75,7 +74,7 @@ pub enum Scalar<'v> {
     String(&'v str),
 }
 
-/// The operator at the beginning of a conjunct, and the text behind it.
+/// Operator at the beginning of a conjunct, and the text after it.
 pub fn split_operator(conjunct: &str) -> (Operator, &str) {
     const SIGNS: [(&str, Operator); 5] = [
         (">=", Operator::GreaterOrEqual),
@@ -84,7 +83,7 @@ pub fn split_operator(conjunct: &str) -> (Operator, &str) {
         ("<", Operator::Less),
         ("!", Operator::NotEqual),
     ];
-    // A single byte is always a text: `>` is no operator without an operand.
+    // A single byte is always a text: `>` is not an operator without an operand.
     if conjunct.len() < 2 {
         return (Operator::Equal, conjunct);
     }
@@ -94,8 +93,8 @@ pub fn split_operator(conjunct: &str) -> (Operator, &str) {
         .unwrap_or((Operator::Equal, conjunct))
 }
 
-/// One operand with its operator, and everything about the operand that does not
-/// depend on the value (docs/spec/patterns.md §6.2).
+/// One operand with its operator, and all properties of the operand that do not depend on
+/// the value (docs/spec/patterns.md §6.2).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'p> {
     operator: Operator,
@@ -106,7 +105,7 @@ pub struct Comparison<'p> {
 }
 
 impl<'p> Comparison<'p> {
-    /// Reads an operand; blanks around it do not belong to it.
+    /// Parses an operand; surrounding spaces are not part of it.
     #[must_use]
     pub fn new(operator: Operator, operand: &'p str) -> Comparison<'p> {
         let operand = operand.trim();
@@ -119,10 +118,9 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    /// A comparison from what [`Comparison::new`] found out earlier.
+    /// A comparison from the results of an earlier [`Comparison::new`].
     ///
-    /// Nothing is checked: parts that do not belong together give wrong verdicts,
-    /// but never a panic.
+    /// Nothing is checked: inconsistent parts give wrong verdicts, but never a panic.
     #[must_use]
     pub fn from_parts(
         operator: Operator,
@@ -146,7 +144,7 @@ impl<'p> Comparison<'p> {
         self.operator
     }
 
-    /// The operand's text, without the operator and blanks.
+    /// Text of the operand, without operator and spaces.
     #[must_use]
     pub fn operand(&self) -> &'p str {
         self.operand
@@ -170,8 +168,8 @@ impl<'p> Comparison<'p> {
         self.class
     }
 
-    /// Whether a value is accepted: as durations if both are, else as quantities
-    /// if both are, else as texts (docs/spec/patterns.md §6.2).
+    /// Whether a value is accepted: compared as durations if both are, otherwise as
+    /// quantities if both are, otherwise as texts (docs/spec/patterns.md §6.2).
     #[must_use]
     pub fn matches(&self, value: &ScalarOperand<'_>) -> bool {
         if let Some(operand) = self.duration
@@ -195,7 +193,7 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    /// The wildcard match, `None` for a value that has no text.
+    /// Wildcard match; `None` for a value without text.
     fn matches_text(&self, value: &ScalarOperand<'_>) -> Option<bool> {
         let text = value.text()?;
         Some(wildcard::matches_class(self.class, self.operand, text))
@@ -214,8 +212,8 @@ pub enum Conjunct<'p> {
 }
 
 impl<'p> Conjunct<'p> {
-    /// Reads a conjunct that holds neither `|` nor `&`; ASCII spaces around it do
-    /// not belong to it.
+    /// Parses a conjunct that contains neither `|` nor `&`; surrounding ASCII spaces are
+    /// not part of it.
     #[must_use]
     pub fn parse(text: &'p str) -> Conjunct<'p> {
         let text = text.trim_matches(' ');
@@ -257,13 +255,13 @@ struct Range<'p> {
 }
 
 impl<'p> Range<'p> {
-    /// Reads `endpoint-endpoint` or `endpoint!-endpoint` as a whole text.
+    /// Parses `endpoint-endpoint` or `endpoint!-endpoint` as a whole text.
     ///
-    /// Kyverno uses regular expressions here. They leave no choice, so reading from
-    /// left to right gives their result: a sign belongs to the endpoint that it
-    /// stands before, because an endpoint needs a digit behind it; digits, decimals
-    /// and letters are taken as far as they go, because what follows an endpoint is
-    /// none of them. So `-10--8` is -10 to -8, and `-10-8` is -10 to 8.
+    /// Kyverno uses regular expressions here. They are unambiguous, so parsing from left to
+    /// right gives the same result: a sign belongs to the endpoint after it, because an
+    /// endpoint needs a digit after its sign; digits, decimals and letters are consumed
+    /// greedily, because no other part begins with them. So `-10--8` is -10 to -8, and
+    /// `-10-8` is -10 to 8.
     fn parse(text: &'p str) -> Option<Range<'p>> {
         let (low, rest) = split_endpoint(text)?;
         let (is_outside, rest) = match rest.strip_prefix("!-") {
@@ -279,7 +277,7 @@ impl<'p> Range<'p> {
     }
 }
 
-/// Takes `[-|+]?\d+(\.\d+)?[A-Za-z]*` off the beginning of a text.
+/// Splits `[-|+]?\d+(\.\d+)?[A-Za-z]*` off the beginning of a text.
 fn split_endpoint(text: &str) -> Option<(&str, &str)> {
     let bytes = text.as_bytes();
     let run = |from: usize, accept: fn(&u8) -> bool| {
@@ -300,11 +298,11 @@ fn split_endpoint(text: &str) -> Option<(&str, &str)> {
     text.split_at_checked(run(end, u8::is_ascii_alphabetic))
 }
 
-/// Whether a text as a whole is an inside range `a-b`, which is what conditions ask
-/// before they hand a value to the pattern matcher (docs/spec/conditions.md §3.3).
+/// Whether the whole text is an inside range `a-b`; conditions check this before they use
+/// the pattern matcher (docs/spec/conditions.md §3.3).
 ///
-/// The text is taken as it is, unsplit and untrimmed. A `|` counts as a sign here
-/// (`1-|5` is a range), although matching it as a pattern then splits it there.
+/// The text is neither split nor trimmed. A `|` counts as a sign here (`1-|5` is a range),
+/// although matching it as a pattern then splits it there.
 #[must_use]
 pub fn is_range(text: &str) -> bool {
     split_operator(text).0 == Operator::Equal
@@ -314,7 +312,7 @@ pub fn is_range(text: &str) -> bool {
 /// The conjuncts of one alternative, all of which must match.
 pub type Alternative<'p> = SmallVec<[Conjunct<'p>; 1]>;
 
-/// A string pattern taken apart (docs/spec/patterns.md §6).
+/// A parsed string pattern (docs/spec/patterns.md §6).
 #[derive(Debug, Clone, PartialEq)]
 pub struct StringPattern<'p> {
     text: &'p str,
@@ -322,7 +320,7 @@ pub struct StringPattern<'p> {
 }
 
 impl<'p> StringPattern<'p> {
-    /// Takes a pattern apart. Every text is a pattern.
+    /// Parses a pattern. Every text is a pattern.
     #[must_use]
     pub fn parse(text: &'p str) -> StringPattern<'p> {
         let alternatives = text
@@ -332,7 +330,7 @@ impl<'p> StringPattern<'p> {
         StringPattern { text, alternatives }
     }
 
-    /// The pattern as it was written.
+    /// The pattern as written.
     #[must_use]
     pub fn text(&self) -> &'p str {
         self.text
@@ -344,8 +342,8 @@ impl<'p> StringPattern<'p> {
         &self.alternatives
     }
 
-    /// Whether a value matches: it is the pattern's own text, or all conjuncts of
-    /// some alternative accept it.
+    /// Whether a value matches: it equals the pattern's own text, or all conjuncts of some
+    /// alternative accept it.
     #[must_use]
     pub fn matches(&self, value: &Scalar<'_>) -> bool {
         if *value == Scalar::String(self.text) {
@@ -360,8 +358,8 @@ impl<'p> StringPattern<'p> {
     }
 }
 
-/// The verdict of [`StringPattern::matches`] for a pattern that is used once, such
-/// as one with variables in it: nothing is kept, however many parts the text has.
+/// Same verdict as [`StringPattern::matches`], for a pattern used only once, such as one
+/// with variables: nothing is stored, however many parts the text has.
 #[must_use]
 pub fn matches_text(pattern: &str, value: &Scalar<'_>) -> bool {
     if *value == Scalar::String(pattern) {
@@ -374,8 +372,8 @@ pub fn matches_text(pattern: &str, value: &Scalar<'_>) -> bool {
         .any(|alternative| alternative.split('&').all(accepts))
 }
 
-/// A value together with its readings, each found out when first asked for
-/// (docs/spec/patterns.md §6.2).
+/// A value and its interpretations, each computed on first use (docs/spec/patterns.md
+/// §6.2).
 pub struct ScalarOperand<'v> {
     value: Scalar<'v>,
     duration: OnceCell<Option<i64>>,
@@ -384,7 +382,7 @@ pub struct ScalarOperand<'v> {
 }
 
 impl<'v> ScalarOperand<'v> {
-    /// A value of which nothing is known yet.
+    /// A value without computed interpretations.
     #[must_use]
     pub fn new(value: Scalar<'v>) -> ScalarOperand<'v> {
         ScalarOperand {
@@ -401,8 +399,8 @@ impl<'v> ScalarOperand<'v> {
         self.value
     }
 
-    /// Nanoseconds, if the value's numeric text is a duration. Of numbers only a
-    /// whole zero is one, having no unit, and so is a missing value.
+    /// Nanoseconds, if the value's numeric text is a duration. Among numbers, only a whole
+    /// zero is one, because it needs no unit; a missing value counts as zero.
     #[must_use]
     pub fn duration(&self) -> Option<i64> {
         match self.value {
@@ -412,7 +410,7 @@ impl<'v> ScalarOperand<'v> {
         }
     }
 
-    /// The quantity that the value's numeric text is.
+    /// Quantity of the value's numeric text.
     #[must_use]
     pub fn quantity(&self) -> Option<&Quantity> {
         let reading = self.quantity.get_or_init(|| match self.value {
@@ -425,7 +423,7 @@ impl<'v> ScalarOperand<'v> {
         reading.as_ref()
     }
 
-    /// The text that wildcards are matched with; a missing value has none.
+    /// Text for wildcards; a missing value has none.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self.value {
@@ -440,10 +438,10 @@ impl<'v> ScalarOperand<'v> {
     }
 }
 
-/// The quantity of a float's six decimals; infinities and NaN are none.
+/// Quantity of a float's six decimals; none for infinities and NaN.
 fn float_quantity(value: f64) -> Option<Quantity> {
     let whole = number::float_to_i64_amd64(value);
-    // -2^63 also stands for what does not fit, so it takes the long way.
+    // -2^63 also stands for values out of range, so it takes the slow path.
     if whole as f64 == value && whole != i64::MIN {
         return Some(Quantity::from_i64(whole));
     }
@@ -469,7 +467,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A pattern, a value, whether they match, and where docs/spec/patterns.md says so.
+    /// Pattern, value, whether they match, and the source in docs/spec/patterns.md.
     type Row = (&'static str, Scalar<'static>, bool, &'static str);
 
     fn check(rows: &[Row]) {

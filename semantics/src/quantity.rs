@@ -1,17 +1,16 @@
-//! Kubernetes quantities (`500m`, `1.5Gi`, `2e3`), for comparison
-//! (docs/spec/patterns.md §7.2).
+//! Kubernetes quantities (`500m`, `1.5Gi`, `2e3`), for comparison (docs/spec/patterns.md
+//! §7.2).
 //!
-//! A text comes in, a number that can be ordered comes out. The number is exact to
-//! 1e-9 and counted in that unit; one too large for 128 bits is kept as its
-//! digits and a power of ten. Work is linear in the text: no number ever grows by
-//! an exponent, so `1e999999999` costs no more than `1`.
+//! A quantity is an exact number of units of 1e-9; one beyond 128 bits is kept as its
+//! digits and a power of ten. Work is linear in the text: no number is expanded by its
+//! exponent, so `1e999999999` costs no more than `1`.
 
 use std::cmp::Ordering;
 
 /// Units of 1e-9 in one.
 const NANOS_PER_ONE: i128 = 1_000_000_000;
 
-/// Decimal places that a quantity keeps.
+/// Decimal places of a quantity.
 const DECIMALS: i64 = 9;
 
 /// The cap of a quantity with a binary suffix.
@@ -22,7 +21,8 @@ const BINARY_CAP: u128 = i64::MAX as u128;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Quantity(Amount);
 
-/// A number is `Nano` if and only if it fits, so that equal numbers look equal.
+/// A number is `Nano` if and only if it fits, so that equal numbers have equal
+/// representations.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Amount {
     Nano(i128),
@@ -39,7 +39,7 @@ struct Large {
 }
 
 impl Quantity {
-    /// Reads a text as `resource.ParseQuantity` does; `None` if it is no quantity.
+    /// Parses a text like `resource.ParseQuantity`; `None` if it is not a quantity.
     #[must_use]
     pub fn parse(text: &str) -> Option<Quantity> {
         let parts = Parts::split(text)?;
@@ -64,7 +64,7 @@ impl Quantity {
         }
     }
 
-    /// The quantity of so many units of 1e-9, as [`Quantity::as_nano`] gave them.
+    /// The quantity of a number in units of 1e-9, as returned by [`Quantity::as_nano`].
     #[must_use]
     pub fn from_nano(nanos: i128) -> Quantity {
         Quantity(Amount::Nano(nanos))
@@ -85,7 +85,7 @@ impl Ord for Quantity {
     fn cmp(&self, other: &Quantity) -> Ordering {
         match (&self.0, &other.0) {
             (Amount::Nano(left), Amount::Nano(right)) => left.cmp(right),
-            // A large number is larger than whatever fits, on its side of zero.
+            // A large number is farther from zero than any number that fits.
             (Amount::Large(left), Amount::Nano(_)) => left.beside_small(),
             (Amount::Nano(_), Amount::Large(right)) => right.beside_small().reverse(),
             (Amount::Large(left), Amount::Large(right)) => left.compare(right),
@@ -100,7 +100,7 @@ impl PartialOrd for Quantity {
 }
 
 impl Large {
-    /// How this number compares with one that fits in 128 bits.
+    /// Ordering of this number relative to any number that fits in 128 bits.
     fn beside_small(&self) -> Ordering {
         if self.negative {
             Ordering::Less
@@ -119,8 +119,8 @@ impl Large {
     }
 
     fn compare_magnitude(&self, other: &Large) -> Ordering {
-        // Without trailing zeros a shorter run of equal digits is the smaller one,
-        // which is how slices compare.
+        // Without trailing zeros, a prefix of equal digits is smaller, which is how slices
+        // compare.
         self.length()
             .cmp(&other.length())
             .then_with(|| self.digits.cmp(&other.digits))
@@ -132,22 +132,22 @@ impl Large {
     }
 }
 
-/// The pieces of a quantity text.
+/// Parts of a quantity text.
 pub struct Parts<'t> {
     /// Whether the sign is `-`.
     pub negative: bool,
     /// Digits before the point, without leading zeros.
     pub whole: &'t [u8],
-    /// Digits behind the point.
+    /// Digits after the point.
     pub fraction: &'t [u8],
-    /// Whether any digit was written, zeros included.
+    /// Whether there are any digits, including zeros.
     has_digits: bool,
     /// The unit or exponent.
     pub suffix: &'t [u8],
 }
 
 impl Parts<'_> {
-    /// Takes a quantity apart; `None` if the text is not one.
+    /// Splits a quantity; `None` if the text is not one.
     pub fn split(text: &str) -> Option<Parts<'_>> {
         let (negative, unsigned) = match text.as_bytes() {
             [] => return None,
@@ -171,7 +171,7 @@ impl Parts<'_> {
     }
 }
 
-/// What a suffix multiplies by.
+/// Factor of a suffix.
 pub enum Suffix {
     /// Ten to this power.
     Decimal(i32),
@@ -179,7 +179,7 @@ pub enum Suffix {
     Binary(u32),
 }
 
-/// What a suffix stands for; `None` if it is unknown.
+/// Meaning of a suffix; `None` if it is unknown.
 pub fn suffix(text: &[u8]) -> Option<Suffix> {
     Some(match text {
         b"" => Suffix::Decimal(0),
@@ -200,7 +200,7 @@ pub fn suffix(text: &[u8]) -> Option<Suffix> {
         b"Ei" => Suffix::Binary(60),
         [b'e' | b'E', exponent @ ..] => {
             let exponent: i64 = std::str::from_utf8(exponent).ok()?.parse().ok()?;
-            // Kubernetes keeps the low 32 bits of an exponent that fits 64.
+            // Kubernetes keeps the low 32 bits of an exponent that fits in 64.
             Suffix::Decimal(exponent as i32)
         }
         _ => return None,
@@ -209,15 +209,15 @@ pub fn suffix(text: &[u8]) -> Option<Suffix> {
 
 /// A number with a power of ten: `whole.fraction * 10^exponent`.
 fn decimal(parts: &Parts<'_>, exponent: i32) -> Option<Quantity> {
-    // Kubernetes reads a text without digits as zero, except where it is finer
-    // than a nano and so takes the path that needs a digit.
+    // Kubernetes parses a text without digits as zero, unless it is finer than a nano and
+    // takes the path that requires a digit.
     if !parts.has_digits && i64::from(exponent) < -DECIMALS {
         return None;
     }
     let (whole, fraction) = (parts.whole, parts.fraction);
-    // The scale is computed in 32 bits there, and wraps.
+    // Kubernetes computes the scale in 32 bits, where it wraps.
     let scale = (fraction.len() as i32).wrapping_sub(exponent);
-    // In nanos, the digits are to be shifted left by this many places.
+    // Decimal places to shift the digits left, to get nanos.
     let shift = DECIMALS - i64::from(scale);
     if let Some(quantity) = small_decimal(parts, shift) {
         return Some(quantity);
@@ -226,7 +226,7 @@ fn decimal(parts: &Parts<'_>, exponent: i32) -> Option<Quantity> {
     Some(decimal_of_digits(parts.negative, digits, shift))
 }
 
-/// The usual number: at most 19 digits, no rounding, fits in 128 bits.
+/// The common case: at most 19 digits, no rounding, fits in 128 bits.
 fn small_decimal(parts: &Parts<'_>, shift: i64) -> Option<Quantity> {
     if parts.whole.len() + parts.fraction.len() > 19 {
         return None;
@@ -240,7 +240,7 @@ fn small_decimal(parts: &Parts<'_>, shift: i64) -> Option<Quantity> {
     Quantity::from_magnitude(parts.negative, u128::from(value).checked_mul(power)?)
 }
 
-/// Any number: rounds away from zero, and keeps digits where 128 bits are few.
+/// The general case: rounds away from zero, and keeps digits beyond 128 bits.
 fn decimal_of_digits(negative: bool, mut digits: Vec<u8>, shift: i64) -> Quantity {
     digits.drain(..digits.len() - without_leading_zeros(&digits).len());
     let mut exponent = shift;
@@ -249,7 +249,7 @@ fn decimal_of_digits(negative: bool, mut digits: Vec<u8>, shift: i64) -> Quantit
         let kept = digits.len().saturating_sub(dropped);
         let round_up = digits.drain(kept..).any(|digit| digit != b'0');
         exponent = 0;
-        // Digits that lie wholly beyond the last place are not zero either.
+        // Digits entirely beyond the last place also round up.
         if round_up {
             exponent += add_one(&mut digits);
         }
@@ -272,8 +272,8 @@ fn decimal_of_digits(negative: bool, mut digits: Vec<u8>, shift: i64) -> Quantit
         })
 }
 
-/// Adds one to a number in digits; returns how many trailing zeros, now left out,
-/// it gained.
+/// Adds one to a decimal number; returns the number of trailing zeros it gained, which are
+/// removed.
 fn add_one(digits: &mut Vec<u8>) -> i64 {
     let mut zeros = 0;
     while digits.last() == Some(&b'9') {
@@ -287,7 +287,7 @@ fn add_one(digits: &mut Vec<u8>) -> i64 {
     zeros
 }
 
-/// `digits * 10^exponent`, if 128 bits hold it.
+/// `digits * 10^exponent`, if it fits in 128 bits.
 fn magnitude(digits: &[u8], exponent: i64) -> Option<u128> {
     let value = number(digits)?;
     value.checked_mul(10u128.checked_pow(u32::try_from(exponent).ok()?)?)
@@ -295,7 +295,7 @@ fn magnitude(digits: &[u8], exponent: i64) -> Option<u128> {
 
 /// A number with a binary suffix: `whole.fraction * 2^exponent`, capped.
 fn binary(parts: &Parts<'_>, exponent: u32) -> Option<Quantity> {
-    // Peta and exa take the path of Kubernetes that needs a digit.
+    // Peta and exa take a path in Kubernetes that requires a digit.
     if !parts.has_digits && exponent >= 50 {
         return None;
     }
@@ -314,12 +314,11 @@ fn binary(parts: &Parts<'_>, exponent: u32) -> Option<Quantity> {
     Quantity::from_magnitude(parts.negative, total)
 }
 
-/// `0.fraction * 2^exponent` as whole ones and nanos, rounded up.
+/// `0.fraction * 2^exponent` as whole part and nanos, rounded up.
 ///
-/// Long multiplication from the last digit on: what is carried out of the first
-/// digit is the whole part, and of the digits only the first nine are kept, with
-/// a mark whether anything lies behind them. `exponent` is at most 60, so that
-/// nine times the factor and a carry fit in 64 bits.
+/// Long multiplication from the last digit on: the carry out of the first digit is the
+/// whole part. Only the first nine digits are kept, with a flag for nonzero digits after
+/// them. `exponent` is at most 60, so nine times the factor plus a carry fits in 64 bits.
 fn scaled_fraction(fraction: &[u8], exponent: u32) -> (u64, u64) {
     let mut carry: u64 = 0;
     let mut nanos: u64 = 0;
@@ -342,7 +341,7 @@ fn scaled_fraction(fraction: &[u8], exponent: u32) -> (u64, u64) {
     (carry, nanos + u64::from(inexact))
 }
 
-/// The value of ASCII digits, if 128 bits hold it.
+/// Value of ASCII digits, if it fits in 128 bits.
 fn number(digits: &[u8]) -> Option<u128> {
     let mut value: u128 = 0;
     for digit in digits {
@@ -353,7 +352,7 @@ fn number(digits: &[u8]) -> Option<u128> {
     Some(value)
 }
 
-/// The digits at the beginning of a text, and the rest.
+/// Leading digits of a text, and the rest.
 fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text
         .iter()
@@ -553,7 +552,7 @@ mod tests {
         assert!(started.elapsed().as_secs() < 2);
     }
 
-    /// Texts that are mostly quantities, with large and small numbers among them.
+    /// Texts that are mostly quantities, including large and small numbers.
     fn quantity_text() -> impl Strategy<Value = String> {
         let suffix = "|n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,2}|e[0-9]{9,12}";
         (

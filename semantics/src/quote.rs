@@ -1,13 +1,13 @@
-//! Texts in quotes, as Go prints them.
+//! Quoted texts, as printed by Go.
 
-/// A text in quotes, escaped as `encoding/json` does.
+/// Quotes a text with the escapes of `encoding/json`.
 pub fn quote_json(text: &str) -> String {
     let mut out = String::new();
     append_json(text, &mut out);
     out
 }
 
-/// Appends a text in quotes, escaped as `encoding/json` does.
+/// Appends a text quoted with the escapes of `encoding/json`.
 pub fn append_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
@@ -28,7 +28,7 @@ pub fn append_json(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A text in double quotes as Go's `%q` and `strconv.Quote` print it.
+/// Quotes a text like Go's `%q` and `strconv.Quote`.
 pub fn go_quote(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,16 +1,15 @@
-//! Kinds of Kubernetes and the resources that go by their plurals: the one table of the
-//! built-in kinds, and the guess for all others.
+//! Kubernetes kinds and the plural names of their resources: a table of the built-in kinds,
+//! and a guess for all others.
 //!
-//! A kind goes in, the name of its resource and its scope leave. Admission policies
-//! match resources and are given objects that only say their kinds
-//! (docs/spec/cel.md §6.3 and 6.6; docs/spec/cli.md §8.6, step 3).
+//! Admission policies match resources but receive objects that only state their kind
+//! (docs/spec/cel.md §6.3 and §6.6; docs/spec/cli.md §8.6, step 3).
 
-/// Whether objects of a kind live in namespaces.
+/// Whether objects of a kind are namespaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// They do.
+    /// Objects belong to a namespace.
     Namespaced,
-    /// They do not.
+    /// Objects are cluster-scoped.
     Cluster,
 }
 
@@ -19,22 +18,22 @@ pub enum Scope {
 pub struct BuiltInKind {
     /// API group; empty for core.
     pub group: &'static str,
-    /// The versions that serve it, the preferred one first.
+    /// Versions that serve it, the preferred one first.
     pub versions: &'static [&'static str],
     /// The kind.
     pub kind: &'static str,
-    /// Where its objects live.
+    /// Scope of its objects.
     pub scope: Scope,
 }
 
 impl BuiltInKind {
-    /// The name of its resource, e.g. `pods`.
+    /// Name of its resource, e.g. `pods`.
     pub fn resource(&self) -> String {
         plural(self.kind)
     }
 }
 
-/// A group with its namespaced and its cluster-scoped kinds.
+/// An API group with its namespaced and cluster-scoped kinds.
 struct Group {
     name: &'static str,
     versions: &'static [&'static str],
@@ -44,7 +43,7 @@ struct Group {
 
 const V1: &[&str] = &["v1"];
 
-/// What Kyverno's command line knows without a cluster.
+/// Kinds that Kyverno's command line knows without a cluster.
 const GROUPS: &[Group] = &[
     Group {
         name: "",
@@ -225,13 +224,13 @@ pub fn built_in() -> impl Iterator<Item = BuiltInKind> {
     })
 }
 
-/// The built-in kind of a group; versions do not matter.
+/// The built-in kind of a group, whatever its version.
 pub fn find(group: &str, kind: &str) -> Option<BuiltInKind> {
     built_in().find(|known| known.group == group && known.kind == kind)
 }
 
-/// Group, kind and subresources of the built-in kinds that have any, as an API server of
-/// Kubernetes 1.34 serves them.
+/// Group, kind and subresources of the built-in kinds that have any, as served by a
+/// Kubernetes 1.34 API server.
 const SUBRESOURCES: &[(&str, &str, &[&str])] = &[
     ("", "Namespace", &["finalize", "status"]),
     ("", "Node", &["proxy", "status"]),
@@ -300,8 +299,7 @@ pub fn subresources(group: &str, kind: &str) -> &'static [&'static str] {
     found.map_or(&[], |(_, _, subresources)| subresources)
 }
 
-/// The name of a kind's resource as Kubernetes guesses it, which is right for every
-/// built-in kind.
+/// Plural name of a kind as guessed by Kubernetes; right for every built-in kind.
 pub fn plural(kind: &str) -> String {
     let mut name = String::with_capacity(kind.len() + 2);
     name.push_str(kind);
@@ -309,7 +307,7 @@ pub fn plural(kind: &str) -> String {
     name
 }
 
-/// Makes a plural of the kind that the text ends with, from `start` on.
+/// Pluralises the kind at the end of the text, from `start` on.
 pub fn make_plural(text: &mut String, start: usize) {
     let Some(kind) = text.get_mut(start..) else {
         return;
@@ -330,7 +328,7 @@ pub fn make_plural(text: &mut String, start: usize) {
 mod tests {
     use super::*;
 
-    /// Names of resources as an API server of Kubernetes 1.34 serves them.
+    /// Resource names as served by a Kubernetes 1.34 API server.
     #[test]
     fn resources_of_built_in_kinds() {
         let all: Vec<String> = built_in().map(|kind| kind.resource()).collect();

@@ -1,12 +1,12 @@
-//! Semantic versions and ranges as `blang/semver` reads them: strict versions (three
-//! numbers, no leading zeros, no `v`) and a range grammar of its own
-//! (docs/spec/jmespath.md §10, docs/spec/conditions.md §3.7).
+//! Semantic versions and ranges as in `blang/semver`: strict versions (three numbers, no
+//! leading zeros, no `v`) and its own range grammar (docs/spec/jmespath.md §10,
+//! docs/spec/conditions.md §3.7).
 
 use std::cmp::Ordering;
 
 use crate::quote::go_quote;
 
-/// A part of a pre-release; numbers are smaller than texts.
+/// A part of a pre-release; numbers precede texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part<'t> {
     /// A number without leading zeros.
@@ -15,7 +15,7 @@ pub enum Part<'t> {
     Text(&'t str),
 }
 
-/// A version; what stands behind `+` does not count.
+/// A version; build metadata after `+` does not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Version<'t> {
     numbers: [u64; 3],
@@ -23,10 +23,10 @@ pub struct Version<'t> {
 }
 
 impl<'t> Version<'t> {
-    /// Reads a version.
+    /// Parses a version.
     ///
     /// # Errors
-    /// The words of `blang/semver`.
+    /// The text of `blang/semver`.
     pub fn parse(text: &'t str) -> Result<Self, String> {
         parse(text)
     }
@@ -36,9 +36,9 @@ impl<'t> Version<'t> {
         self.numbers
     }
 
-    /// Which version precedes the other; build metadata does not count.
+    /// Precedence of two versions, without build metadata.
     pub fn order(&self, other: &Version<'_>) -> Ordering {
-        // A version without pre-release is larger than any with one.
+        // A version without pre-release is greater than any with one.
         let released = |version: &Version<'_>| version.pre_release.is_empty();
         let numbers = self.numbers.cmp(&other.numbers);
         numbers
@@ -148,8 +148,7 @@ fn pre_release_part(text: &str) -> Result<Part<'_>, String> {
     }
 }
 
-/// The pieces between blanks; a blank behind `>`, `<` or `=` does not separate, and a
-/// piece of a single byte is dropped.
+/// Splits at spaces, except after `>`, `<` or `=`; drops pieces of a single byte.
 fn pieces(range: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let (mut start, mut before) = (0, b' ');
@@ -170,7 +169,7 @@ fn pieces(range: &str) -> Vec<String> {
     pieces
 }
 
-/// The alternatives between `||`.
+/// Splits into alternatives at `||`.
 fn alternatives(pieces: &[String]) -> Result<Vec<&[String]>, String> {
     if pieces.first().is_some_and(|piece| piece == "||") {
         return Err("First element in range is '||'".into());
@@ -181,7 +180,7 @@ fn alternatives(pieces: &[String]) -> Result<Vec<&[String]>, String> {
     Ok(pieces.split(|piece| piece == "||").collect())
 }
 
-/// The operator and the version of a piece, which begins at the first digit.
+/// Splits a piece into operator and version, which begins at the first digit.
 fn split_operator(piece: &str) -> Result<(&str, &str), String> {
     let digit = piece.find(char::is_numeric);
     match digit.and_then(|digit| piece.split_at_checked(digit)) {
@@ -193,7 +192,7 @@ fn split_operator(piece: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// Replaces a piece that holds an `x` by one or two without.
+/// Expands a piece that contains an `x` into one or two without.
 fn expand(piece: &str, out: &mut Vec<String>) -> Result<(), String> {
     if !piece.contains('x') {
         out.push(piece.to_owned());
@@ -223,7 +222,7 @@ fn expand(piece: &str, out: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The first version behind a wildcard; empty where the wildcard is not the last part.
+/// First version after a wildcard; empty if the wildcard is not the last part.
 fn incremented(wildcard: &str, flat: &str) -> String {
     let place = match wildcard.rsplit_once('.') {
         Some((before, "x")) => match before.split('.').count() {
@@ -293,7 +292,7 @@ fn comparator(piece: &str) -> Result<Comparator<'_>, String> {
 /// Whether a version is in a range.
 ///
 /// # Errors
-/// Why the range cannot be read, in the words of `blang/semver`.
+/// If the range is invalid, in the words of `blang/semver`.
 pub fn is_in_range(version: &Version<'_>, range: &str) -> Result<bool, String> {
     let pieces = pieces(range);
     let mut expanded = Vec::new();
@@ -304,7 +303,7 @@ pub fn is_in_range(version: &Version<'_>, range: &str) -> Result<bool, String> {
         }
         expanded.push(pieces);
     }
-    // The whole range is read before anything is compared.
+    // The whole range is parsed before anything is compared.
     let mut read = Vec::new();
     for alternative in &expanded {
         let comparators = alternative.iter().map(|piece| comparator(piece));

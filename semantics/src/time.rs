@@ -1,11 +1,11 @@
-//! A point in time with the offset it is shown at, as Go's `time.Time` prints it
+//! A point in time with its display offset, as printed by Go's `time.Time`
 //! (docs/spec/jmespath.md §11).
 
 use crate::calendar::{Civil, DAY, civil, days_from_civil, days_in_month};
 
 const NANOSECONDS: i128 = 1_000_000_000;
 
-/// A point in time and the offset at which it is shown.
+/// A point in time and its display offset.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
     /// Nanoseconds since 1970 in UTC.
@@ -14,8 +14,7 @@ pub struct Time {
     pub offset: i64,
 }
 
-/// Whether a text is a time of the usual form, `2006-01-02T15:04:05Z`; other forms are
-/// RFC 3339 too.
+/// Whether a text has the most common RFC 3339 form, `2006-01-02T15:04:05Z`.
 pub fn is_plain_rfc3339(text: &[u8]) -> bool {
     let &[
         y0,
@@ -84,12 +83,12 @@ impl Time {
         }
     }
 
-    /// The same point in time, shown at another offset.
+    /// The same point in time at another offset.
     pub fn shown_at(self, offset: i64) -> Time {
         Time { offset, ..self }
     }
 
-    /// So many nanoseconds later, shown at the same offset.
+    /// Adds nanoseconds, at the same offset.
     pub fn with_nanoseconds(self, nanoseconds: i64) -> Time {
         Time {
             nanoseconds: self.nanoseconds + i128::from(nanoseconds),
@@ -97,7 +96,7 @@ impl Time {
         }
     }
 
-    /// From seconds since 1970, shown in UTC.
+    /// From seconds since 1970, at offset UTC.
     pub fn from_seconds(seconds: i64) -> Time {
         Time {
             nanoseconds: i128::from(seconds) * NANOSECONDS,
@@ -105,7 +104,7 @@ impl Time {
         }
     }
 
-    /// The date and time of day at its offset.
+    /// Date and time of day at its offset.
     pub fn civil(self) -> Civil {
         let seconds = self.nanoseconds.div_euclid(NANOSECONDS) + i128::from(self.offset);
         civil(seconds.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
@@ -127,7 +126,7 @@ impl Time {
         format!("{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{zone}")
     }
 
-    /// From `earlier` to this one, within the range of durations.
+    /// Duration since `earlier`, clamped to the range of durations.
     pub fn since(self, earlier: Time) -> i64 {
         let difference = self.nanoseconds - earlier.nanoseconds;
         difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64

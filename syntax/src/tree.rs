@@ -1,32 +1,32 @@
-//! A value read from YAML or JSON text that remembers where it stood.
+//! A value read from YAML or JSON text, with source locations.
 //!
-//! The compiler works on trees (every diagnostic needs a place), and a resource
-//! given as YAML becomes a tree before it becomes a document. Maps keep the
-//! order of the text; keys are unique (the reader decides who wins).
+//! The compiler works on trees because every diagnostic needs a location, and a resource
+//! given as YAML becomes a tree before it becomes a document. Maps keep the order of the
+//! text; keys are unique (the reader decides which duplicate wins).
 
 use serde_json::Value;
 
-/// A range of bytes in the text that a value was read from.
+/// A range of bytes in the source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: u32,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
-/// One value and its place in the text.
+/// A value and its location.
 ///
-/// Equality compares values only, not places.
+/// Equality compares values, not locations.
 #[derive(Debug, Clone)]
 pub struct Tree {
     /// What the value is.
     pub value: TreeValue,
-    /// Where it stood.
+    /// Location.
     pub span: Span,
 }
 
-/// The value of a [`Tree`]: the JSON data model with int64 and float64 apart
+/// Value of a [`Tree`]: the JSON data model with separate int64 and float64
 /// (docs/spec/patterns.md §1).
 #[derive(Debug, Clone, PartialEq)]
 pub enum TreeValue {
@@ -42,7 +42,7 @@ pub enum TreeValue {
     String(Box<str>),
     /// A sequence.
     List(Vec<Tree>),
-    /// A mapping, in the order of the text, keys unique.
+    /// A mapping, in the order of the text, with unique keys.
     Map(Vec<Member>),
 }
 
@@ -51,7 +51,7 @@ pub enum TreeValue {
 pub struct Member {
     /// The key's text.
     pub key: Box<str>,
-    /// Where the key stood.
+    /// Location of the key.
     pub key_span: Span,
     /// The value.
     pub value: Tree,
@@ -70,7 +70,7 @@ impl PartialEq for Member {
 }
 
 impl Tree {
-    /// A tree with the given value and place.
+    /// Creates a tree with the given value and location.
     pub fn new(value: TreeValue, span: Span) -> Self {
         Self { value, span }
     }
@@ -114,7 +114,7 @@ impl Tree {
         matches!(self.value, TreeValue::Null)
     }
 
-    /// The value without its places.
+    /// The value without its locations.
     pub fn to_json(&self) -> Value {
         match &self.value {
             TreeValue::Null => Value::Null,
@@ -130,7 +130,7 @@ impl Tree {
         }
     }
 
-    /// What a person would call this kind of value: "a map", "a list", "text", ...
+    /// Name of this kind of value for people: "a map", "a list", "text", ...
     pub fn describe(&self) -> &'static str {
         match self.value {
             TreeValue::Null => "null",
@@ -143,7 +143,7 @@ impl Tree {
     }
 }
 
-/// A value without places: integers that fit are kept apart from floats.
+/// A value without locations; integers within range stay distinct from floats.
 impl From<&Value> for Tree {
     fn from(value: &Value) -> Self {
         let value = match value {

@@ -1,11 +1,9 @@
 //! Evaluates one condition whose key and value are known (docs/spec/conditions.md §3.2 to
-//! 3.10).
+//! §3.10).
 //!
-//! An operator and two values come in, true or false comes out. A wrong type is
-//! never an error, only false or true as the sheet's tables say. Errors are the
-//! inputs on which Kyverno itself crashes, and fuel that is used up: time is
-//! bounded by the fuel, whatever the values are. Nothing recurses, and nothing is
-//! allocated for scalars and for lists of scalars.
+//! A wrong type is never an error, only false or true as specified. Errors are inputs on
+//! which Kyverno itself crashes, and exhausted fuel, which bounds the time for any values.
+//! There is no recursion, and no allocation for scalars and for lists of scalars.
 
 mod equality;
 mod json_text;
@@ -21,25 +19,25 @@ use crate::text::append_go_value;
 use kpvm_semantics::number::{ShortText, write_v};
 use kpvm_semantics::{duration, wildcard};
 
-/// Why a condition has no outcome.
+/// Reason why a condition has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConditionError {
-    /// Kyverno crashes here: `In` and `NotIn` take every item of a list key for a
+    /// Kyverno crashes here: `In` and `NotIn` assume that every item of a list key is a
     /// string (docs/spec/conditions.md §3.10). The text is that of the crash.
     #[error("interface conversion: interface {{}} is {0}, not string")]
     NotAString(&'static str),
-    /// The comparison needs more steps than are left.
+    /// The comparison needs more steps than remain.
     #[error("the condition needs too many steps")]
     OutOfFuel,
 }
 
-/// Bytes that one step of fuel pays for.
+/// Bytes per step of fuel.
 const BYTES_PER_STEP: u64 = 32;
 
 /// Whether `key operator value` holds. [`NodeId::MISSING`] counts as null.
 ///
-/// `fuel` goes down by the work done: one step for each comparison of two scalars,
-/// and more where their texts are long.
+/// Deducts the work from `fuel`: one step per comparison of two scalars, more for long
+/// texts.
 pub(crate) fn holds(
     operator: ConditionOperator,
     key: NodeId,
@@ -49,7 +47,7 @@ pub(crate) fn holds(
 ) -> Result<bool, ConditionError> {
     let mut judge = Judge { view: *view, fuel };
     judge.spend(0)?;
-    // A null key makes every operator false (section 3.4).
+    // A null key makes every operator false (docs/spec/conditions.md §3.4).
     if matches!(view.kind(key), None | Some(Kind::Null)) {
         return Ok(false);
     }
@@ -86,15 +84,15 @@ pub(crate) fn holds(
     }
 }
 
-/// What every operator works with.
+/// Context of all operators.
 struct Judge<'v, 'f> {
     view: View<'v>,
     fuel: &'f mut u64,
 }
 
-/// The text form of a value: what Go's `fmt.Sprint` prints (section 3.2).
+/// Text form of a value, as printed by Go's `fmt.Sprint` (docs/spec/conditions.md §3.2).
 enum TextForm<'v> {
-    /// A string, or a word that is always the same.
+    /// A string, or a constant word.
     Given(&'v [u8]),
     /// A number.
     Number(ShortText),
@@ -117,7 +115,7 @@ impl TextForm<'_> {
 }
 
 impl<'v> Judge<'v, '_> {
-    /// Pays for one step on so many bytes.
+    /// Charges one step for this many bytes.
     fn spend(&mut self, bytes: usize) -> Result<(), ConditionError> {
         self.spend_steps(1 + bytes as u64 / BYTES_PER_STEP)
     }
@@ -150,7 +148,7 @@ impl<'v> Judge<'v, '_> {
         Ok(TextForm::Number(short))
     }
 
-    /// The text form of a list or map, which may be no longer than the fuel pays for.
+    /// Text form of a list or map, at most as long as the fuel allows.
     fn rendered(&mut self, node: NodeId) -> Result<TextForm<'v>, ConditionError> {
         let limit = usize::try_from(*self.fuel).unwrap_or(usize::MAX);
         let mut text = String::new();
@@ -162,7 +160,7 @@ impl<'v> Judge<'v, '_> {
         Ok(TextForm::Rendered(text))
     }
 
-    /// Whether `text` as a whole is described by `pattern` (section 3.3).
+    /// Whether `pattern` matches the whole `text` (docs/spec/conditions.md §3.3).
     fn wildcard(&mut self, pattern: &[u8], text: &[u8]) -> Result<bool, ConditionError> {
         if memchr::memchr2(b'*', b'?', pattern).is_none() {
             self.spend(pattern.len())?;
@@ -172,13 +170,13 @@ impl<'v> Judge<'v, '_> {
         Ok(wildcard::matches(pattern, text))
     }
 
-    /// Whether one of two texts describes the other.
+    /// Whether one of two texts matches the other as a pattern.
     fn wildcard_either(&mut self, left: &[u8], right: &[u8]) -> Result<bool, ConditionError> {
         Ok(self.wildcard(left, right)? || self.wildcard(right, left)?)
     }
 
-    /// The seconds of both, if at least one is a duration text and the other one a
-    /// duration text or a number (rule D of section 3.3).
+    /// Seconds of both, if at least one is a duration text and the other is a duration text
+    /// or a number (rule D of docs/spec/conditions.md §3.3).
     fn duration_seconds(&mut self, key: NodeId, value: NodeId) -> Option<(f64, f64)> {
         let (in_key, in_value) = (self.duration_text(key), self.duration_text(value));
         if in_key.is_none() && in_value.is_none() {
@@ -189,7 +187,7 @@ impl<'v> Judge<'v, '_> {
         Some((seconds(key), seconds(value)))
     }
 
-    /// Nanoseconds of a text, but not of `0`, which is a number here.
+    /// Nanoseconds of a text, except `0`, which is a number here.
     fn duration_text(&self, node: NodeId) -> Option<i64> {
         let text = self.view.str(node);
         if text.is_empty() || text == "0" {
@@ -198,8 +196,8 @@ impl<'v> Judge<'v, '_> {
         duration::parse(text)
     }
 
-    /// A number of seconds in nanoseconds. As in Go the product is kept in 64 bits,
-    /// so that large numbers come out as something else.
+    /// A number of seconds in nanoseconds. As in Go the product wraps at 64 bits, so large
+    /// numbers give other values.
     fn number_as_duration(&self, node: NodeId) -> Option<i64> {
         let whole = match self.view.int(node) {
             Some(value) => value,
@@ -211,7 +209,7 @@ impl<'v> Judge<'v, '_> {
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Nanoseconds as Go's `Duration.Seconds` turns them into a float.
+/// Converts nanoseconds like Go's `Duration.Seconds`.
 fn seconds(nanos: i64) -> f64 {
     let (whole, rest) = (nanos / NANOS_PER_SECOND, nanos % NANOS_PER_SECOND);
     whole as f64 + rest as f64 / 1e9

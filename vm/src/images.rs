@@ -1,7 +1,7 @@
 //! The `images` variable of a resource (docs/spec/conditions.md §7).
 //!
-//! A resource goes in, the value of `images` comes out. No registry is asked, and
-//! `imageExtractors` are ignored: only image verification uses them.
+//! No registry is contacted, and `imageExtractors` are ignored: only image verification
+//! uses them.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use kpvm_semantics::image::{ImageDefaults, ImageError, ImageReference, parse};
 
 use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Texts, View};
 
-/// Why the images of a resource cannot be told, in Kyverno's words.
+/// Reason why the images of a resource are unknown, in Kyverno's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ImagesError {
-    /// A container, or something on the way to the containers, is no map.
+    /// A container, or a value on the path to the containers, is not a map.
     #[error("invalid image config")]
     NotAMap,
     /// The containers are neither a list nor a map.
@@ -22,12 +22,12 @@ pub(crate) enum ImagesError {
     /// A container has no name.
     #[error("invalid key")]
     NoName,
-    /// A container's image is none.
+    /// A container's image is invalid.
     #[error("invalid image '{image}' ({reason})")]
     Image {
         /// The image.
         image: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: ImageError,
     },
     /// The value does not fit into the buffer.
@@ -35,10 +35,10 @@ pub(crate) enum ImagesError {
     Full(#[from] BufferFull),
 }
 
-/// The lists of containers, in the order in which Kyverno looks at them.
+/// The lists of containers, in Kyverno's order.
 const GROUPS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The way to the lists of containers, by kind alone (docs/spec/conditions.md §7.1).
+/// Path to the lists of containers, by kind alone (docs/spec/conditions.md §7.1).
 fn pod_spec_path(kind: &str) -> Option<&'static [&'static str]> {
     match kind {
         "Pod" => Some(&["spec"]),
@@ -53,7 +53,7 @@ fn pod_spec_path(kind: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// One container's image.
+/// Image of one container.
 struct Found {
     group: &'static str,
     container: String,
@@ -62,8 +62,8 @@ struct Found {
 }
 
 /// Builds the value of `images` for a resource (docs/spec/conditions.md §7.1); `None` if it
-/// has no images, in which case there is no such variable. `texts` and `symbols` are
-/// those that the buffer is viewed with.
+/// has no images, in which case the variable does not exist. `texts` and `symbols` are
+/// those of the buffer's view.
 pub(crate) fn extract_images(
     resource: NodeId,
     defaults: ImageDefaults<'_>,
@@ -83,16 +83,16 @@ pub(crate) fn extract_images(
         for image in images {
             push_image(image, buffer, symbols)?;
         }
-        // Of containers with the same name the last one stays.
+        // Of containers with the same name the last one is kept.
         buffer.finish_map(texts);
     }
     buffer.finish_map(texts);
     Ok(Some(buffer.take()?))
 }
 
-/// The whole reference of each container's image, by the container's name; nothing where
-/// the images of the resource cannot be told. Of a name in several lists that in
-/// `containers` counts, then that in `initContainers` (docs/spec/pod-security.md §11).
+/// Full image reference of each container, by container name; empty if the images of the
+/// resource are unknown. If a name occurs in several lists, `containers` takes precedence,
+/// then `initContainers` (docs/spec/pod-security.md §11).
 pub(crate) fn images_by_container(view: &View<'_>, resource: NodeId) -> HashMap<String, String> {
     let mut found = find_images(view, resource, ImageDefaults::KYVERNO).unwrap_or_default();
     let rank = |group: &str| match group {
@@ -100,7 +100,7 @@ pub(crate) fn images_by_container(view: &View<'_>, resource: NodeId) -> HashMap<
         "initContainers" => 1,
         _ => 0,
     };
-    // Of equal keys the last one stays.
+    // Of equal keys the last one is kept.
     found.sort_by_key(|image| rank(image.group));
     found
         .into_iter()
@@ -154,7 +154,7 @@ fn find_images(
     Ok(found)
 }
 
-/// The map at the end of a path; `None` if there is nothing.
+/// The map at the end of a path; `None` if it does not exist.
 fn walk(view: &View<'_>, from: NodeId, path: &[&str]) -> Result<Option<NodeId>, ImagesError> {
     let mut node = from;
     for key in path {
@@ -170,7 +170,7 @@ fn walk(view: &View<'_>, from: NodeId, path: &[&str]) -> Result<Option<NodeId>, 
     Ok(Some(node))
 }
 
-/// A container's name and image; `None` if there is no container or no image.
+/// Name and image of a container; `None` if there is no container or no image.
 fn name_and_image<'v>(
     view: &View<'v>,
     container: NodeId,
@@ -194,7 +194,7 @@ fn push_image(
     symbols: &SymbolTable<'_>,
 ) -> Result<(), BufferFull> {
     let image = &found.image;
-    // `name`, `path` and `jsonPointer` are there even if they are empty.
+    // `name`, `path` and `jsonPointer` are present even if empty.
     let fields = [
         ("registry", image.registry.as_str(), true),
         ("name", image.name(), false),
@@ -214,7 +214,7 @@ fn push_image(
             buffer.push_text(label, text);
         }
     }
-    // No texts are needed: the keys are symbols or were copied, and differ.
+    // No texts are needed: the keys are symbols or were copied, and are distinct.
     buffer.finish_map(Texts::NONE);
     Ok(())
 }
@@ -244,7 +244,7 @@ mod tests {
     fn recorded_images() {
         let text = kpvm_golden::read("operators/images.json").unwrap();
         let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
-        // Queries into the value are JMESPath's matter.
+        // Queries into the value are tested with JMESPath.
         let whole = rows.iter().filter(|row| row["query"] == "images");
         let unknown = "JMESPath query failed: Unknown key \"images\" in path";
         let mut count = 0;
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn fields_that_are_empty_are_absent() {
-        // Section 7.2: neither digest nor init containers.
+        // docs/spec/conditions.md §7.2: neither digest nor init containers.
         let images = images_of(&json!({
             "kind": "Pod",
             "spec": {"containers": [{"name": "c", "image": "nginx"}]},

@@ -1,11 +1,9 @@
-//! The run-time fallback: an evaluator that walks the tree of an expression.
+//! Run-time fallback for JMESPath: evaluates the syntax tree of an expression.
 //!
-//! It serves expressions whose text is known only while a rule runs (a variable
-//! inside a variable) and `kpc jp`. A policy's own expressions are compiled to
-//! bytecode and never come here.
+//! Used for expressions whose text is known only at run time (a variable inside a variable)
+//! and for `kpc jp`. A policy's own expressions are compiled to bytecode instead.
 //!
-//! An expression and a root value come in, a value of the buffer leaves, or Kyverno's
-//! error. Recursion is as deep as the expression's tree, which the parser bounds.
+//! Recursion is as deep as the expression's tree, which the parser bounds.
 
 use std::collections::HashMap;
 
@@ -19,17 +17,16 @@ use kpvm_syntax::jmespath::{
 };
 use kpvm_syntax::tree::Tree;
 
-/// Why an expression has no value.
+/// Reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluateError {
-    /// A key is not there. Most operators turn this into null (docs/spec/jmespath.md §4).
+    /// A missing key. Most operators turn this into null (docs/spec/jmespath.md §4).
     #[error("Unknown key \"{0}\" in path")]
     NotFound(Box<str>),
-    /// Anything else that Kyverno refuses, in its words.
+    /// Any other error of Kyverno, in its words.
     #[error("{0}")]
     Failed(String),
-    /// A limit was crossed or the host has not what is needed; never turned into a
-    /// value.
+    /// A limit is exceeded or the host lacks the data; never turned into a value.
     #[error("{0}")]
     Refused(String),
 }
@@ -51,10 +48,10 @@ impl From<crate::document::BufferFull> for EvaluateError {
 
 type Outcome = Result<NodeId, EvaluateError>;
 
-/// The value of an expression over `root` (docs/spec/jmespath.md §4).
+/// Value of an expression for `root` (docs/spec/jmespath.md §4).
 ///
 /// # Errors
-/// Kyverno's error, or the limit that was crossed.
+/// Kyverno's error, or the exceeded limit.
 pub fn evaluate(expression: &Expression, root: NodeId, values: &mut Values<'_>) -> Outcome {
     let null = values.new_null()?;
     let mut evaluator = Evaluator {
@@ -67,9 +64,9 @@ pub fn evaluate(expression: &Expression, root: NodeId, values: &mut Values<'_>) 
 
 struct Evaluator<'e, 'v> {
     values: &'e mut Values<'v>,
-    /// A null to share.
+    /// A shared null.
     null: NodeId,
-    /// Literals that are in the buffer already, by their expression's address.
+    /// Literals already in the buffer, by the address of their expression.
     literals: HashMap<usize, NodeId>,
 }
 
@@ -129,7 +126,7 @@ impl Evaluator<'_, '_> {
                 Ok(self.values.buffer.take()?)
             }
             Node::Empty => Err(EvaluateError::Failed("Unknown AST node: ASTEmpty".into())),
-            // INVARIANT: expressions of assertions are compiled, never read at run time.
+            // INVARIANT: expressions of assertions are compiled, never parsed at run time.
             Node::Assertion(_) => Err(EvaluateError::Failed(
                 "this form belongs to assertion trees".into(),
             )),
@@ -403,7 +400,7 @@ impl Evaluator<'_, '_> {
     }
 }
 
-/// The expression behind `&`.
+/// The expression after `&`.
 fn reference(argument: Option<&Expression>) -> Option<&Expression> {
     match &argument?.node {
         Node::ExpressionReference(expression) => Some(expression),
@@ -417,7 +414,7 @@ fn not_written_in_place() -> EvaluateError {
     )
 }
 
-/// The places of a slice, in order.
+/// Positions selected by a slice, in order.
 pub(crate) fn slice_places(
     slice: Slice,
     length: usize,

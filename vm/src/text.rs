@@ -1,9 +1,8 @@
-//! Values written as text: inside a string that holds a variable
-//! (docs/spec/conditions.md §4.4), and as Go's `%v` prints them (docs/spec/conditions.md §3.2).
+//! Values as text: inside a string that contains a variable (docs/spec/conditions.md §4.4),
+//! and as printed by Go's `%v` (docs/spec/conditions.md §3.2).
 //!
-//! A value comes in, text is added to the caller's string. The text never grows
-//! beyond the caller's limit and nothing recurses: one frame per open container
-//! lies on a stack, and every step writes something.
+//! Appends to the caller's string, never beyond the caller's limit. There is no recursion:
+//! open containers are kept on a stack, and every step writes something.
 
 use std::fmt::Write;
 
@@ -12,26 +11,26 @@ use smallvec::SmallVec;
 use crate::document::{ChildRange, Kind, NodeId, View};
 use kpvm_semantics::number::{format_substituted_float, format_v_float};
 
-/// Why a value has no text.
+/// Reason why a value has no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TextError {
-    /// JSON has no spelling for a number in the value. The text is Kyverno's, to be
-    /// put behind `failed to resolve <name> at path <path>: `.
+    /// The value contains a number that JSON cannot express. The text is Kyverno's, to be
+    /// appended to `failed to resolve <name> at path <path>: `.
     #[error("failed to marshal {go_type}: {value}")]
     NotFinite {
-        /// Go's name of the whole value's type.
+        /// Go's type name of the whole value.
         go_type: &'static str,
-        /// The whole value as `%v` prints it.
+        /// The whole value as printed by `%v`.
         value: String,
     },
-    /// The text would be longer than the limit.
+    /// The text would exceed the limit.
     #[error("the text of a value is longer than {0} bytes")]
     TooLong(usize),
 }
 
-/// Adds the text that stands for a value inside a longer string: strings as they
-/// are, everything else as JSON (docs/spec/conditions.md §4.4). `limit` bounds `out` as a
-/// whole, what was in it before included; on an error `out` is as it was.
+/// Appends the text that replaces a value inside a longer string: strings unchanged,
+/// everything else as JSON (docs/spec/conditions.md §4.4). `limit` bounds `out` as a whole,
+/// including its previous content; on an error `out` is unchanged.
 pub(crate) fn append_substituted(
     view: &View<'_>,
     node: NodeId,
@@ -55,8 +54,8 @@ pub(crate) fn append_substituted(
     })
 }
 
-/// Adds a value as Go's `%v` and `fmt.Sprint` print it (docs/spec/conditions.md §3.2), but
-/// stops with an error once `out` is longer than `limit` bytes.
+/// Appends a value as printed by Go's `%v` and `fmt.Sprint` (docs/spec/conditions.md §3.2);
+/// fails once `out` exceeds `limit` bytes.
 pub(crate) fn append_go_value(
     view: &View<'_>,
     node: NodeId,
@@ -66,15 +65,15 @@ pub(crate) fn append_go_value(
     append::<Go>(view, node, out, limit).map_err(|_| TextError::TooLong(limit))
 }
 
-/// Adds a value as JSON for people, nothing escaped that need not be. Stops once `out`
-/// is longer than `limit` bytes; whether the value was written to its end.
+/// Appends a value as JSON for people, with as few escapes as possible. Stops once `out`
+/// exceeds `limit` bytes; returns whether the value was written completely.
 pub(crate) fn append_shown(view: &View<'_>, node: NodeId, out: &mut String, limit: usize) -> bool {
     let whole = append::<Shown>(view, node, out, limit).is_ok();
     truncate(out, limit);
     whole
 }
 
-/// Cuts a text at a character border.
+/// Truncates a text at a character boundary.
 pub(crate) fn truncate(text: &mut String, mut length: usize) {
     if text.len() > length {
         while !text.is_char_boundary(length) {
@@ -84,7 +83,7 @@ pub(crate) fn truncate(text: &mut String, mut length: usize) {
     }
 }
 
-/// Go's name of a value's type, as `%T` prints it.
+/// Go's type name of a value, as printed by `%T`.
 pub(crate) fn go_type(view: &View<'_>, node: NodeId) -> &'static str {
     match view.kind(node) {
         None | Some(Kind::Null) => "<nil>",
@@ -97,7 +96,7 @@ pub(crate) fn go_type(view: &View<'_>, node: NodeId) -> &'static str {
     }
 }
 
-/// The error for a value with an infinity or NaN in it.
+/// Error for a value that contains an infinity or NaN.
 fn not_finite(view: &View<'_>, node: NodeId, limit: usize) -> TextError {
     let mut value = String::new();
     match append_go_value(view, node, &mut value, limit) {
@@ -109,27 +108,27 @@ fn not_finite(view: &View<'_>, node: NodeId, limit: usize) -> TextError {
     }
 }
 
-/// What can go wrong while writing.
+/// Reasons to stop writing.
 #[derive(Debug)]
 enum Problem {
     TooLong,
     NotFinite,
 }
 
-/// How a notation writes what containers and scalars consist of.
+/// Syntax of a notation for containers and scalars.
 trait Notation {
     const LIST: [&'static str; 2];
     const MAP: [&'static str; 2];
     const SEPARATOR: &'static str;
     const COLON: &'static str;
     const NULL: &'static str;
-    /// Whether members of maps are written by key, or as they stand.
+    /// Whether members of maps are sorted by key.
     const SORTED: bool = true;
     fn string(text: &str, out: &mut String);
     fn float(value: f64, out: &mut String) -> Result<(), Problem>;
 }
 
-/// JSON with the escapes that Kyverno's encoder writes.
+/// JSON with the escapes of Kyverno's encoder.
 struct Json;
 
 impl Notation for Json {
@@ -185,10 +184,10 @@ fn push_escaped(letter: char, out: &mut String) {
     }
 }
 
-/// JSON as people write it.
+/// JSON for people.
 struct Shown;
 
-/// Longer strings are cut.
+/// Longer strings are truncated.
 const SHOWN_LETTERS: usize = 1024;
 
 impl Notation for Shown {
@@ -197,7 +196,7 @@ impl Notation for Shown {
     const SEPARATOR: &'static str = ", ";
     const COLON: &'static str = ": ";
     const NULL: &'static str = "null";
-    // What is cut soon is not worth sorting.
+    // Sorting is not worth it for text that is soon truncated.
     const SORTED: bool = false;
 
     fn string(text: &str, out: &mut String) {
@@ -242,12 +241,12 @@ impl Notation for Go {
     }
 }
 
-/// The members of an open container that are still to be written.
+/// Remaining members of an open container.
 enum Rest {
     List(ChildRange),
-    /// The members by key.
+    /// Members sorted by key.
     Map(std::vec::IntoIter<NodeId>),
-    /// The members as they stand.
+    /// Members in document order.
     Members(ChildRange),
 }
 
@@ -302,7 +301,7 @@ fn within(out: &str, limit: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Writes a scalar, or the beginning of a container, whose members it returns.
+/// Writes a scalar, or the start of a container, whose members it returns.
 fn begin<N: Notation>(
     view: &View<'_>,
     node: NodeId,
@@ -381,7 +380,7 @@ mod tests {
             ),
             (json!([]), "![]"),
             (json!([[], [[]], {"a": []}]), r#"![[],[[]],{"a":[]}]"#),
-            // Strings are inserted as they are, quotes and all.
+            // Strings are inserted unchanged, including quotes.
             (json!("a\"<b>\n"), "!a\"<b>\n"),
             (json!(["<&>"]), r#"!["\u003c\u0026\u003e"]"#),
             (json!({"<": 1}), r#"!{"\u003c":1}"#),
@@ -429,7 +428,7 @@ mod tests {
         buffer.finish_list();
         let inside = buffer.take().unwrap();
         let view = buffer.view(Texts::NONE, SymbolTable::EMPTY);
-        // Section 4.4, and the same with a list around it.
+        // docs/spec/conditions.md §4.4, also inside a list.
         for (node, expected) in [
             (alone, "failed to marshal float64: NaN"),
             (inside, "failed to marshal []interface {}: [1 +Inf]"),
@@ -458,7 +457,7 @@ mod tests {
 
     #[test]
     fn shared_members_do_not_multiply_beyond_the_limit() {
-        // Each of 60 lists holds the one before it twice.
+        // Each of 60 lists contains the previous one twice.
         let mut buffer = DocumentBuffer::new();
         buffer.push_int(Label::ITEM, 1);
         let mut node = buffer.take().unwrap();

@@ -1,8 +1,7 @@
-//! `--explain POLICY/RULE`: what happened when one rule met a resource, step by step.
+//! `--explain POLICY/RULE`: traces step by step how a rule reached its outcome.
 //!
-//! The rule's name and the resources enter; for each resource a [`Trace`] leaves, as a
-//! tree for people or as JSON or YAML. Where the named rule is written for pods, the
-//! rules that autogen made of it are explained for the kinds that they are about.
+//! Produces one [`Trace`] per resource, as a tree for people or as JSON or YAML. If the
+//! rule is written for Pods, the rules generated from it are explained for their kinds.
 
 pub(crate) mod filter;
 mod recorder;
@@ -30,11 +29,11 @@ pub use step::{Outcome, Trace};
 /// What to explain.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ExplainArguments {
-    /// Show, instead of the report, how a rule came to its outcome: every filter,
-    /// condition and pattern leaf with what was found
+    /// Show how a rule reached its outcome instead of the report: every filter, condition
+    /// and pattern leaf with the value found
     #[arg(long, value_name = "POLICY/RULE")]
     pub explain: Option<String>,
-    /// Explain it for this resource only: NAME, KIND/NAME or KIND/NAMESPACE/NAME
+    /// Explain it only for this resource: NAME, KIND/NAME or KIND/NAMESPACE/NAME
     #[arg(long, value_name = "RESOURCE", requires = "explain")]
     pub explain_resource: Option<String>,
 }
@@ -42,14 +41,14 @@ pub struct ExplainArguments {
 /// Explains one rule of a bundle.
 pub struct Explainer<'b> {
     tables: Tables<'b>,
-    /// Names of the policies' files.
+    /// Names of the policy files.
     files: &'b [String],
     rules: BTreeSet<u32>,
 }
 
 impl<'b> Explainer<'b> {
-    /// For the rule with that name, with what autogen made of it; `None` if there is
-    /// none. The policy of a namespaced policy may have its namespace in front.
+    /// Explains the rule with that name, including rules generated from it; `None` if there
+    /// is none. The name of a namespaced policy may be prefixed with its namespace.
     pub fn new(bundle: &'b Bundle<'_>, name: &str) -> Option<Self> {
         let tables = bundle.tables();
         let numbered = || (0u32..).zip(tables.rules).zip(tables.rule_places);
@@ -58,7 +57,7 @@ impl<'b> Explainer<'b> {
             let place = [place.source, place.line, place.column];
             (rule.policy.get(), place.map(|number| number.get()))
         };
-        // Where rules of that name are written; what autogen made of them is there too.
+        // Locations of rules with that name; rules generated from them have the same ones.
         let written: HashSet<_> = numbered()
             .filter(|((_, rule), _)| !is_generated(rule) && is_named(&tables, rule, name))
             .map(|((_, rule), at)| place(rule, at))
@@ -77,7 +76,7 @@ impl<'b> Explainer<'b> {
         })
     }
 
-    /// For one rule by its number.
+    /// Explains one rule by its index.
     pub fn of_rule(bundle: &'b Bundle<'_>, rule: u32) -> Self {
         Self {
             tables: bundle.tables(),
@@ -86,11 +85,11 @@ impl<'b> Explainer<'b> {
         }
     }
 
-    /// What happens when the rule meets a resource: the traces of all that has a
-    /// response, else the trace of what is written.
+    /// Traces of the rule for a resource: of all rules with a response, otherwise of the
+    /// written rule.
     ///
     /// # Errors
-    /// Why the resource cannot be evaluated.
+    /// If the resource cannot be evaluated.
     pub fn trace(
         &self,
         resource: &Resource,
@@ -134,7 +133,7 @@ pub fn rule_names(tables: &Tables<'_>) -> Vec<String> {
     written.map(name).collect()
 }
 
-/// That a rule is not there, and what may have been meant.
+/// Error for an unknown rule, with a suggestion.
 pub fn unknown_rule<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let mut message = format!("there is no rule {name} to explain: expected POLICY/RULE");
     if let Some(hint) = did_you_mean(name, known) {
@@ -144,7 +143,7 @@ pub fn unknown_rule<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Str
     message
 }
 
-/// Whether a resource is the one that was asked for.
+/// Whether the resource is selected.
 pub fn is_wanted(resource: &Resource, wanted: Option<&str>) -> bool {
     let Some(wanted) = wanted else {
         return true;
@@ -162,13 +161,13 @@ pub fn is_wanted(resource: &Resource, wanted: Option<&str>) -> bool {
 /// All traces of a run.
 #[derive(Debug, Serialize)]
 pub struct Document<'t> {
-    /// Version of this form: 1.
+    /// Version of this format: 1.
     pub version: u32,
     /// The traces, in the order of the resources.
     pub traces: &'t [Trace],
 }
 
-/// The forms of traces.
+/// Output formats of traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// For people.

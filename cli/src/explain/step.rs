@@ -1,14 +1,14 @@
-//! The trace of one rule on one resource, as text and JSON show it.
+//! Trace of one rule for one resource, as shown in text and JSON.
 
 use serde::Serialize;
 
 use crate::scan::Place;
 
-/// What happened when one rule met one resource.
+/// Evaluation of one rule for one resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
-    /// The suite's file; absent but for `kpvm test`.
+    /// The suite file; only for `kpvm test`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
     /// Name of the policy.
@@ -16,23 +16,23 @@ pub struct Trace {
     /// Its namespace; absent for a `ClusterPolicy`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy_namespace: String,
-    /// Name of the rule as it ran, `autogen-` in front of a generated one.
+    /// Name of the rule that ran, with the prefix `autogen-` if generated.
     pub rule: String,
-    /// Where the rule is written.
+    /// Location of the rule.
     pub rule_place: Place,
     /// The resource.
     pub resource: TracedResource,
-    /// What was done to the resource: `CREATE`, `UPDATE`, `DELETE`; absent where the rule
-    /// was not tried.
+    /// Operation on the resource: `CREATE`, `UPDATE`, `DELETE`; absent if the rule was not
+    /// tried.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub operation: String,
-    /// What came of it.
+    /// Outcome of the rule.
     pub result: Outcome,
-    /// The message of the response, or why there is none.
+    /// Message of the response, or why there is none.
     pub message: String,
-    /// What was done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// How many further steps were left out: a trace has an end, whatever the resource.
+    /// Number of omitted steps: the size of a trace is bounded.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: u64,
 }
@@ -42,17 +42,17 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What came of a rule.
+/// Outcome of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// The resource is as the rule wants it.
+    /// The resource satisfies the rule.
     Pass,
-    /// It is not.
+    /// The resource violates the rule.
     Fail,
     /// The rule could not be evaluated.
     Error,
-    /// The rule says of itself that it does not apply.
+    /// The rule itself says that it does not apply.
     Skip,
     /// The rule has no response for the resource.
     NoResponse,
@@ -71,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// The resource that a trace is about.
+/// Resource of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TracedResource {
     /// `kind`.
@@ -79,54 +79,54 @@ pub struct TracedResource {
     /// Namespace; absent for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Name, or `generateName` where there is none.
+    /// Name, or `generateName` if it has none.
     pub name: String,
-    /// Where it begins.
+    /// Location of the resource.
     pub place: Place,
 }
 
-/// One thing that was done. Which fields there are depends on the kind.
+/// One step. Its fields depend on its kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// What it is.
+    /// Kind of the step.
     pub step: StepKind,
     /// The part of the rule, e.g. `preconditions.all[0]`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub part: String,
-    /// Whether it is as the policy asks.
+    /// Whether the test holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<bool>,
-    /// What is written in the policy: the field of a filter, the key of a condition, an
-    /// anchored key, a pattern with variables, the list of a foreach, the name of a
-    /// context entry or of a control.
+    /// Text of the policy: the field of a filter, the key of a condition, an anchored key,
+    /// a pattern with variables, the list of a foreach, the name of a context entry or of a
+    /// control.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub written: String,
-    /// The path in the resource, or in the element of a foreach.
+    /// Path in the resource, or in the element of a foreach.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// What was found: a fact of the request, a value as JSON cut where it is long, or
-    /// for a failure its text.
+    /// Value found: a fact of the request, a value as JSON (truncated if long), or the text
+    /// of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// The operator of a condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<&'static str>,
-    /// What the policy asks for: likewise, or in words.
+    /// Value that the policy asks for, in the same form or in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// Where the policy says so.
+    /// Location in the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_place: Option<Place>,
-    /// Where the value stands in the file of the resource.
+    /// Location of the value in the file of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_place: Option<Place>,
-    /// What was done inside.
+    /// Nested steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
 }
 
-/// The kinds of steps.
+/// Kinds of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StepKind {
@@ -134,7 +134,7 @@ pub enum StepKind {
     Stage,
     /// A filter of `match` was tested.
     Filter,
-    /// A filter of `exclude` was tested; where it holds the rule does not apply.
+    /// A filter of `exclude` was tested; if it holds, the rule does not apply.
     Exclusion,
     /// A condition was tested.
     Condition,
@@ -142,19 +142,19 @@ pub enum StepKind {
     Leaf,
     /// The resource does not have the form that a pattern needs.
     Structure,
-    /// An anchored key was looked for; `held` says whether it is there.
+    /// An anchored key was looked up; `held` says whether it is present.
     Anchor,
-    /// An anchor does not apply: what it stands in is skipped.
+    /// An anchor does not apply: its parent is skipped.
     Skipped,
     /// An alternative of an `anyPattern`.
     Alternative,
-    /// An element of a `foreach`; `held` is true where it passed.
+    /// An element of a `foreach`; `held` is true if it passed.
     Element,
     /// A `foreach` found no element.
     NoElement,
-    /// A control of `podSecurity` is broken.
+    /// A control of `podSecurity` is violated.
     Finding,
-    /// An exclusion of `podSecurity` was looked at; `held` where it took findings away.
+    /// An exclusion of `podSecurity` was checked; `held` if it removed findings.
     Excluded,
     /// A context entry was loaded.
     Entry,
@@ -163,7 +163,7 @@ pub enum StepKind {
 }
 
 impl Step {
-    /// A step of that kind with nothing else.
+    /// A step of a kind, without other fields.
     pub fn new(step: StepKind, part: &str) -> Self {
         Self {
             step,

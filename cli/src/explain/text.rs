@@ -1,4 +1,4 @@
-//! Traces for people: one line a step, what is inside indented.
+//! Traces for people: one line per step, nested steps indented.
 
 use std::io::{self, Write};
 
@@ -75,7 +75,7 @@ fn count_steps(steps: u64) -> String {
     format!("{steps} further {noun}")
 }
 
-/// Depth: that of the rule, which the compiler bounds.
+/// Recursion depth: that of the rule, which the compiler bounds.
 fn write_step(step: &Step, depth: usize, out: &mut dyn Write) -> io::Result<()> {
     for _ in 0..depth {
         out.write_all(b"  ")?;
@@ -96,12 +96,12 @@ fn write_step(step: &Step, depth: usize, out: &mut dyn Write) -> io::Result<()> 
         .try_for_each(|step| write_step(step, depth + 1, out))
 }
 
-/// Whether it held; a dot where that is no question.
+/// Whether it held; a dot if that does not apply.
 fn mark(step: &Step) -> String {
     let (style, mark) = match (step.step, step.held) {
         (StepKind::Stage, _) => return String::new(),
         (StepKind::Failure, _) => (RED, "!"),
-        // That a key is not there decides nothing by itself.
+        // A missing key decides nothing by itself.
         (StepKind::Anchor, Some(false)) => (DIM, "·"),
         (_, Some(true)) => (GREEN, "✓"),
         (_, Some(false)) => (RED, "✗"),
@@ -125,7 +125,7 @@ fn line(step: &Step) -> String {
         }
         StepKind::Condition => {
             let operator = step.operator.unwrap_or_default();
-            // A key without variables is what it is.
+            // A key without variables equals its text.
             if step.operator.is_none() {
                 format!("{part}: {written}: {found}")
             } else if step.written.contains("{{") {
@@ -163,7 +163,7 @@ fn line(step: &Step) -> String {
             Some(true) => format!("{part} of {written} takes away {found}"),
             _ => format!("{part} of {written} takes nothing away"),
         },
-        // The variables of CEL have no names in a bundle.
+        // CEL variables have no names in a bundle.
         StepKind::Entry if written.is_empty() => format!("a variable is {found}"),
         StepKind::Entry => format!("{part}.{written} is {found}"),
         StepKind::Failure => found.into_owned(),

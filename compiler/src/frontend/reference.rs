@@ -1,23 +1,23 @@
-//! `$(…)` references inside a pattern (docs/spec/patterns.md §10.1), resolved at compile
-//! time: they only ever look at the pattern itself, never at a resource.
+//! Resolves `$(…)` references inside a pattern at compile time (docs/spec/patterns.md
+//! §10.1): they refer only to the pattern itself, never to a resource.
 
 use kpvm_semantics::number::format_f6;
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::variable::{self, Reference};
 
-/// Resolves every reference of a document.
+/// Resolves all references of a document.
 ///
 /// # Errors
-/// Kyverno's text; the rule's status is then `error` on every resource.
+/// Kyverno's text; the rule's status is then `error` for every resource.
 pub fn resolve(document: &Tree) -> Result<Tree, String> {
     resolve_value(document, document, "")
 }
 
-/// Resolves the references of a text that is a document of its own (a message).
+/// Resolves the references of a text that is its own document (a message).
 ///
 /// # Errors
-/// As [`resolve`]: a reference in a message has nothing to refer to.
+/// Like [`resolve`]: a reference in a message has no target.
 pub fn resolve_text(text: &str, document: &Tree) -> Result<String, String> {
     resolve_leaf(text, document, "")
 }
@@ -57,7 +57,7 @@ fn child_path(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('/', "\\/"))
 }
 
-/// Replaces the references of one text, which stands at `path`, left to right.
+/// Replaces the references of the text at `path`, left to right.
 fn resolve_leaf(text: &str, document: &Tree, path: &str) -> Result<String, String> {
     let mut result = text.to_owned();
     for span in variable::scan_references(text) {
@@ -104,7 +104,7 @@ fn resolve_reference(text: &str, document: &Tree, path: &str) -> Result<String, 
     })
 }
 
-/// The leaf (or key name) at a path; anchors of the document's keys do not count.
+/// The leaf (or key name) at a path; ignores anchors of the document's keys.
 fn look_up(document: &Tree, target: &str) -> Option<TreeValue> {
     let mut found = None;
     visit(document, "", target, &mut found);
@@ -116,7 +116,8 @@ fn visit(value: &Tree, path: &str, target: &str, found: &mut Option<TreeValue>) 
         TreeValue::Map(members) => {
             for member in members {
                 if path == target {
-                    // Keys are leaves under their map's path: the map resolves to a key's name.
+                    // Keys are leaves under their map's path: a map resolves to a key's
+                    // name.
                     *found = Some(TreeValue::String(member.key.clone()));
                 }
                 let anchored = kpvm_semantics::anchor::parse(&member.key);

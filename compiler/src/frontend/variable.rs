@@ -1,13 +1,10 @@
-//! Where variables `{{ }}` and references `$( )` stand in a text, and what they
-//! name.
+//! Locates variables `{{ }}` and references `$( )` in a text, and extracts their names.
 //!
-//! In: one text of a policy (a leaf, a key, a message). Out: places and names.
-//! Nothing is resolved here: the expression inside a variable is read by
-//! [`jmespath`](kpvm_syntax::jmespath), the path of a reference is looked up elsewhere.
+//! Nothing is resolved here: [`jmespath`](kpvm_syntax::jmespath) parses the expression
+//! inside a variable, and the path of a reference is looked up elsewhere.
 //!
-//! Kyverno finds both with regular expressions (docs/spec/conditions.md §4.2 and 5) that
-//! swallow the character before. The scanners here find the same places in time
-//! linear in the text:
+//! Kyverno finds both with regular expressions (docs/spec/conditions.md §4.2 and §5) that
+//! consume the preceding character. The scanners here find the same matches in linear time:
 //!
 //! - variables: `(^|[^\\])(\{\{(?:\{[^{}]*\}|[^{}])*\}\})`
 //! - references: `^\$\(.[^\ ]*\)|[^\\]\$\(.[^\ ]*\)`
@@ -15,43 +12,43 @@
 
 use std::borrow::Cow;
 
-/// A place that Kyverno's search finds: the character it swallows and the bytes
-/// after it.
+/// A match of Kyverno's search for variables: the consumed character and the range after
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VariableSpan {
-    /// The character before, which is part of the match and stays in the text.
-    /// `None` at the start of the text.
+    /// The preceding character, which is part of the match and remains in the text. `None`
+    /// at the start of the text.
     pub preceding: Option<char>,
     /// First byte of `{{`.
     pub start: usize,
-    /// Behind `}}`.
+    /// Offset after `}}`.
     pub end: usize,
 }
 
-/// What a variable asks for.
+/// Name of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariableName {
-    /// The expression, trimmed and without the shallow mark.
+    /// The expression, trimmed and without the shallow marker.
     pub expression: String,
-    /// Whether it was marked `-`: variables in its result stay as they are.
+    /// Whether it was marked with `-`: variables in its result are not substituted.
     pub shallow: bool,
-    /// Where the expression begins in the text that was scanned.
+    /// Offset of the expression in the scanned text.
     pub offset: usize,
 }
 
-/// A place of a `$( )` reference; see [`VariableSpan`].
+/// A match of a `$( )` reference; see [`VariableSpan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReferenceSpan {
-    /// The character before, which is part of the match and stays in the text.
-    /// `None` at the start of the text.
+    /// The preceding character, which is part of the match and remains in the text. `None`
+    /// at the start of the text.
     pub preceding: Option<char>,
     /// First byte of `$(`.
     pub start: usize,
-    /// Behind the last `)`.
+    /// Offset after the last `)`.
     pub end: usize,
 }
 
-/// What a reference points at.
+/// Target of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reference<'t> {
     /// The operator before the path.
@@ -65,10 +62,10 @@ pub struct Reference<'t> {
 #[error("expected path, found empty reference")]
 pub struct EmptyReference;
 
-/// The operator at the front of a reference (docs/spec/patterns.md §6.1).
+/// Operator at the start of a reference (docs/spec/patterns.md §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReferenceOperator {
-    /// None: the target replaces the reference as it is.
+    /// None: the target replaces the reference unchanged.
     Equal,
     /// `>=`
     GreaterOrEqual,
@@ -87,7 +84,7 @@ pub enum ReferenceOperator {
 }
 
 impl ReferenceOperator {
-    /// The text of the operator; as many bytes are cut from the reference.
+    /// Text of the operator; its length is removed from the reference.
     pub fn text(self) -> &'static str {
         match self {
             ReferenceOperator::Equal => "",
@@ -102,9 +99,9 @@ impl ReferenceOperator {
     }
 }
 
-/// The variables that one pass of the substitution finds, left to right. Of two
-/// adjacent ones the second is not among them: the first pass has consumed the
-/// character before it (docs/spec/conditions.md §4.2).
+/// Variables found by one pass of the substitution, left to right. Of two adjacent ones the
+/// second is not found: the first match has consumed the character before it
+/// (docs/spec/conditions.md §4.2).
 pub fn scan(text: &str) -> Vec<VariableSpan> {
     let mut spans = Vec::new();
     let mut after_match = 0;
@@ -126,15 +123,15 @@ pub fn scan(text: &str) -> Vec<VariableSpan> {
     spans
 }
 
-/// Whether the whole text is one variable, whose value then keeps its own type
+/// Whether the whole text is one variable, whose value then keeps its type
 /// (docs/spec/conditions.md §4.3).
 pub fn is_whole_variable(text: &str) -> bool {
     text.starts_with("{{") && variable_end(text, 0) == Some(text.len())
 }
 
-/// The name of a variable and whether it is shallow, from its text with or
-/// without the braces: all `{{` and `}}` go, white space around too, and one
-/// leading `-` marks it shallow (docs/spec/conditions.md §4.2).
+/// Name of a variable and whether it is shallow, from its text with or without the braces:
+/// removes all `{{` and `}}` and surrounding white space; a leading `-` marks it as shallow
+/// (docs/spec/conditions.md §4.2).
 pub fn normalise(body: &str) -> (String, bool) {
     let name = body.replace("{{", "").replace("}}", "");
     let name = name.trim();
@@ -144,12 +141,12 @@ pub fn normalise(body: &str) -> (String, bool) {
     }
 }
 
-/// A text with `\{{` made `{{`, as after the last pass (docs/spec/conditions.md §4.2).
+/// Replaces `\{{` by `{{`, as after the last pass (docs/spec/conditions.md §4.2).
 pub fn unescape_variables(text: &str) -> Cow<'_, str> {
     replaced(text, "\\{{", "{{")
 }
 
-/// A text with `{{` made `\{{`, as for the result of a shallow variable.
+/// Replaces `{{` by `\{{`, as for the result of a shallow variable.
 pub fn escape_variables(text: &str) -> Cow<'_, str> {
     replaced(text, "{{", "\\{{")
 }
@@ -168,16 +165,16 @@ impl VariableSpan {
         scanned.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// What the variable asks for.
+    /// Name of the variable.
     ///
-    /// After a character of several bytes Kyverno cuts off one byte only, and the
-    /// others end up in the name, each shown as U+FFFD. Such a variable never
-    /// resolves: its name is no expression.
+    /// After a multi-byte character Kyverno removes only one byte, and the others become
+    /// part of the name, each shown as U+FFFD. Such a variable never resolves, because its
+    /// name is not an expression.
     pub fn name(&self, scanned: &str) -> VariableName {
         let text = self.text(scanned);
         let left_over = left_over(self.preceding);
         let (expression, shallow) = normalise(&format!("{left_over}{text}"));
-        // Behind the expression there are only blanks and the braces.
+        // Only white space and the braces follow the expression.
         let before = match expression.as_str() {
             "" => 2,
             expression => text.rfind(expression).unwrap_or(0),
@@ -190,8 +187,8 @@ impl VariableSpan {
     }
 }
 
-/// The references in a text, left to right. Two of them without a blank between
-/// are one (docs/spec/patterns.md §10.1).
+/// References in a text, left to right. Two of them without a space between count as one
+/// (docs/spec/patterns.md §10.1).
 pub fn scan_references(text: &str) -> Vec<ReferenceSpan> {
     let mut spans = Vec::new();
     let mut run = Run::default();
@@ -214,8 +211,8 @@ pub fn scan_references(text: &str) -> Vec<ReferenceSpan> {
     spans
 }
 
-/// A text with the backslash of each escaped reference dropped
-/// (docs/spec/conditions.md §5). `\${…}` is left alone.
+/// Removes the backslash of each escaped reference (docs/spec/conditions.md §5). `\${…}` is
+/// unchanged.
 pub fn unescape_references(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     let mut unescaped = String::new();
@@ -239,8 +236,8 @@ pub fn unescape_references(text: &str) -> Cow<'_, str> {
 }
 
 impl ReferenceSpan {
-    /// The reference's text in Kyverno's messages: `$(…)`, with the bytes in front
-    /// that Kyverno leaves there after a character of several bytes, as U+FFFD.
+    /// Text of the reference in Kyverno's messages: `$(…)`, preceded by the bytes that
+    /// Kyverno leaves there after a multi-byte character, as U+FFFD.
     pub fn text<'t>(&self, scanned: &'t str) -> Cow<'t, str> {
         let text = scanned.get(self.start..self.end).unwrap_or_default();
         match left_over(self.preceding) {
@@ -251,11 +248,11 @@ impl ReferenceSpan {
 }
 
 impl<'t> Reference<'t> {
-    /// Reads a reference's text: `$`, `(` and `)` go at both ends, then an
-    /// operator at the front (docs/spec/conditions.md §5, step 1).
+    /// Parses a reference's text: removes `$`, `(` and `)` at both ends, then an operator
+    /// at the start (docs/spec/conditions.md §5, step 1).
     ///
     /// # Errors
-    /// If nothing is left for a path.
+    /// If the path is empty.
     pub fn parse(text: &'t str) -> Result<Self, EmptyReference> {
         let inner = text.trim_matches(['$', '(', ')']);
         let operator = detect_operator(inner);
@@ -277,7 +274,7 @@ impl<'t> Reference<'t> {
     }
 }
 
-/// The operator that a text begins with, first hit wins (docs/spec/patterns.md §6.1).
+/// Operator at the start of a text, first match wins (docs/spec/patterns.md §6.1).
 pub fn detect_operator(text: &str) -> ReferenceOperator {
     if text.len() < 2 {
         return ReferenceOperator::Equal;
@@ -298,7 +295,7 @@ pub fn detect_operator(text: &str) -> ReferenceOperator {
         .unwrap_or(ReferenceOperator::Equal)
 }
 
-/// Whether a text is two endpoints with the operator between.
+/// Whether a text consists of two endpoints with the operator between.
 fn is_range(text: &str, operator: &str) -> bool {
     after_endpoint(text)
         .and_then(|rest| rest.strip_prefix(operator))
@@ -306,7 +303,7 @@ fn is_range(text: &str, operator: &str) -> bool {
         == Some("")
 }
 
-/// What follows the endpoint `[-|\+]?\d+(?:\.\d+)?[A-Za-z]*` at the front.
+/// The text after the leading endpoint `[-|\+]?\d+(?:\.\d+)?[A-Za-z]*`.
 fn after_endpoint(text: &str) -> Option<&str> {
     let digits =
         |text: &'_ str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -325,8 +322,8 @@ fn after_endpoint(text: &str) -> Option<&str> {
     Some(text.trim_start_matches(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// Two paths joined with `/` and cleaned, as Go's `path.Join` does: empty parts do
-/// not count, `.` goes, `..` removes the part before and stops at the root.
+/// Joins two paths with `/` and cleans the result like Go's `path.Join`: removes empty
+/// parts and `.`; `..` removes the preceding part, but not the root.
 pub fn join_path(base: &str, relative: &str) -> String {
     let joined = match (base, relative) {
         ("", relative) => relative.to_owned(),
@@ -363,9 +360,9 @@ fn find_from(text: &str, wanted: &str, from: usize) -> Option<usize> {
     Some(from + text.get(from..)?.find(wanted)?)
 }
 
-/// The character that a match at `start` swallows, if one can begin there: at the
-/// start of the text none, later any but a backslash that no earlier match has
-/// consumed. The outer option says whether a match is possible.
+/// The character consumed by a match at `start`, if one can begin there: none at the start
+/// of the text, otherwise any character but a backslash that no earlier match has consumed.
+/// The outer option says whether a match is possible.
 fn preceded(text: &str, start: usize, after_match: usize) -> Option<Option<char>> {
     if start == 0 {
         return Some(None);
@@ -374,15 +371,14 @@ fn preceded(text: &str, start: usize, after_match: usize) -> Option<Option<char>
     (before != '\\').then_some(Some(before))
 }
 
-/// The bytes of a swallowed character that Kyverno does not cut off, each as it is
-/// shown.
+/// Bytes of a consumed character that Kyverno does not remove, each as displayed.
 fn left_over(preceding: Option<char>) -> String {
     let bytes = preceding.map_or(1, char::len_utf8);
     "\u{fffd}".repeat(bytes.saturating_sub(1))
 }
 
-/// Behind the `}}` that ends the variable which begins at `start`. One level of
-/// braces inside is allowed; deeper ones end the search without a variable.
+/// Offset after the `}}` of the variable that begins at `start`. One level of inner braces
+/// is allowed; deeper ones mean there is no variable.
 fn variable_end(text: &str, start: usize) -> Option<usize> {
     let is_brace = |c: char| c == '{' || c == '}';
     let mut position = start + 2;
@@ -401,8 +397,8 @@ fn variable_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
-/// The run of characters up to a blank that was looked at last, so that many
-/// unfinished references in one run do not each search it anew.
+/// The last examined run of non-space characters, so that many unfinished references in one
+/// run do not each scan it again.
 #[derive(Default)]
 struct Run {
     start: usize,
@@ -411,7 +407,7 @@ struct Run {
 }
 
 impl Run {
-    /// Behind the last `)` of the reference which begins at `start`.
+    /// Offset after the last `)` of the reference that begins at `start`.
     fn reference_end(&mut self, text: &str, start: usize) -> Option<usize> {
         let first = text.get(start + 2..)?.chars().next()?;
         if first == '\n' {
@@ -431,8 +427,8 @@ impl Run {
     }
 }
 
-/// Behind the first `)` of the escaped reference whose backslash is at `start`, or
-/// the next place where one may begin.
+/// Offset after the first `)` of the escaped reference whose backslash is at `start`, or
+/// the next offset at which one may begin.
 fn escaped_reference_end(text: &str, start: usize) -> Result<usize, usize> {
     let after = |position: usize| text.get(position..).unwrap_or_default();
     let first = match after(start + 3).chars().next() {
@@ -442,7 +438,7 @@ fn escaped_reference_end(text: &str, start: usize) -> Result<usize, usize> {
     let position = start + 3 + first.len_utf8();
     match after(position).find([' ', ')']) {
         Some(stop) if after(position + stop).starts_with(')') => Ok(position + stop + 1),
-        // A blank is allowed as the first character inside: `\$( )`.
+        // A space is allowed as the first inner character: `\$( )`.
         Some(stop) => Err((position + stop - 3).max(start + 1)),
         None => Err(text.len()),
     }
@@ -666,7 +662,7 @@ mod tests {
         }
     }
 
-    /// The expression of the module's comment, tried at every place the slow way.
+    /// The regular expression of the module documentation, tried at every position.
     fn slow_scan(text: &str) -> Vec<(usize, usize)> {
         let chars: Vec<(usize, char)> = text.char_indices().collect();
         let at = |index: usize| chars.get(index).map(|(_, c)| *c);

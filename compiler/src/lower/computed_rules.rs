@@ -1,4 +1,4 @@
-//! The rules of a policy as the index lists them: written and generated.
+//! Rules of a policy as listed in the index: written and generated ones.
 
 use kpvm_syntax::tree::{Tree, TreeValue};
 
@@ -6,7 +6,7 @@ use crate::policy::autogen;
 use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{Filter, Policy, Rule};
 
-/// A rule as it goes into the bundle: with the kinds under which the index lists it.
+/// A rule with the kinds under which the index lists it.
 pub(super) struct IndexedRule {
     pub(super) rule: Rule,
     pub(super) kinds: Vec<String>,
@@ -14,9 +14,9 @@ pub(super) struct IndexedRule {
     pub(super) generated: bool,
 }
 
-/// The rules of a policy with the kinds for which each is tried: Kyverno computes the
-/// rules anew for each resource's kind (docs/spec/policies.md §12.2); here every rule that
-/// any kind can see is compiled once and the index says who sees it.
+/// Rules of a policy with the kinds they are tried for. Kyverno computes the rules for each
+/// resource's kind (docs/spec/policies.md §12.2); here every rule that is visible to some
+/// kind is compiled once, and the index says to which.
 pub(super) fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
     let mut generated: Vec<IndexedRule> = Vec::new();
     let mut replaced: Vec<String> = Vec::new();
@@ -28,8 +28,8 @@ pub(super) fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
                 .map(|rule| rule.name.value.clone())
                 .collect::<Vec<_>>()
         };
-        // Nothing generated: the written rules unchanged. Else those that are not
-        // called `autogen-…` come first.
+        // If nothing is generated, the written rules unchanged; otherwise those not named
+        // `autogen-…` come first.
         let kept = if names(&rules) == names(&policy.rules) {
             rules.len()
         } else {
@@ -80,7 +80,7 @@ pub(super) fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
         }
     });
     let mut rules: Vec<IndexedRule> = written.collect();
-    // For one kind the generated rules come in the order of the rules they were made of.
+    // For one kind, generated rules are in the order of their source rules.
     let order = |rule: &Rule| {
         policy
             .rules
@@ -92,8 +92,8 @@ pub(super) fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
     rules
 }
 
-/// The kinds that the match block of a rule names, each once; `*` stands for a filter
-/// that names none.
+/// Kinds in the match block of a rule, without duplicates; `*` for a filter that names
+/// none.
 fn match_kinds(rule: &Rule) -> Vec<String> {
     let block = &rule.match_block;
     let used = |list: &'_ Option<Vec<Filter>>| list.as_ref().is_some_and(|list| !list.is_empty());
@@ -132,7 +132,7 @@ fn filters_mut(rule: &mut Rule) -> impl Iterator<Item = &mut Filter> {
     })
 }
 
-/// Whether two generated rules differ in nothing but the kinds they match.
+/// Whether two generated rules differ only in the kinds they match.
 fn same_but_for_kinds(left: &Rule, right: &Rule) -> bool {
     let without_kinds = |rule: &Rule| {
         let mut rule = rule.clone();

@@ -1,18 +1,18 @@
 //! Compares kpvm with Kyverno's engine, case by case.
 //!
-//! `differential [DIALECT…] [--seed N] [--from N] [--cases N]` makes cases for the
-//! dialects (all of them, if none is named). `differential --replay FILE` takes the cases
-//! of a file, one JSON object a line.
+//! `differential [DIALECT…] [--seed N] [--from N] [--cases N]` generates cases of the
+//! dialects (by default all). `differential --replay FILE` takes the cases of a file, one
+//! JSON object per line.
 //! `differential --record FILE` prints the cases of a file with the peer's answers, in the
 //! form of `conformance/regressions.ndjson`.
 //! `differential --golden conformance/data/golden` asks the peer for the recorded golden
-//! answers, to see whether the peer itself can be trusted.
+//! answers, to check the peer itself.
 //!
 //! Further options: `--oracle PROGRAM` (default `benches/peers/bin/kyverno-oracle`),
 //! `--shown N` differences that are shrunk and printed for each area (default 5),
 //! `--listed` to print cases of the differences that `docs/differences.md` lists.
 //!
-//! Exits with 1 when something differs that has no reason.
+//! Exits with 1 if an unexplained difference remains.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 
@@ -29,13 +29,13 @@ use kpvm_conformance::differential::{DIALECTS, shrink};
 use kpvm_golden::{case_files, read_file};
 use serde_json::{Value, json};
 
-/// Cases sent at once.
+/// Cases per batch.
 const BATCH: usize = 500;
 
-/// Cases of listed differences that are kept.
+/// Kept cases of listed differences.
 const EXAMPLES: usize = 30;
 
-/// Evaluations that show whether an answer is left to chance.
+/// Evaluations to find out whether an answer depends on chance.
 const REPEATS: u32 = 100;
 
 struct Options {
@@ -166,7 +166,7 @@ fn record(oracle: &mut Oracle, file: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// What was found about the cases of one area.
+/// Results of one area.
 #[derive(Default)]
 struct Area {
     cases: usize,
@@ -174,7 +174,7 @@ struct Area {
     agree: usize,
     aside: BTreeMap<Aside, usize>,
     differing: Vec<(Value, Difference)>,
-    /// Cases of the kinds of differences that are listed.
+    /// Cases of listed kinds of differences.
     examples: Vec<(String, Value)>,
     evaluation: Duration,
     elapsed: Duration,
@@ -223,7 +223,7 @@ impl Area {
         *self.aside.entry(aside).or_default() += 1;
     }
 
-    /// Sorts out answers that are left to chance, prints, and says whether nothing is left.
+    /// Removes answers that depend on chance, prints the rest, and returns whether it is empty.
     fn finish(mut self, name: &str, oracle: &mut Oracle, shown: usize) -> Result<bool, String> {
         let differing = std::mem::take(&mut self.differing);
         for chunk in differing.chunks(BATCH) {
@@ -274,7 +274,7 @@ impl Area {
     }
 }
 
-/// Both answers to each case.
+/// Both answers to every case.
 fn ask(
     oracle: &mut Oracle,
     cases: &[Value],
@@ -352,7 +352,7 @@ fn check_oracle(oracle: &mut Oracle, directory: &Path) -> Result<bool, String> {
         for line in text.lines() {
             let recording: Recording =
                 serde_json::from_str(line).map_err(|error| error.to_string())?;
-            // Other modes of the format ask for no rule responses.
+            // Other modes of the format have no rule responses.
             if recording.mode.is_none() {
                 lines.push(line.to_owned());
                 recordings.push(recording);

@@ -1,10 +1,10 @@
-//! Compares kpvm with the real engine's answers: `golden [DIR] [--all] [--id ID]`. Without
-//! DIR it takes the recorded answers of this repository, `conformance/data/golden`.
+//! Compares kpvm with Kyverno's recorded answers: `golden [DIR] [--all] [--id ID]`. The
+//! default for DIR is `conformance/data/golden`.
 //!
-//! Prints agreeing/total for each area, for status and for status with message, then
-//! the first differences. Exits with 1 when a difference is not explained: by
-//! `conformance/explained.txt`, or by a resource that brings `{{ }}` (`docs/differences.md`);
-//! with 2 when there is no case to compare.
+//! Prints agreeing/total for each area, for status and for status with message, then the
+//! first differences. Exits with 1 if a difference is not explained, either by
+//! `conformance/explained.txt` or by `{{ }}` in the resource (`docs/differences.md`), and
+//! with 2 if there is no case to compare.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 

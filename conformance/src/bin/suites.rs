@@ -1,8 +1,8 @@
-//! Runs the `kyverno-test.yaml` suites below directories against `conformance.toml`:
-//! `suites DIR…`.
+//! Runs the `kyverno-test.yaml` suites below directories and compares the results with
+//! `conformance/conformance.toml`: `suites DIR…`.
 //!
-//! Prints what agrees, by policy kind, and what is not supported, by reason. Exits with 1
-//! when something is not as the list says.
+//! Prints agreeing rows by policy kind and unsupported rows by reason. Exits with 1 if a
+//! result deviates from the list.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 

@@ -1,11 +1,10 @@
 //! Compares `kpvm test` with Kyverno's own command line, suite by suite: `suites_peer DIR…`.
 //!
-//! Every `kyverno-test.yaml` below the directories is run by both (the peer that
-//! `benches/peers/build` builds), and the numbers of rows that hold and that do not are
-//! compared. Suites that need what kpvm does not support, or that Kyverno cannot use
-//! without a cluster or network, are counted and not compared.
+//! Both run every `kyverno-test.yaml` below the directories; the numbers of rows that hold
+//! and that do not are compared. `benches/peers/build` builds Kyverno. Suites that kpvm does
+//! not support, or that Kyverno cannot use without a cluster or network, are only counted.
 //!
-//! Exits with 1 when a suite differs.
+//! Exits with 1 if a suite differs.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 
@@ -17,7 +16,7 @@ use kpvm_bench::peer::program;
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_cli::suite::{Options, Verdict, run_files};
 
-/// Rows that hold, and rows that do not.
+/// Numbers of rows that hold and that do not.
 type Counts = (usize, usize);
 
 fn main() -> ExitCode {
@@ -79,7 +78,7 @@ fn compare(directory: &Path) -> Result<bool, String> {
     Ok(differing == 0)
 }
 
-/// The counts of all suites of a file, if every row of it can be judged.
+/// The counts of all suites of a file, if every row is supported.
 fn ours(file: &Path) -> Result<Counts, &'static str> {
     let runs = run_files(&[file.to_owned()], &Options::default(), &|| ());
     if runs.iter().any(|run| run.is_broken()) {
@@ -92,7 +91,7 @@ fn ours(file: &Path) -> Result<Counts, &'static str> {
     Ok((count(Verdict::Agree), count(Verdict::Disagree)))
 }
 
-/// What the summary of Kyverno says, or its last error.
+/// The counts in Kyverno's summary, or its last error.
 fn theirs(file: &Path) -> Result<Result<Counts, String>, String> {
     let directory = file.parent().unwrap_or(Path::new("."));
     let cli = program("kyverno");

@@ -73,7 +73,7 @@ fn validation(random: &mut Random) -> Value {
     validation
 }
 
-/// Where members of the object are, of every type.
+/// Paths of members of the object, by type.
 const PATHS: [&str; 30] = [
     "object.spec.t",
     "object.spec.n",
@@ -107,7 +107,7 @@ const PATHS: [&str; 30] = [
     "object.kind",
 ];
 
-/// Paths that lead somewhere in every object.
+/// Paths that exist in every object.
 const SAFE: [&str; 12] = [
     "object.kind",
     "object.apiVersion",
@@ -175,7 +175,7 @@ fn quoted(random: &mut Random) -> String {
     format!("'{}'", random.text(&TEXTS))
 }
 
-/// An expression that is true, false or an error.
+/// An expression that yields a bool or an error.
 fn truth(random: &mut Random, depth: usize) -> String {
     if depth == 0 {
         return match random.below(6) {
@@ -288,7 +288,7 @@ fn truth(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Something about the item `x` of a list.
+/// A predicate over the item `x` of a list.
 fn about(random: &mut Random, depth: usize) -> String {
     match random.below(9) {
         0 => format!("x == {}", any(random, 0)),

@@ -1,4 +1,4 @@
-//! What differs between two answers to a case.
+//! Comparison of two answers to a case.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::oracle::OracleAnswer;
 use crate::case::{Answer, RuleAnswer};
 
-/// How the answers to a case compare.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparison {
     /// Same rules, statuses, messages and properties.
@@ -22,13 +22,13 @@ pub enum Comparison {
 /// Why answers are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aside {
-    /// Kyverno panics; we only must not.
+    /// Kyverno panics; kpvm must not.
     Panic,
     /// Kyverno cannot decode the case.
     Undecodable,
     /// Kyverno's answer varies with Go's random map order, and ours is one of its answers.
     Chance,
-    /// kpvm does not support what the policy needs, and says so.
+    /// kpvm reports that it does not support the policy.
     Unsupported(String),
     /// A kind of difference that `docs/differences.md` lists.
     Listed(&'static str),
@@ -51,18 +51,17 @@ impl fmt::Display for Aside {
 pub struct Difference {
     /// Whether status or presence of a response differs, not only its message.
     pub in_status: bool,
-    /// Status that Kyverno gives; `none` without a response.
+    /// Kyverno's status; `none` without a response.
     pub theirs: String,
-    /// Status that kpvm gives; `refused` where it compiles or evaluates nothing.
+    /// Status of kpvm; `refused` if it does not compile or evaluate the case.
     pub ours: String,
-    /// Words of messages that only one of the two has and the case has not; they tell
-    /// differences apart while a case is shrunk.
+    /// Words that occur in only one of the messages and not in the case. They identify the
+    /// difference while the case is shrunk.
     pub words: BTreeSet<String>,
 }
 
-/// Compares; whether an answer of Kyverno's is chance shows only in a repeated case.
-///
-/// The case is needed for the kinds of differences that are listed.
+/// Compares two answers. Only a repeated case shows whether Kyverno's answer depends on
+/// chance. The case itself is needed to recognise listed kinds of differences.
 pub fn compare(case: &Value, theirs: &OracleAnswer, ours: &Answer) -> Comparison {
     if let Answer::Unsupported(what) = ours {
         return Comparison::Set(Aside::Unsupported(what.clone()));
@@ -90,8 +89,8 @@ pub fn compare(case: &Value, theirs: &OracleAnswer, ours: &Answer) -> Comparison
     }
 }
 
-/// The rules with the checks that `podSecurity` lists in a fixed order: behind exclusions,
-/// Kyverno's order of them is random (docs/spec/pod-security.md §7.6).
+/// Sorts the checks that `podSecurity` lists in messages: after exclusions, Kyverno's order
+/// is random (docs/spec/pod-security.md §7.6).
 fn in_any_order(rules: &[RuleAnswer]) -> Vec<RuleAnswer> {
     let mut rules = rules.to_vec();
     for rule in &mut rules {
@@ -104,7 +103,7 @@ fn in_any_order(rules: &[RuleAnswer]) -> Vec<RuleAnswer> {
     rules
 }
 
-/// The kind of difference of `docs/differences.md` that this is.
+/// The kind of difference in `docs/differences.md` that explains this one.
 fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'static str> {
     let has =
         |rules: &[RuleAnswer], text: &str| rules.iter().any(|rule| rule.message.contains(text));
@@ -145,7 +144,7 @@ fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'
     }
 }
 
-/// Whether a variable begins inside of a variable.
+/// Whether a variable contains another variable.
 fn has_nested_variable(text: &str) -> bool {
     text.split("{{")
         .skip(1)
@@ -153,7 +152,7 @@ fn has_nested_variable(text: &str) -> bool {
         .any(|inside| !inside.contains("}}"))
 }
 
-/// Whether the host gives a value under the name of a context entry.
+/// Whether the host provides a value with the name of a context entry.
 fn has_value_for_entry(case: &Value) -> bool {
     fn has_entry(value: &Value, values: &Value) -> bool {
         match value {
@@ -170,7 +169,7 @@ fn has_value_for_entry(case: &Value) -> bool {
     has_entry(&case["policy"], &case["mocks"]["values"])
 }
 
-/// Whether an entry of a `context` somewhere has `\{{` in it.
+/// Whether an entry of any `context` contains `\{{`.
 fn escapes_in_context(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.iter().any(|(key, value)| {
@@ -181,7 +180,7 @@ fn escapes_in_context(value: &Value) -> bool {
     }
 }
 
-/// Whether something under the key, anchored or not, is a variable or a reference.
+/// Whether a value under the key, anchored or not, is a variable or a reference.
 fn has_computed(value: &Value, wanted: &str) -> bool {
     match value {
         Value::Object(members) => members.iter().any(|(key, value)| {
@@ -207,7 +206,7 @@ fn status(rule: Option<&RuleAnswer>) -> String {
     rule.map_or_else(|| "none".into(), |rule| rule.status.clone())
 }
 
-/// A difference in status goes before one in a message.
+/// The first difference in status or, if there is none, in a message.
 fn first_difference(
     case: &Value,
     theirs: &[RuleAnswer],

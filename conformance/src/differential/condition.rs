@@ -9,7 +9,7 @@ use super::vocabulary::{
     value, widget,
 };
 
-/// Condition operators; the last ones are no operators.
+/// Condition operators; the last ones do not exist.
 const OPERATORS: [&str; 24] = [
     "Equals",
     "NotEquals",
@@ -39,7 +39,7 @@ const OPERATORS: [&str; 24] = [
 
 pub(super) fn case(random: &mut Random) -> Value {
     let mut object = widget(random);
-    // Values that conditions ask for.
+    // Values that conditions refer to.
     object["spec"] = json!({
         "v": operand(random), "w": operand(random), "n": number(random), "t": text(random),
         "l": list(random, 2), "m": map(random, 2), "z": null,
@@ -60,7 +60,7 @@ pub(super) fn case(random: &mut Random) -> Value {
     case
 }
 
-/// A block of conditions, in the form with `any` and `all` so many times of a hundred.
+/// A block of conditions, in `any_all` percent of the cases with `any` and `all`.
 pub(super) fn conditions(random: &mut Random, any_all: u32) -> Value {
     if !random.percent(any_all) {
         return random.list(0, 3, condition).into();
@@ -83,7 +83,7 @@ pub(super) fn condition(random: &mut Random) -> Value {
     };
     let operator = random.text(&OPERATORS[..last]);
     let (key, value) = match operator.as_str() {
-        // Where most pairs of types are no pairs, make more that are.
+        // Most pairs of types do not fit, so make more that do.
         name if name.starts_with("Duration") && random.percent(75) => {
             (amount(random), amount(random))
         }
@@ -251,7 +251,7 @@ fn variable(random: &mut Random) -> String {
     }
 }
 
-/// A value for labels, which conditions may ask for too.
+/// A value for labels, which conditions may also refer to.
 pub(super) fn context_value(random: &mut Random) -> Value {
     match random.percent(20) {
         true => labels(random),

@@ -1,5 +1,5 @@
-//! Cases of `context` entries: variables that use each other, and outside data with
-//! mocks that have it, lack it or have something else.
+//! Cases of `context` entries: variables that use each other, and outside data that mocks
+//! provide, lack or provide in another form.
 
 use serde_json::{Value, json};
 

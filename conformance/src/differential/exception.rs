@@ -1,4 +1,4 @@
-//! Cases of PolicyException: exceptions of every form for a rule of any body.
+//! Cases of PolicyException: exceptions of every form for rules with any body.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) fn case(random: &mut Random) -> Value {
     };
     let mut rule = super::vocabulary::rule("r", &object);
     if object["kind"] != "Pod" && random.percent(40) {
-        // Generated rules have names of their own.
+        // Generated rules have other names.
         rule["match"] = json!({ "any": [{ "resources": { "kinds": ["Pod"] } }] });
     }
     rule["validate"] = match random.weighted(&[40, 30, 30]) {

@@ -3,7 +3,7 @@
 use super::random::Random;
 use super::vocabulary::TEXTS;
 
-/// What an argument should be.
+/// Type of an argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Type {
     Text,
@@ -30,7 +30,7 @@ use Type::{
     Version,
 };
 
-/// Functions whose result depends on their arguments alone.
+/// Functions whose result depends only on their arguments.
 const FUNCTIONS: [(&str, &[Type]); 68] = [
     ("abs", &[Number]),
     ("avg", &[Numbers]),
@@ -178,12 +178,12 @@ const PATHS: [(Type, &[&str]); 8] = [
     ),
 ];
 
-/// An expression, at most so deep.
+/// An expression of at most this depth.
 pub(super) fn expression(random: &mut Random, depth: usize) -> String {
     of_type(random, Any, depth)
 }
 
-/// An expression that gives a list more often than not.
+/// An expression that mostly yields a list.
 pub(super) fn list_expression(random: &mut Random, depth: usize) -> String {
     match random.percent(75) {
         true => of_type(random, List, depth),
@@ -191,13 +191,13 @@ pub(super) fn list_expression(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// A path to a text, which may be missing.
+/// A path to a text that may be missing.
 pub(super) fn text_path(random: &mut Random) -> String {
     random.text(PATHS[0].1)
 }
 
 fn of_type(random: &mut Random, wanted: Type, depth: usize) -> String {
-    // Seldom something else, for the errors of types.
+    // Rarely another type, for type errors.
     let wanted = match random.percent(7) {
         true => *random.pick(&[Text, Number, List, Map, Any, Amount]),
         false => wanted,
@@ -384,7 +384,7 @@ fn leaf(random: &mut Random, wanted: Type) -> String {
     }
 }
 
-/// A raw string; a quote in it is escaped.
+/// A raw string with its quotes escaped.
 fn raw(text: &str) -> String {
     format!("'{}'", text.replace('\'', "\\'"))
 }
@@ -401,7 +401,7 @@ fn call(random: &mut Random, wanted: Type, depth: usize) -> String {
         "add" | "subtract" | "multiply" | "divide" | "sum" => Amount,
         _ => Any,
     };
-    // A function of that type where one is found soon.
+    // A function of that type, if one is found within a few tries.
     let mut chosen = random.pick(&FUNCTIONS);
     for _ in 0..6 {
         if wanted == Any || returns(chosen.0) == wanted {

@@ -1,4 +1,4 @@
-//! Cases of `foreach`: lists of everything, nested loops, elements in patterns and
+//! Cases of `foreach`: lists of any items, nested loops, elements in patterns and
 //! conditions.
 
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ fn each_inner(random: &mut Random, object: &Value, nesting: usize) -> Value {
     each(random, object, nesting + 1)
 }
 
-/// What an element may look like, for patterns.
+/// A pattern for an element.
 fn element_of(random: &mut Random, object: &Value, list: &str) -> Value {
     let path = list.trim_start_matches("request.object.").replace('.', "/");
     match object.pointer(&format!("/{path}")) {

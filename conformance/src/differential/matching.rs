@@ -1,5 +1,5 @@
-//! Cases of `match`, `exclude`, autogen and everything that decides whether a rule is
-//! applied at all.
+//! Cases of `match`, `exclude`, autogen and everything else that decides whether a rule
+//! applies.
 
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ fn rule(random: &mut Random, object: &Value, number: usize) -> Value {
     rule
 }
 
-/// A `match` or `exclude` block about the object, or about one like it.
+/// A `match` or `exclude` block for the object or a similar one.
 pub(super) fn block(random: &mut Random, object: &Value, is_exclude: bool) -> Value {
     let filters =
         |random: &mut Random| random.list(1, 2, |random| filter(random, object, is_exclude));

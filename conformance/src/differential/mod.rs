@@ -1,11 +1,10 @@
-//! Differential testing: the same cases to kpvm and to Kyverno's own engine.
+//! Differential testing: kpvm and Kyverno's own engine answer the same generated cases.
 //!
-//! A [`Dialect`] makes cases from a seed, the [`oracle`] (the peer in
-//! `benches/peers/kyverno`) answers them, [`compare`] says what differs and [`shrink`]
-//! makes a differing case small. `src/bin/differential.rs` drives all of it.
+//! A [`Dialect`] generates cases from a seed, the [`oracle`] (the peer in
+//! `benches/peers/kyverno`) answers them, [`compare`] finds differences and [`shrink`]
+//! reduces a differing case. `src/bin/differential.rs` drives them.
 //!
-//! A new dialect is one file with a function that makes a case, and one row in
-//! [`DIALECTS`].
+//! A new dialect is a file with a function that generates a case, and a row in [`DIALECTS`].
 
 mod cel;
 pub mod compare;
@@ -27,12 +26,12 @@ use serde_json::Value;
 
 use random::Random;
 
-/// One part of the policy language that cases are made for.
+/// A part of the policy language for which cases are generated.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
     /// Name on the command line; cases are numbered within it.
     pub name: &'static str,
-    /// Makes the members of a case, its `id` excepted.
+    /// Generates the members of a case except its `id`.
     case: fn(&mut Random) -> Value,
 }
 
@@ -77,7 +76,7 @@ pub const DIALECTS: [Dialect; 9] = [
 ];
 
 impl Dialect {
-    /// The case of a number: the same for the same seed, on every machine.
+    /// Generates case `number`. The same seed gives the same case on every machine.
     pub fn make(&self, seed: u64, number: u64) -> Value {
         let mut random = Random::new(seed, self.name, number);
         let mut case = (self.case)(&mut random);

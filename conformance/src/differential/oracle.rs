@@ -1,4 +1,4 @@
-//! Kyverno's engine, the peer in `benches/peers/kyverno`.
+//! Client of Kyverno's engine, the peer in `benches/peers/kyverno`.
 
 use std::path::Path;
 
@@ -7,23 +7,23 @@ use serde::Deserialize;
 use crate::case::RuleAnswer;
 use kpvm_bench::peer::Peer;
 
-/// What Kyverno answers to a case.
+/// Kyverno's answer to a case.
 #[derive(Debug, Deserialize)]
 pub struct OracleAnswer {
     /// The case's name.
     pub id: String,
-    /// Rule responses in order; none where it could not answer.
+    /// Rule responses in order; absent if Kyverno could not answer.
     rules: Option<Vec<RuleAnswer>>,
     /// The engine's panic.
     #[serde(default)]
     pub panic: String,
-    /// Why the case could not be run.
+    /// Why the case could not run.
     #[serde(default)]
     pub error: String,
-    /// Other answers of the repeated case.
+    /// Different answers to repetitions of the case.
     #[serde(default)]
     pub variants: Vec<Vec<RuleAnswer>>,
-    /// How long the evaluation took, in nanoseconds.
+    /// Duration of the evaluation in nanoseconds.
     pub nanos: u64,
 }
 
@@ -33,7 +33,7 @@ impl OracleAnswer {
         self.rules.as_deref().unwrap_or_default()
     }
 
-    /// All answers that were seen, the first one first.
+    /// All distinct answers, the first one first.
     pub fn answers(&self) -> impl Iterator<Item = &[RuleAnswer]> {
         std::iter::once(self.rules()).chain(self.variants.iter().map(Vec::as_slice))
     }
@@ -46,12 +46,12 @@ impl Oracle {
     /// Starts the program.
     ///
     /// # Errors
-    /// When it is not there.
+    /// When the program cannot be started.
     pub fn start(program: &Path) -> Result<Self, String> {
         Peer::start(program, &[]).map(Self)
     }
 
-    /// Sends all the cases, a line each, and does `meanwhile` before reading the answers.
+    /// Sends all cases, one per line, and runs `meanwhile` before it reads the answers.
     ///
     /// # Errors
     /// When the peer ends early or its answer cannot be read.

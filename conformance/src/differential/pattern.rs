@@ -1,5 +1,5 @@
-//! Cases of `pattern` and `anyPattern`: a resource, and patterns that are derived from
-//! it, so that about as many of them hold as not.
+//! Cases of `pattern` and `anyPattern`: a resource and patterns derived from it, of which
+//! about half hold.
 
 use serde_json::{Map, Value, json};
 
@@ -50,7 +50,7 @@ pub(super) fn document(random: &mut Random, object: &Value) -> Value {
     }
 }
 
-/// Where a part of the pattern stands.
+/// Position of a part of the pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
@@ -105,7 +105,7 @@ fn map(random: &mut Random, members: &Map<String, Value>, place: Place) -> Value
     Value::Object(pattern)
 }
 
-/// A key with an anchor or without, and what stands under it.
+/// A key, with or without an anchor, and its value.
 fn insert(
     random: &mut Random,
     pattern: &mut Map<String, Value>,
@@ -125,7 +125,7 @@ fn insert(
         },
         _ => derived(random, value, inner),
     };
-    // An existence anchor wants a list of maps.
+    // An existence anchor requires a list of maps.
     if anchor == 4 && random.percent(70) && !under.is_array() {
         under = json!([under]);
     }
@@ -218,7 +218,7 @@ fn leaf(random: &mut Random, value: &Value) -> Value {
     }
 }
 
-/// The value as Go prints it with `%v` where that is plain.
+/// The value as Go formats it with `%v`, if that is simple.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,12 +1,12 @@
-//! Cases of `podSecurity`: Pods and their controllers with security settings of every
-//! control, seldom of the wrong type; levels, versions and exclusions.
+//! Cases of `podSecurity`: Pods and their controllers with settings of every control,
+//! rarely of the wrong type; levels, versions and exclusions.
 
 use serde_json::{Map, Value, json};
 
 use super::random::Random;
 use super::vocabulary::{message, policy, request, rule, scalar, user};
 
-/// What `exclude` and exceptions may name; the last two are no controls.
+/// Names for `exclude` and exceptions; the last two are not controls.
 pub(super) const CONTROLS: [&str; 17] = [
     "HostProcess",
     "Host Namespaces",
@@ -55,7 +55,7 @@ const FIELDS: [&str; 24] = [
     "spec.containers[*].securityContext.runAsUser",
 ];
 
-/// Bad and good values of those fields, and patterns of them.
+/// Forbidden and allowed values of those fields, and patterns for them.
 const VALUES: [&str; 26] = [
     "true",
     "false",
@@ -113,7 +113,7 @@ pub(super) fn case(random: &mut Random) -> Value {
     case
 }
 
-/// A Pod or what makes Pods; seldom something else.
+/// A Pod or a controller of Pods; rarely another kind.
 pub(super) fn object(random: &mut Random) -> Value {
     let mut template = json!({ "spec": spec(random) });
     if random.percent(40) {
@@ -166,13 +166,13 @@ fn metadata(random: &mut Random) -> Value {
     ];
     let mut metadata = json!({});
     if random.percent(25) {
-        // One at most: of several, the order of the errors is left to chance.
+        // At most one: the order of several errors is random.
         metadata["annotations"] = json!({ random.text(&keys): random.pick(&values) });
     }
     metadata
 }
 
-/// A member that is there so many times of a hundred; seldom of any type.
+/// A member that is present in `percent` of the cases; rarely of a random type.
 fn set(random: &mut Random, into: &mut Value, key: &str, percent: u32, value: Value) {
     if !random.percent(percent) {
         return;
@@ -300,7 +300,7 @@ fn container(random: &mut Random, number: usize) -> Value {
     container
 }
 
-/// What Pods and containers may both say.
+/// Settings that both Pods and containers may have.
 fn context(random: &mut Random) -> Value {
     let mut context = json!({});
     let profile = |random: &mut Random| -> Value {

@@ -1,13 +1,12 @@
-//! Choices that a seed decides.
+//! Random choices from a seed.
 
-/// A stream of choices.
+/// A stream of random choices.
 pub struct Random(fastrand::Rng);
 
 impl Random {
-    /// The stream of one case; streams of different numbers have nothing to do with
-    /// each other, so a case can be made again alone.
+    /// Stream of one case. Streams are independent, so a case can be generated alone.
     pub fn new(seed: u64, area: &str, number: u64) -> Self {
-        // The step of SplitMix64, so that near numbers give far starts.
+        // The step of SplitMix64: neighbouring numbers give unrelated states.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut start = seed.wrapping_mul(STEP) ^ number;
         for byte in area.bytes() {
@@ -16,17 +15,17 @@ impl Random {
         Self(fastrand::Rng::with_seed(start))
     }
 
-    /// True so many times of a hundred.
+    /// True with a probability of this many percent.
     pub fn percent(&mut self, percent: u32) -> bool {
         self.0.u32(..100) < percent
     }
 
-    /// A number below `end`, which is above 0.
+    /// A number below `end`, which must be positive.
     pub fn below(&mut self, end: usize) -> usize {
         self.0.usize(..end.max(1))
     }
 
-    /// A number of `from..=to`.
+    /// A number in `from..=to`.
     pub fn between(&mut self, from: usize, to: usize) -> usize {
         self.0.usize(from..=to.max(from))
     }
@@ -34,12 +33,12 @@ impl Random {
     /// One of the items.
     ///
     /// # Panics
-    /// When there are none.
+    /// When there are no items.
     pub fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
         &items[self.below(items.len())]
     }
 
-    /// An owned text of the list.
+    /// One of the texts, owned.
     pub fn text(&mut self, items: &[&str]) -> String {
         (*self.pick(items)).to_owned()
     }

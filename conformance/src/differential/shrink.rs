@@ -1,17 +1,17 @@
-//! Makes a differing case small: parts of it are taken away as long as it still differs
-//! in the same way. It knows nothing of policies, so it serves every dialect and cases
-//! that were not generated.
+//! Shrinks a differing case: removes parts as long as it still differs in the same way.
+//! Independent of policies, so it works for every dialect and for cases that were not
+//! generated.
 
 use serde_json::Value;
 
-/// Candidates that are tried at once.
+/// Candidates per batch.
 const BATCH: usize = 64;
 
-/// Members that stay as they are: without them a case is none that there could be.
+/// Members that are never changed: a case without them could not exist.
 const KEPT: [&str; 5] = ["id", "apiVersion", "kind", "name", "operation"];
 
-/// The smallest case that was found. `differs` says of each candidate whether it still
-/// does; the answer has as many items as it was given.
+/// Returns the smallest case found. `differs` tells for each candidate whether it still
+/// differs, in order.
 ///
 /// # Errors
 /// When `differs` fails.
@@ -20,7 +20,7 @@ pub fn shrink<E>(
     mut differs: impl FnMut(&[Value]) -> Result<Vec<bool>, E>,
 ) -> Result<Value, E> {
     let mut smallest = case;
-    // A change at one place often lets one be made at an earlier place.
+    // A change often enables another one at an earlier place.
     loop {
         let before = smallest.clone();
         smallest = pass(smallest, &mut differs)?;
@@ -30,7 +30,7 @@ pub fn shrink<E>(
     }
 }
 
-/// Tries every change once, going on from where one succeeded.
+/// Tries every change once, continuing after each success.
 fn pass<E>(
     case: Value,
     differs: &mut impl FnMut(&[Value]) -> Result<Vec<bool>, E>,
@@ -54,7 +54,7 @@ fn pass<E>(
     }
 }
 
-/// The first item that is true, with its index, or how many items there were.
+/// Index and case of the first candidate that differs, or the number of candidates.
 trait PositionFound {
     fn position_found(self) -> Result<(usize, Value), usize>;
 }
@@ -72,7 +72,7 @@ impl<I: Iterator<Item = (Value, bool)>> PositionFound for I {
     }
 }
 
-/// Every case that is one step smaller, those that lose most first.
+/// Every case that is one step smaller, the smallest first.
 fn candidates(case: &Value) -> impl Iterator<Item = Value> {
     let mut paths = Vec::new();
     collect_paths(case, &mut Vec::new(), &mut paths);
@@ -170,7 +170,7 @@ fn smaller(value: &Value) -> Vec<Value> {
     }
 }
 
-/// The text without one of its halves, quarters and so on down to single characters.
+/// The text without one of its halves, quarters, and so on down to single characters.
 fn shorter(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let mut texts = Vec::new();

@@ -1,4 +1,4 @@
-//! Cases of variables: expressions of JMESPath in every place where one may stand.
+//! Cases of variables: JMESPath expressions in every place that allows one.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) fn case(random: &mut Random) -> Value {
         0 => rule["validate"] = json!({ "deny": { "conditions": { "any": [condition(random)] } } }),
         1 => rule["validate"] = json!({ "pattern": pattern(random, &object) }),
         2 => {
-            // What an expression gives, told by the message.
+            // The message shows the result of an expression.
             let message = format!("<{}>", template(random));
             rule["validate"] = json!({ "deny": {}, "message": message });
         }
@@ -38,7 +38,7 @@ pub(super) fn case(random: &mut Random) -> Value {
     case
 }
 
-/// An object with members of every type; the paths of [`super::expression`] lead there.
+/// An object with members of every type, which the paths of [`super::expression`] reach.
 pub(super) fn object(random: &mut Random) -> Value {
     if random.percent(20) {
         return resource(random);
@@ -55,7 +55,7 @@ pub(super) fn object(random: &mut Random) -> Value {
         }
         item
     });
-    // As the command line reads them, whole numbers are floats too.
+    // The command line reads whole numbers as floats.
     let float = random.percent(70);
     let count = |random: &mut Random| {
         let number = *random.pick(&[0.0, 1.0, 2.0, 3.5, -1.0, 80.0]);
@@ -77,7 +77,7 @@ pub(super) fn object(random: &mut Random) -> Value {
     object
 }
 
-/// A text that is one variable or has variables in it.
+/// A text that is a variable or contains variables.
 pub(super) fn template(random: &mut Random) -> String {
     let depth = random.between(0, 3);
     let one = |random: &mut Random| {
@@ -93,7 +93,7 @@ pub(super) fn template(random: &mut Random) -> String {
         2 => format!("{}-{}", one(random), one(random)),
         3 => format!("{} ", one(random)),
         4 => format!("\\{}", one(random)),
-        // What an inner variable gives has no braces here: see `docs/differences.md`.
+        // Values of inner variables contain no braces here: see `docs/differences.md`.
         5 => format!(
             "{{{{ request.object.spec.\"{{{{ {} }}}}\" }}}}",
             text_path(random)

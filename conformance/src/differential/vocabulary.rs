@@ -1,11 +1,11 @@
-//! What all dialects speak of: scalars that mean something to Kyverno, resources and
-//! the frame of a policy.
+//! Vocabulary of all dialects: scalars with a meaning in Kyverno, resources, and the frame
+//! of a policy.
 
 use serde_json::{Value, json};
 
 use super::random::Random;
 
-/// Texts that read as quantities, durations, versions, numbers, wildcards or nothing.
+/// Texts that are quantities, durations, versions, numbers, wildcards or none of these.
 pub(super) const TEXTS: [&str; 78] = [
     "",
     " ",
@@ -87,7 +87,7 @@ pub(super) const TEXTS: [&str; 78] = [
     "a-b",
 ];
 
-/// Texts with an operator, range or alternative in them.
+/// Texts with an operator, a range or alternatives.
 pub(super) const OPERATIONS: [&str; 60] = [
     ">0",
     ">=1",
@@ -186,7 +186,7 @@ pub(super) const NAMES: [&str; 8] = [
 pub(super) const NAMESPACES: [&str; 6] =
     ["default", "prod", "prod-eu", "dev", "kube-system", "shop"];
 
-/// Images, good and bad.
+/// Image references, valid and invalid.
 pub(super) const IMAGES: [&str; 14] = [
     "nginx",
     "nginx:latest",
@@ -256,7 +256,7 @@ pub(super) fn number(random: &mut Random) -> Value {
     }
 }
 
-/// A text, seldom with an operator in it.
+/// A text, rarely with an operator.
 pub(super) fn text(random: &mut Random) -> Value {
     match random.percent(88) {
         true => json!(random.pick(&TEXTS)),
@@ -274,7 +274,7 @@ pub(super) fn scalar(random: &mut Random) -> Value {
     }
 }
 
-/// Any value, at most so deep.
+/// Any value of at most this depth.
 pub(super) fn value(random: &mut Random, depth: usize) -> Value {
     if depth == 0 || random.percent(45) {
         return scalar(random);
@@ -285,7 +285,7 @@ pub(super) fn value(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// A list; its items are often of one kind.
+/// A list, often with items of one type.
 pub(super) fn list(random: &mut Random, depth: usize) -> Value {
     let inner = depth.saturating_sub(1);
     match random.weighted(&[40, 25, 20, 15]) {
@@ -403,7 +403,7 @@ fn pod_spec(random: &mut Random) -> Value {
     spec
 }
 
-/// A resource of one of the kinds that policies speak of.
+/// A resource of one of the kinds in the vocabulary.
 pub(super) fn resource(random: &mut Random) -> Value {
     match random.weighted(&[40, 25, 8, 5, 8, 6, 8]) {
         0 => widget(random),
@@ -442,7 +442,7 @@ pub(super) fn resource(random: &mut Random) -> Value {
     }
 }
 
-/// A resource without a fixed form: `spec` holds anything.
+/// A resource whose `spec` holds any value.
 pub(super) fn widget(random: &mut Random) -> Value {
     let spec = match random.percent(95) {
         true => map(random, 3),
@@ -451,12 +451,12 @@ pub(super) fn widget(random: &mut Random) -> Value {
     json!({ "apiVersion": "acme.io/v1", "kind": "Widget", "metadata": metadata(random, true), "spec": spec })
 }
 
-/// A rule that matches the kind of the resource, without a body.
+/// A rule without a body that matches the kind of the resource.
 pub(super) fn rule(name: &str, resource: &Value) -> Value {
     json!({ "name": name, "match": { "any": [{ "resources": { "kinds": [resource["kind"]] } }] } })
 }
 
-/// A policy of the rules.
+/// A policy with these rules.
 pub(super) fn policy(rules: Vec<Value>) -> Value {
     json!({
         "apiVersion": "kyverno.io/v1",
@@ -466,7 +466,7 @@ pub(super) fn policy(rules: Vec<Value>) -> Value {
     })
 }
 
-/// A message that a rule or condition may have.
+/// A message for a rule or condition.
 pub(super) fn message(random: &mut Random) -> String {
     random.text(&[
         "denied",
@@ -481,7 +481,7 @@ pub(super) fn message(random: &mut Random) -> String {
     ])
 }
 
-/// A user of an admission request.
+/// The user of an admission request.
 pub(super) fn user(random: &mut Random) -> Value {
     let username = random.text(&[
         "alice",
@@ -519,7 +519,7 @@ pub(super) fn user(random: &mut Random) -> Value {
     user
 }
 
-/// Puts the object into the case: created, seldom updated or deleted.
+/// Adds the object to the case: created, rarely updated or deleted.
 pub(super) fn request(random: &mut Random, case: &mut Value, object: Value) {
     match random.weighted(&[82, 10, 8]) {
         0 => case["resource"] = object,

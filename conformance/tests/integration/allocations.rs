@@ -1,5 +1,4 @@
-//! A session that has grown to the size of its work evaluates a request that passes
-//! without allocating.
+//! A warm session evaluates a request that passes without allocating.
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::workload::{

@@ -1,5 +1,5 @@
-//! The recorded answers of the real engine, the suites of the corpus, and Kyverno's own
-//! suites where the shared conformance data is present.
+//! Kyverno's recorded answers, the suites of the corpus, and Kyverno's own suites if they
+//! are present.
 
 use std::path::{Path, PathBuf};
 
@@ -67,8 +67,8 @@ fn the_answers_of_the_real_engine_agree() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Differences that were found side by side, shrunk, with Kyverno's answers (recorded by
-/// `differential --record`).
+/// Shrunk cases of differences found by differential testing, with Kyverno's answers
+/// (recorded by `differential --record`).
 #[test]
 fn differences_that_were_found_stay_fixed() {
     let lines = include_str!("../../regressions.ndjson").lines();

@@ -1,5 +1,5 @@
-//! Compiling the same policies gives the same bytes. Each run has hash tables with
-//! random seeds of their own, so an order that depends on one shows within a process.
+//! The same policies compile to the same bytes. Each hash table has its own random seed, so
+//! an order that depends on one shows within a process.
 
 use std::path::{Path, PathBuf};
 

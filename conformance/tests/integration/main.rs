@@ -1,5 +1,5 @@
-//! Whole policies on whole objects: are the answers exact, the same in every mode, bounded,
-//! and without a panic?
+//! Whole policies on whole objects: exact answers, the same in every mode, within bounds,
+//! without panics. Also rules about the files of the repository.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test stops at what is broken
 #![allow(clippy::print_stdout)] // says what was skipped
@@ -8,5 +8,6 @@ mod allocations;
 mod answers;
 mod deterministic;
 mod hostile;
+mod house;
 mod projection;
 mod steps;

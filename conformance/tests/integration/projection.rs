@@ -1,7 +1,7 @@
-//! Reading only what rules may look at changes nothing: the same responses, with the same
-//! messages, paths and values, and the same errors for what is no JSON.
+//! Projection and plan change no answer: the same responses, with the same messages, paths
+//! and values, and the same errors for invalid JSON.
 //!
-//! The answers of the real engine are compared both ways as well (`src/golden.rs`).
+//! Golden cases are also run both ways (`src/golden.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use kpvm_bench::workload::{bundle, cel_rule, expression_rule, twenty_rules, vali
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Everything that can be seen of an evaluation.
+/// Everything observable of an evaluation.
 fn seen(session: &mut Session<'_>, request: &Request<'_>) -> String {
     let mut text = match session.evaluate(request) {
         Err(error) => format!("{error}"),
@@ -37,7 +37,7 @@ fn seen(session: &mut Session<'_>, request: &Request<'_>) -> String {
     text
 }
 
-/// Sessions that find out what they say in different ways.
+/// Sessions with all combinations of projection and plan.
 struct Sessions<'b> {
     /// Everything is read, and every rule is run.
     plain: Session<'b>,
@@ -112,7 +112,7 @@ fn every_policy_of_the_corpus_says_the_same_of_every_object() {
     }
 }
 
-/// What passes is read once: the projection holds all that its rules look at.
+/// Objects that pass are read once: the projection covers everything that rules read.
 #[test]
 fn objects_that_pass_are_never_read_again() {
     let pod = compliant_pod();
@@ -134,8 +134,8 @@ fn objects_that_pass_are_never_read_again() {
     }
 }
 
-/// Rules that match resources are found by the resource of the kind, and values go through
-/// variables, macros and optionals.
+/// Rules that match by resource instead of kind, and values that pass through variables,
+/// macros and optionals.
 #[test]
 fn validating_policies_read_what_they_look_at() {
     let Some(sources) = validating_policies() else {
@@ -147,7 +147,7 @@ fn validating_policies_read_what_they_look_at() {
     let pod = compliant_pod();
     assert!(seen(&mut session, &request_of(&pod, None)).contains("pass"));
     assert_eq!(session.evaluations_repeated(), 0);
-    // A syntax error in what is left out is one all the same; nothing was made of it.
+    // A syntax error in a skipped subtree is still reported.
     let mut sessions = Sessions::new(&bundle);
     let broken = String::from_utf8_lossy(&pod).replacen("\"f:status\":", "\"f:status\"", 1);
     assert_ne!(broken.as_bytes(), pod);
@@ -158,7 +158,7 @@ fn validating_policies_read_what_they_look_at() {
     }
 }
 
-/// Loaders may be inside one another as deep as a bundle says: what looks through them ends.
+/// Loaders may be nested as deeply as the bundle says; following them terminates.
 #[test]
 fn variables_inside_variables() {
     const VARIABLES: usize = 2_000;
@@ -184,7 +184,7 @@ fn variables_inside_variables() {
     Sessions::new(&bundle).assert_same(&request_of(POD, None), "variables");
 }
 
-/// The kind that stands in front is only a guess.
+/// The first `kind` in the text is only a guess.
 #[test]
 fn the_last_of_several_kinds_is_the_objects_own() {
     let bytes = bundle(&twenty_rules());
@@ -198,7 +198,7 @@ fn the_last_of_several_kinds_is_the_objects_own() {
     }
 }
 
-/// Documents of the shape of Pods, with anything anywhere.
+/// Documents shaped like Pods with random values.
 fn value() -> impl Strategy<Value = Value> {
     let key = prop::sample::select(
         "spec containers securityContext capabilities drop add image metadata labels \
@@ -262,7 +262,7 @@ fn bundle_once() -> &'static [u8] {
     BUNDLE.get_or_init(|| bundle(&twenty_rules()))
 }
 
-/// Of members with the same key the last one counts, wherever they are.
+/// Among duplicate keys the last one counts, at any depth.
 #[test]
 fn members_that_stand_there_twice_are_judged_alike() {
     let bytes = bundle_once();
@@ -296,8 +296,8 @@ fn members_that_stand_there_twice_are_judged_alike() {
     }
 }
 
-/// A first `spec` that only the second alternative of a rule likes must not hide that the
-/// first one holds for the `spec` that counts.
+/// With a duplicate `spec`, alternatives are decided by the last one: a first `spec` that
+/// satisfies only the second alternative must not hide that the first alternative holds.
 #[test]
 fn alternatives_are_those_of_what_counts() {
     let bytes = bundle_once();
@@ -332,7 +332,7 @@ fn alternatives_are_those_of_what_counts() {
     }
 }
 
-/// What is left out is checked as strictly as what is read.
+/// Skipped subtrees are checked as strictly as others.
 #[test]
 fn errors_in_what_no_rule_reads_are_errors() {
     let bytes = bundle(&twenty_rules());
@@ -377,7 +377,7 @@ fn errors_in_what_no_rule_reads_are_errors() {
         let found = sessions.plain.evaluate(&request).map(|_| ());
         assert_eq!(found.is_ok(), is_good, "{member}: {found:?}");
     }
-    // Nesting: what is skipped counts as what is read does.
+    // Nesting counts in skipped subtrees too.
     for depth in [60, 64, 70, 200, 2_000, 100_000] {
         let member = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         let text = format!(r#"{{"kind":"Pod","apiVersion":"v1","status":{member}}}"#);

@@ -1,6 +1,6 @@
-//! What evaluating costs, in counts that are the same on every machine: the steps that
-//! rules take (executed instructions, and work that depends on sizes), and the bytes of
-//! bundles. None may grow by more than a fiftieth without being recorded anew here.
+//! Cost in counts that are the same on every machine: steps of rules (executed instructions
+//! plus work that depends on sizes) and bytes of bundles. A count may exceed the number
+//! recorded here by at most 2 %.
 
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
 use kpvm_bench::workload::{
@@ -10,14 +10,14 @@ use kpvm_bench::workload::{
 use kpvm_compiler::source::Sources;
 use kpvm_semantics::limits::Limits;
 
-/// A count, and what it was when it was recorded.
+/// A count and its recorded value.
 struct Count {
     what: &'static str,
     found: u64,
     recorded: u64,
 }
 
-/// Fails for all that have grown at once, so that they can be recorded at once.
+/// Fails with all grown counts, so that they can be recorded together.
 fn assert_not_grown(counts: &[Count]) {
     let grown = counts
         .iter()
@@ -28,7 +28,7 @@ fn assert_not_grown(counts: &[Count]) {
     assert!(grown.is_empty(), "more than recorded: {grown:#?}");
 }
 
-/// The least fuel with which the responses are those that all of it gives.
+/// The least fuel that gives the same responses as the default.
 fn steps(sources: &Sources, object: &[u8]) -> u64 {
     let bytes = bundle(sources);
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
@@ -59,7 +59,7 @@ fn steps(sources: &Sources, object: &[u8]) -> u64 {
     enough
 }
 
-/// W1 and further policies.
+/// W1 plus 100 policies.
 fn with_further(about: About) -> Sources {
     let mut sources = pod_security_policies();
     sources.add("further.yaml", further_policies(about, 100));

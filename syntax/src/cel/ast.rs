@@ -1,40 +1,40 @@
-//! The syntax tree of CEL, macros expanded to what they mean.
+//! The syntax tree of CEL, after macro expansion.
 //!
-//! cel-go expands macros to one general fold; here each keeps its name, because each
-//! is lowered in its own way (docs/spec/cel.md §3.6).
+//! cel-go expands macros to one general fold; here each keeps its identity, because each is
+//! lowered differently (docs/spec/cel.md §3.6).
 
 use crate::tree::Span;
 
-/// An expression and where it stands in the text.
+/// An expression and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr {
-    /// Its number among the expressions of the text, for what is found out about it.
+    /// Index among the expressions of the text, for side tables.
     pub id: usize,
-    /// The bytes that it is written with; a diagnostic points at `span.start`.
+    /// Source range; diagnostics point at `span.start`.
     pub span: Span,
-    /// What it is.
+    /// Kind of expression.
     pub node: Node,
 }
 
-/// What an expression is.
+/// Kind of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     /// A value.
     Literal(Literal),
-    /// A name; with a dot in front it is looked up outside the container.
+    /// A name; with a leading dot it is looked up outside the container.
     Ident(String),
-    /// A field; `optional` for `a.?b`.
+    /// A field access; `optional` for `a.?b`.
     Select {
-        /// What has the field.
+        /// Value with the field.
         operand: Box<Expr>,
         /// Its name.
         field: String,
-        /// Whether it may be missing.
+        /// Whether the field may be missing.
         optional: bool,
     },
     /// `has(a.b)`
     Has {
-        /// What may have the field.
+        /// Value that may have the field.
         operand: Box<Expr>,
         /// Its name.
         field: String,
@@ -43,9 +43,9 @@ pub enum Node {
     },
     /// A call of a function or operator.
     Call {
-        /// Its name; of an operator, cel-go's.
+        /// Its name; for an operator, cel-go's.
         function: String,
-        /// What it is called on.
+        /// Receiver of the call.
         target: Option<Box<Expr>>,
         /// Its arguments.
         arguments: Vec<Expr>,
@@ -61,40 +61,40 @@ pub enum Node {
         /// Values of its fields.
         values: Vec<Expr>,
     },
-    /// `&&` or `||` of two or more.
+    /// `&&` or `||` with two or more operands.
     Logic {
-        /// Which.
+        /// Whether it is `&&`.
         is_and: bool,
-        /// All of the same chain.
+        /// All operands of the chain.
         operands: Vec<Expr>,
     },
     /// `a ? b : c`
     Conditional(Box<[Expr; 3]>),
-    /// A macro that goes over a list or map.
+    /// A macro that iterates over a list or map.
     Comprehension(Box<Comprehension>),
     /// `cel.bind(name, value, body)`
     Bind {
         /// The variable.
         name: String,
-        /// Its value, computed when it is first needed.
+        /// Its value, computed on first use.
         value: Box<Expr>,
-        /// Where it is visible.
+        /// Scope of the variable.
         body: Box<Expr>,
     },
     /// `optMap` and `optFlatMap`
     OptionalMap {
         /// The optional.
         target: Box<Expr>,
-        /// The name of what it holds.
+        /// Name of the optional's value.
         name: String,
-        /// What is made of it.
+        /// Expression for the result.
         body: Box<Expr>,
-        /// Whether that is an optional itself.
+        /// Whether the result is itself an optional.
         flat: bool,
     },
 }
 
-/// A value in the text.
+/// A literal.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each is the type that it is called")]
 pub enum Literal {
@@ -110,7 +110,7 @@ pub enum Literal {
 /// An item of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Element {
-    /// `?x`: there only if the optional holds something.
+    /// `?x`: present only if the optional has a value.
     pub optional: bool,
     /// The value.
     pub value: Expr,
@@ -127,38 +127,38 @@ pub struct Entry {
     pub value: Expr,
 }
 
-/// A macro that goes over a list or map.
+/// A macro that iterates over a list or map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comprehension {
-    /// Over what.
+    /// Iterated value.
     pub range: Expr,
-    /// The variable: an item, or a key; with a second one, an index or a key.
+    /// First variable: an item or key; with a second variable, an index or key.
     pub first: String,
-    /// The second variable: an item, or a value.
+    /// Second variable: an item or a value.
     pub second: Option<String>,
     /// Which macro.
     pub fold: Fold,
-    /// What is tested; of `filter`, `map` and the like, what lets an item through.
+    /// Tested predicate; for `filter`, `map` and similar, the condition that selects items.
     pub predicate: Option<Expr>,
-    /// What is made of each.
+    /// Result for each item.
     pub transform: Option<Expr>,
 }
 
-/// What a comprehension comes to.
+/// Result of a comprehension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// Whether all hold.
+    /// Whether the predicate holds for all.
     All,
-    /// Whether any holds.
+    /// Whether it holds for any.
     Exists,
-    /// Whether exactly one holds.
+    /// Whether it holds for exactly one.
     ExistsOne,
-    /// The items that hold.
+    /// The items for which it holds.
     Filter,
-    /// What is made of each.
+    /// A list of the transformed items.
     List,
-    /// What is made of each, under its key.
+    /// A map of the transformed items, by key.
     Map,
-    /// The maps that are made of each, joined.
+    /// The union of maps, one per item.
     Entries,
 }

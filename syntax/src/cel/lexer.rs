@@ -1,10 +1,10 @@
-//! The words of CEL (docs/spec/cel.md §3.7).
+//! Lexer of CEL (docs/spec/cel.md §3.7).
 
 use crate::tree::Span;
 
 use super::SyntaxError;
 
-/// One word of the text.
+/// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     Ident(String),
@@ -13,25 +13,25 @@ pub(super) enum Token {
     Double(f64),
     String(String),
     Bytes(Vec<u8>),
-    /// An operator or a bracket, as it is written.
+    /// An operator or a bracket, as written.
     Mark(&'static str),
     End,
 }
 
-/// A word and its place.
+/// A token and its location.
 #[derive(Debug, Clone)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
     pub(super) span: Span,
 }
 
-/// Longer ones in front of those that they begin with.
+/// Ordered so that no entry is preceded by one of its prefixes.
 const MARKS: [&str; 24] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",",
     "(", ")", "[", "]", "{", "}",
 ];
 
-/// Splits a text into its words, behind them [`Token::End`].
+/// Splits a text into tokens, followed by [`Token::End`].
 pub(super) fn lex(text: &str) -> Result<Vec<Lexeme>, SyntaxError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut lexemes = Vec::new();
@@ -198,7 +198,7 @@ impl<'t> Lexer<'t> {
         let mut rest = body;
         while let Some(character) = rest.chars().next() {
             if character != '\\' || is_raw {
-                // As cel-go, which reads lines of any system alike.
+                // As in cel-go, which normalises line ends.
                 let (character, length) = match character {
                     '\r' if rest.starts_with("\r\n") => ('\n', 2),
                     '\r' => ('\n', 1),
@@ -235,7 +235,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// The prefix and the quote of the string that begins here, if one does.
+/// Prefix and quote of the string that begins here, if any.
 fn string_start(text: &str) -> Option<(&str, &'static str)> {
     let quote_at = text
         .bytes()
@@ -253,8 +253,8 @@ fn string_start(text: &str) -> Option<(&str, &'static str)> {
     Some((prefix, quote))
 }
 
-/// What the characters behind a backslash mean: a number, how many they are, and
-/// whether the number is an octet.
+/// Meaning of the characters after a backslash: their code, their number, and whether the
+/// code is an octet.
 fn escape(text: &str, is_bytes: bool) -> Option<(u32, usize, bool)> {
     let digits = |from: usize, count: usize, radix: u32| {
         let digits = text.get(from..from + count)?;

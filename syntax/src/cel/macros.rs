@@ -1,4 +1,4 @@
-//! The macros: calls that mean something else (docs/spec/cel.md §3.1, 3.6 and 3.8).
+//! Macro expansion (docs/spec/cel.md §3.1, §3.6 and §3.8).
 
 use crate::tree::Span;
 
@@ -8,11 +8,11 @@ use super::parser::{Parser, qualified_name};
 
 type Parsed = Result<Expr, SyntaxError>;
 
-/// The variable that `sortBy` keeps its list in.
+/// Variable in which `sortBy` keeps its list.
 const SORT_INPUT: &str = "@__sortBy_input__";
 
 impl Parser {
-    /// A call without a target.
+    /// Expands a call without a receiver.
     pub(super) fn expand_function(
         &mut self,
         function: String,
@@ -41,7 +41,7 @@ impl Parser {
         Ok(self.call(span, &function, arguments))
     }
 
-    /// A call on a target; `whole` is where both stand.
+    /// Expands a call with a receiver; `whole` is the range of both.
     pub(super) fn expand_method(
         &mut self,
         target: Expr,
@@ -185,7 +185,7 @@ impl Parser {
         Ok(self.new_expr(span, node))
     }
 
-    /// `l.sortBy(v, k)`: the list beside the list of its keys.
+    /// `l.sortBy(v, k)`: the list together with the list of its keys.
     fn sort_by(&mut self, target: Expr, arguments: Vec<Expr>, span: Span) -> Parsed {
         let [name, key] = two_of(arguments, span)?;
         let input = |this: &mut Self| this.new_expr(span, Node::Ident(SORT_INPUT.into()));
@@ -229,7 +229,7 @@ impl Parser {
         Ok(body)
     }
 
-    /// `math.greatest` and `math.least` of any number of arguments.
+    /// `math.greatest` and `math.least` with any number of arguments.
     fn extreme(&mut self, name: &str, arguments: Vec<Expr>, whole: Span, span: Span) -> Parsed {
         let macro_name = if name.ends_with("max") {
             "math.greatest()"

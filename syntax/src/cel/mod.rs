@@ -1,7 +1,7 @@
 //! The grammar of CEL (docs/spec/cel.md §3).
 //!
-//! The text of an expression goes in; its syntax tree comes out, with macros expanded, or
-//! the first syntax error with its place in the text. Types and functions are unknown here.
+//! Parses the text of an expression into a syntax tree with macros expanded, or returns the
+//! first syntax error with its location. Types and functions are unknown here.
 
 pub mod ast;
 mod lexer;
@@ -10,7 +10,7 @@ mod parser;
 
 pub use parser::{parse, qualified_name};
 
-/// Why a text is not a CEL expression.
+/// Reason why a text is not a CEL expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
@@ -29,12 +29,12 @@ impl SyntaxError {
     }
 }
 
-/// The macros that are available besides the standard ones, by the library that brings them.
+/// Macros available in addition to the standard ones, by library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Macros {
     /// `optMap`, `optFlatMap`, and the syntax `a.?b`.
     pub optional: bool,
-    /// The comprehensions with two variables.
+    /// Comprehensions with two variables.
     pub two_variables: bool,
     /// Kyverno's `orValue`.
     pub or_value: bool,

@@ -1,7 +1,7 @@
-//! The grammar of CEL: text in, [`Expr`] out, macros expanded.
+//! Parser of CEL: builds an [`Expr`] with macros expanded.
 //!
-//! Operators by precedence climbing. Nesting is bounded, and so is the tree that a long
-//! chain of operators makes, because everything behind the parser walks it recursively.
+//! Uses precedence climbing. Nesting is bounded, and so is the depth of the tree for a long
+//! chain of operators, because all later phases traverse it recursively.
 
 use crate::tree::Span;
 
@@ -10,14 +10,14 @@ use super::SyntaxError;
 use super::ast::{Element, Entry, Expr, Literal, Node};
 use super::lexer::{Lexeme, Token, lex};
 
-/// How deep an expression may nest. cel-go takes 250; no honest expression comes near
-/// either, and everything from here to the code generator fits a small stack.
+/// Maximum nesting of an expression. cel-go allows 250; realistic expressions stay far
+/// below either, and all phases up to code generation fit a small stack.
 const MAX_DEPTH: usize = 100;
 
-/// Code points of one expression, as in cel-go.
+/// Maximum length of an expression in code points, as in cel-go.
 const MAX_CODE_POINTS: usize = 100_000;
 
-/// Words that are no names (docs/spec/cel.md §3.2).
+/// Words that cannot be names (docs/spec/cel.md §3.2).
 const RESERVED: [&str; 18] = [
     "as",
     "break",
@@ -39,10 +39,10 @@ const RESERVED: [&str; 18] = [
     "in",
 ];
 
-/// Parses an expression and expands the macros that are available.
+/// Parses an expression and expands the available macros.
 ///
 /// # Errors
-/// The first thing that is no CEL.
+/// The first syntax error.
 pub fn parse(text: &str, macros: Macros) -> Result<Expr, SyntaxError> {
     let size = text.chars().count();
     if size > MAX_CODE_POINTS {
@@ -67,7 +67,7 @@ pub fn parse(text: &str, macros: Macros) -> Result<Expr, SyntaxError> {
     }
 }
 
-/// The parser, and what macros need of it.
+/// Parser state; also used by macro expansion.
 pub(super) struct Parser {
     lexemes: Vec<Lexeme>,
     at: usize,
@@ -138,7 +138,7 @@ impl Parser {
         ))
     }
 
-    /// An expression with the next number.
+    /// Creates an expression with the next index.
     pub(super) fn new_expr(&mut self, span: Span, node: Node) -> Expr {
         self.next_id += 1;
         Expr {
@@ -148,7 +148,7 @@ impl Parser {
         }
     }
 
-    /// A call of an operator or of a function without a target.
+    /// Creates a call of an operator or of a function without a receiver.
     pub(super) fn call(&mut self, span: Span, function: &str, arguments: Vec<Expr>) -> Expr {
         let node = Node::Call {
             function: function.to_owned(),
@@ -193,7 +193,7 @@ impl Parser {
         }
     }
 
-    /// The operator at hand and how strongly it binds.
+    /// The current operator and its precedence.
     fn operator(&self) -> Option<(u8, &'static str)> {
         Some(match self.peek() {
             Token::Ident(name) if name == "in" => (2, "@in"),
@@ -214,7 +214,7 @@ impl Parser {
         })
     }
 
-    /// Operators that bind at least so strongly, and what they stand between.
+    /// Parses operators of at least this precedence, and their operands.
     fn operation(&mut self, least: u8) -> Parsed {
         let depth = self.depth;
         let mut left = self.unary()?;
@@ -223,7 +223,7 @@ impl Parser {
             self.at += 1;
             let is_logic = strength < 2;
             if !is_logic {
-                // A chain of `&&` or `||` is one expression, however long.
+                // A chain of `&&` or `||` is a single expression, however long.
                 self.enter()?;
             }
             let right = self.operation(strength + 1)?;
@@ -237,7 +237,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// `left && right` or `left || right`, as one with the chain that `left` is.
+    /// `left && right` or `left || right`, merged into `left` if it is such a chain.
     fn join(&mut self, is_and: bool, left: Expr, right: Expr) -> Expr {
         let span = Span {
             start: left.span.start,
@@ -266,7 +266,7 @@ impl Parser {
             self.at += 1;
         }
         let mut operand = self.member()?;
-        // As cel-go: two of them are none.
+        // As in cel-go: two of them cancel out.
         if let (1, Some(place)) = (operators.len() % 2, operators.first()) {
             let name = if mark == "!" { "!_" } else { "-_" };
             operand = self.call(*place, name, vec![operand]);
@@ -275,7 +275,7 @@ impl Parser {
         Ok(operand)
     }
 
-    /// Whether a minus and a number stand here, which are one literal.
+    /// Whether a minus and a number follow, which form one literal.
     fn is_negative_number(&self) -> bool {
         let next = self.lexemes.get(self.at + 1).map(|lexeme| &lexeme.token);
         self.is("-") && matches!(next, Some(Token::Int(_) | Token::Double(_)))
@@ -339,7 +339,7 @@ impl Parser {
         Ok(optional)
     }
 
-    /// The name behind a dot: reserved words are allowed there, `in` is not.
+    /// Name after a dot: reserved words are allowed there, `in` is not.
     fn field(&mut self) -> Result<String, SyntaxError> {
         match self.peek() {
             Token::Ident(name) if !matches!(&**name, "in" | "true" | "false" | "null") => {
@@ -512,7 +512,7 @@ impl Parser {
     }
 }
 
-/// The name that an expression spells with dots, if it does.
+/// The dotted name that an expression spells, if any.
 pub fn qualified_name(expression: &Expr) -> Option<String> {
     match &expression.node {
         Node::Ident(name) => Some(name.clone()),

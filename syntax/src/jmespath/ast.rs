@@ -1,39 +1,38 @@
-//! The tree of one expression.
+//! Syntax tree of a JMESPath expression.
 //!
-//! A [`Node`] says what is computed, the [`Expression`] around it where it stood
-//! in the text. Parentheses leave no node. Nothing here knows how a node is
-//! evaluated; the comments name the rule of docs/spec/jmespath.md that does.
+//! A [`Node`] describes what is computed, the surrounding [`Expression`] its location.
+//! Parentheses leave no node. Evaluation is defined elsewhere; comments cite the rules in
+//! docs/spec/jmespath.md.
 
 use std::fmt;
 
 use crate::tree::{Span, TreeValue};
 
-/// One node of an expression and its place.
+/// A node and its location.
 ///
-/// Equality compares what is computed, not places.
+/// Equality compares nodes, not locations.
 #[derive(Debug, Clone)]
 pub struct Expression {
     /// What is computed.
     pub node: Node,
-    /// The bytes of the expression's text that it was read from, parentheses
-    /// around an operand included where it is the left one.
+    /// Source range, including the parentheses of a left operand.
     pub span: Span,
     height: u16,
 }
 
-/// What an [`Expression`] computes (docs/spec/jmespath.md §3 and 4).
+/// Computation of an [`Expression`] (docs/spec/jmespath.md §3 and §4).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
-    /// The current value, written without a character: the left side of a prefix
-    /// `[0]`, `*` or `[?…]`, and the right side of a projection that ends there.
+    /// The current value, without any text: the left side of a prefix `[0]`, `*` or `[?…]`,
+    /// and the right side of a projection without further steps.
     Identity,
     /// `@`: the current value.
     Current,
-    /// `name` or `"name"`: the value under that key of the current map. The only
-    /// node that can fail with an unknown key.
+    /// `name` or `"name"`: the value of that key in the current map. The only node that can
+    /// fail with an unknown key.
     Field(Box<str>),
-    /// A JSON literal between backticks or a raw string between quotes. Every
-    /// number is a float; the spans inside are those of the whole literal.
+    /// A JSON literal in backticks or a raw string in quotes. Every number is a float;
+    /// inner spans are that of the whole literal.
     Literal(TreeValue),
     /// `left.right`: right evaluated on left's value, even on null.
     Subexpression {
@@ -46,10 +45,10 @@ pub enum Node {
     Index {
         /// The list; [`Node::Identity`] for a prefix `[0]`.
         left: Box<Expression>,
-        /// Which item.
+        /// The index.
         index: i64,
     },
-    /// `left[*]right` and its four relatives.
+    /// `left[*]right` and the four other forms.
     Projection(Box<Projection>),
     /// `[a, b]`; null on a null current value.
     MultiSelectList(Vec<Expression>),
@@ -64,14 +63,14 @@ pub enum Node {
         /// Right operand.
         right: Box<Expression>,
     },
-    /// `left || right`: an operand's value, not a boolean.
+    /// `left || right`: returns an operand's value, not a boolean.
     Or {
         /// Evaluated first; its unknown key counts as null.
         left: Box<Expression>,
         /// Evaluated if left is falsy; its unknown key counts as null.
         right: Box<Expression>,
     },
-    /// `left && right`: an operand's value, not a boolean.
+    /// `left && right`: returns an operand's value, not a boolean.
     And {
         /// Evaluated first; its unknown key counts as null.
         left: Box<Expression>,
@@ -91,23 +90,23 @@ pub enum Node {
     FunctionCall(Box<FunctionCall>),
     /// `&operand`: the expression itself as a value.
     ExpressionReference(Box<Expression>),
-    /// A prefix `[0` or `[1:` without its end, which Kyverno's parser accepts by
-    /// mistake. Evaluating it fails with `Unknown AST node: ASTEmpty`.
+    /// An unfinished prefix `[0` or `[1:`, which Kyverno's parser accepts by mistake.
+    /// Evaluating it fails with `Unknown AST node: ASTEmpty`.
     Empty,
-    /// What only [`Dialect::Assertion`](super::Dialect::Assertion) has.
+    /// A form available only in [`Dialect::Assertion`](super::Dialect::Assertion).
     Assertion(Box<AssertionNode>),
 }
 
-/// The forms of assertion trees that Kyverno's dialect lacks (docs/spec/assert.md §8).
+/// Forms of assertion trees that Kyverno's dialect lacks (docs/spec/assert.md §8).
 #[derive(Debug, Clone, PartialEq)]
 pub enum AssertionNode {
-    /// `$`: the value that the whole expression is about.
+    /// `$`: the input of the whole expression.
     Root,
-    /// `$name`: what a binding holds.
+    /// `$name`: the value of a binding.
     Variable(Box<str>),
     /// `left + right` and the four others; null unless both are numbers.
     Arithmetic {
-        /// Which operation.
+        /// The operation.
         operator: Arithmetic,
         /// Left operand.
         left: Box<Expression>,
@@ -121,11 +120,11 @@ pub enum AssertionNode {
         /// The operand.
         operand: Box<Expression>,
     },
-    /// `let $a = x, $b = y in body`; a binding does not see those beside it.
+    /// `let $a = x, $b = y in body`; bindings do not see each other.
     Let {
         /// Names and values, in order.
         bindings: Vec<(Box<str>, Expression)>,
-        /// What sees them.
+        /// Scope of the bindings.
         body: Box<Expression>,
     },
 }
@@ -141,9 +140,9 @@ pub enum Arithmetic {
     Multiply,
     /// `/`, `÷`
     Divide,
-    /// `//`: rounded down.
+    /// `//`: rounds down.
     DivideWhole,
-    /// `%`: with the sign of the left operand.
+    /// `%`: the sign is that of the left operand.
     Modulo,
 }
 
@@ -166,45 +165,45 @@ impl Arithmetic {
 pub struct Projection {
     /// The source; [`Node::Identity`] for a prefix form.
     pub left: Expression,
-    /// What is done with it.
+    /// Kind of projection.
     pub kind: ProjectionKind,
     /// Evaluated on each element; null results are dropped.
     pub right: Expression,
 }
 
-/// The five kinds of projection. They differ in the values they accept and in
-/// the errors of the left side that they swallow.
+/// The five kinds of projection. They differ in the values they accept and in which errors
+/// of the left side they suppress.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProjectionKind {
     /// `[*]`: the items of a list.
     List,
-    /// `[start:stop:step]`: the items of that part of a list.
+    /// `[start:stop:step]`: the items in that range of a list.
     Slice(Slice),
     /// `[?condition]`: the items of a list for which the condition is truthy.
     Filter(Box<Expression>),
-    /// `[]`: the items of a list, lists among them opened once.
+    /// `[]`: the items of a list, with nested lists flattened once.
     Flatten,
     /// `*`: the values of a map.
     Object,
 }
 
-/// The parts of a slice as written.
+/// Parts of a slice as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Slice {
     /// First item.
     pub start: Option<i64>,
-    /// The item before which to stop.
+    /// Item after the last one.
     pub stop: Option<i64>,
-    /// Distance; zero is an error at run time.
+    /// Step; zero is a run-time error.
     pub step: Option<i64>,
 }
 
-/// One pair of a [`Node::MultiSelectHash`].
+/// A pair of a [`Node::MultiSelectHash`].
 #[derive(Debug, Clone)]
 pub struct HashEntry {
-    /// The key of the result.
+    /// Key of the result.
     pub key: Box<str>,
-    /// Where the key stood.
+    /// Location of the key.
     pub key_span: Span,
     /// Computes the value.
     pub value: Expression,
@@ -213,16 +212,17 @@ pub struct HashEntry {
 /// A call (docs/spec/jmespath.md §5).
 #[derive(Debug, Clone)]
 pub struct FunctionCall {
-    /// The function. `None` where the text before `(` is no name, as in `@(x)`:
-    /// Kyverno compiles that and fails with `invalid node value type`.
+    /// The function. `None` if the text before `(` is not a name, as in `@(x)`: Kyverno
+    /// compiles that and fails with `invalid node value type`.
     pub name: Option<Box<str>>,
-    /// Where the name stood.
+    /// Location of the name.
     pub name_span: Span,
-    /// The arguments, all evaluated before the name is looked up.
+    /// Arguments, all evaluated before the name is looked up.
     pub arguments: Vec<Expression>,
 }
 
-/// A comparison. The four orders hold between floats only, else give null.
+/// A comparison. The four ordering comparisons apply only to floats and otherwise return
+/// null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparator {
     /// `==`
@@ -240,7 +240,7 @@ pub enum Comparator {
 }
 
 impl Expression {
-    /// A node and its place; the height follows from the node.
+    /// Creates a node with its location and computes its height.
     pub fn new(node: Node, span: Span) -> Self {
         let below = node
             .children()
@@ -255,15 +255,15 @@ impl Expression {
         }
     }
 
-    /// Number of nodes on the longest way from here to a leaf, 1 for a leaf. At
-    /// most [`MAX_DEPTH`](super::MAX_DEPTH) in what [`parse`](super::parse) returns.
+    /// Number of nodes on the longest path to a leaf, 1 for a leaf. At most
+    /// [`MAX_DEPTH`](super::MAX_DEPTH) for results of [`parse`](super::parse).
     pub fn height(&self) -> usize {
         usize::from(self.height)
     }
 }
 
 impl Node {
-    /// The expressions directly below, in the order of the text.
+    /// Direct subexpressions, in the order of the text.
     pub fn children(&self) -> Vec<&Expression> {
         match self {
             Node::Identity | Node::Current | Node::Field(_) | Node::Literal(_) | Node::Empty => {

@@ -1,9 +1,8 @@
-//! An expression back into text that reads as the same tree.
+//! Prints an expression as text that parses to the same tree.
 //!
-//! Parentheses appear only where the tree would be another one without them.
-//! The text is not the one that was read: spaces and quotes are chosen anew. Only
-//! an unfinished index ([`Node::Empty`]) on the right of a projection has no text
-//! that reads back; no expression that can be evaluated has one.
+//! Parentheses appear only where necessary. The text may differ from the original in spaces
+//! and quotes. Only an unfinished index ([`Node::Empty`]) on the right of a projection
+//! cannot be printed faithfully; no expression that can be evaluated contains one.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -18,7 +17,7 @@ use super::parser::{
     POWER_OR, POWER_PAREN, POWER_PIPE, POWER_STAR,
 };
 
-/// Stronger than every operator: nothing is open at that edge.
+/// Higher than every operator: the edge is closed.
 const CLOSED: u8 = u8::MAX;
 
 impl Display for Expression {
@@ -60,7 +59,7 @@ impl Display for Node {
             Node::FunctionCall(call) => write_call(f, call),
             Node::ExpressionReference(operand) => {
                 let operand = operand.to_string();
-                // Two ampersands in a row would be `&&`.
+                // Two ampersands in a row would be read as `&&`.
                 if operand.starts_with('&') {
                     write!(f, "&({operand})")
                 } else {
@@ -73,7 +72,7 @@ impl Display for Node {
     }
 }
 
-/// In parentheses, whatever stands around it.
+/// Always in parentheses.
 fn write_assertion(f: &mut Formatter<'_>, node: &AssertionNode) -> fmt::Result {
     match node {
         AssertionNode::Root => f.write_str("$"),
@@ -109,13 +108,13 @@ fn write_binary(
     write_right(f, right, power)
 }
 
-/// A left operand of an operator: in parentheses if the operator would go to
-/// something inside it.
+/// A left operand of an operator: in parentheses if the operator would otherwise apply to a
+/// part of it.
 fn write_left(f: &mut Formatter<'_>, operand: &Expression, power: u8) -> fmt::Result {
     write_operand(f, operand, right_edge(&operand.node) < power)
 }
 
-/// A right operand: in parentheses if it would end early.
+/// A right operand: in parentheses if it would otherwise end early.
 fn write_right(f: &mut Formatter<'_>, operand: &Expression, least: u8) -> fmt::Result {
     write_operand(f, operand, left_edge(&operand.node) <= least)
 }
@@ -128,7 +127,7 @@ fn write_operand(f: &mut Formatter<'_>, operand: &Expression, parentheses: bool)
     }
 }
 
-/// The weakest operator on the way down the left side.
+/// The weakest operator on the left edge.
 fn left_edge(node: &Node) -> u8 {
     let (power, left) = match node {
         Node::Pipe { left, .. } => (POWER_PIPE, left.as_ref()),
@@ -154,14 +153,14 @@ fn left_edge(node: &Node) -> u8 {
         return CLOSED;
     }
     if right_edge(&left.node) < power {
-        // It stands in parentheses.
+        // Printed in parentheses.
         return power;
     }
     power.min(left_edge(&left.node))
 }
 
-/// The weakest power with which something at the right end is still being read:
-/// a stronger operator after it goes there.
+/// The lowest power with which the right end is still being parsed: a stronger operator
+/// after it would be absorbed.
 fn right_edge(node: &Node) -> u8 {
     let (power, right) = match node {
         Node::Pipe { right, .. } => (POWER_PIPE, right.as_ref()),
@@ -189,7 +188,7 @@ fn right_edge(node: &Node) -> u8 {
     power.min(right_edge(&right.node))
 }
 
-/// The right edge of what follows a dot: a multi-select ends by itself.
+/// Right edge of the part after a dot: a multi-select is closed.
 fn dotted_edge(power: u8, right: &Expression) -> u8 {
     match right.node {
         Node::MultiSelectList(_) | Node::MultiSelectHash(_) => CLOSED,
@@ -199,7 +198,7 @@ fn dotted_edge(power: u8, right: &Expression) -> u8 {
 
 fn projection_edge(projection: &Projection) -> u8 {
     match projection.right.node {
-        // It takes everything that binds stronger than `[]`.
+        // Absorbs everything that binds stronger than `[]`.
         Node::Identity => POWER_FLATTEN,
         _ => dotted_edge(projected_power(projection), &projection.right),
     }
@@ -215,7 +214,7 @@ fn projection_power(projection: &Projection) -> u8 {
     }
 }
 
-/// Power with which a projection's right side is read.
+/// Power with which the right side of a projection is parsed.
 fn projected_power(projection: &Projection) -> u8 {
     match projection.kind {
         ProjectionKind::List | ProjectionKind::Slice(_) => POWER_STAR,
@@ -237,7 +236,7 @@ fn write_projection(f: &mut Formatter<'_>, projection: &Projection) -> fmt::Resu
         ProjectionKind::Object => f.write_str(".*")?,
     }
     let right = projection.right.to_string();
-    // A bracket at the front of a multi-select needs a dot, others must have none.
+    // A leading bracket of a multi-select needs a dot, other brackets must not have one.
     let bracket = right.starts_with('[')
         && !matches!(projection.right.node, Node::MultiSelectList(_))
         && !begins_with_list(&projection.right.node);
@@ -273,7 +272,7 @@ fn write_list(f: &mut Formatter<'_>, items: &[Expression]) -> fmt::Result {
             f.write_str(", ")?;
         }
         let text = item.to_string();
-        // `[*]` is a projection, not a list of one.
+        // `[*]` is a projection, not a list with one item.
         if items.len() == 1 && text == "*" {
             f.write_str("(*)")?;
         } else {
@@ -339,7 +338,7 @@ fn write_json(f: &mut Formatter<'_>, value: &TreeValue) -> fmt::Result {
         TreeValue::Null => f.write_str("null"),
         TreeValue::Bool(value) => write!(f, "{value}"),
         TreeValue::Int(number) => write!(f, "{number}"),
-        // A whole number without `.0`, others in the shortest form that reads back.
+        // A whole number without `.0`, others in the shortest form that parses back.
         TreeValue::Float(number) if number.abs() < 1e15 => write!(f, "{number}"),
         TreeValue::Float(number) => write!(f, "{number:e}"),
         TreeValue::String(text) => write_string(f, text),
@@ -364,7 +363,7 @@ fn write_json(f: &mut Formatter<'_>, value: &TreeValue) -> fmt::Result {
     }
 }
 
-/// A JSON string that may stand between backticks too.
+/// A JSON string that is also valid between backticks.
 fn write_string(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for c in text.chars() {

@@ -1,13 +1,13 @@
-//! Text of an expression into tokens (docs/spec/jmespath.md §2).
+//! Lexer of JMESPath (docs/spec/jmespath.md §2).
 //!
-//! The whole text is cut before anything is parsed, so an unknown character at
-//! the end is reported before a misplaced token at the front.
+//! The whole text is split before anything is parsed, so an unknown character at the end is
+//! reported before a misplaced token at the beginning.
 
 use crate::tree::{Span, TreeValue};
 
 use super::{Dialect, MAX_DEPTH, SyntaxError, literal};
 
-/// The kinds of token, named as Kyverno's messages name them.
+/// Kinds of tokens, named as in Kyverno's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
     Unknown,
@@ -40,7 +40,7 @@ pub(super) enum TokenKind {
     Expref,
     And,
     Not,
-    // Of assertions only.
+    // Only in assertions.
     Root,
     Variable,
     Assign,
@@ -56,17 +56,17 @@ pub(super) enum TokenKind {
 /// One token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
-    /// What it is.
+    /// Kind.
     pub(super) kind: TokenKind,
-    /// Where it stood.
+    /// Location.
     pub(super) span: Span,
-    /// Digits of a number, decoded text of an identifier or raw string, name of a
-    /// variable, undecoded text of a JSON literal; empty otherwise.
+    /// Digits of a number, decoded text of an identifier or raw string, name of a variable,
+    /// undecoded text of a JSON literal; otherwise empty.
     pub(super) text: Box<str>,
 }
 
 impl TokenKind {
-    /// The name in Kyverno's messages.
+    /// Name in Kyverno's messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             TokenKind::Unknown => "tUnknown",
@@ -113,18 +113,18 @@ impl TokenKind {
     }
 }
 
-/// Whether a character can begin an identifier without quotes.
+/// Whether a character can begin an unquoted identifier.
 pub(super) fn begins_identifier(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// Whether a character can continue an identifier without quotes. U+0080 is what
-/// Kyverno's fix for a crash left behind (docs/spec/jmespath.md, quirk Q3).
+/// Whether a character can continue an unquoted identifier. U+0080 is a side effect of
+/// Kyverno's fix for a crash (docs/spec/jmespath.md, quirk Q3).
 pub(super) fn continues_identifier(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '\u{80}'
 }
 
-/// Cuts a text into tokens, [`TokenKind::End`] last.
+/// Splits a text into tokens, ending with [`TokenKind::End`].
 pub(super) fn tokenize(text: &str, dialect: Dialect) -> Result<Vec<Token>, SyntaxError> {
     let mut lexer = Lexer {
         text,
@@ -161,7 +161,7 @@ impl<'t> Lexer<'t> {
         Some(c)
     }
 
-    /// Takes the next character if it is the expected one.
+    /// Consumes the next character if it is the expected one.
     fn take(&mut self, expected: char) -> bool {
         let found = self.peek() == Some(expected);
         if found {
@@ -186,7 +186,7 @@ impl<'t> Lexer<'t> {
         });
     }
 
-    /// Reads the token that begins with `c`, which has been taken.
+    /// Reads the token that begins with `c`, which has been consumed.
     fn token(&mut self, c: char) -> Result<(), SyntaxError> {
         let start = self.position - c.len_utf8();
         if self.dialect == Dialect::Assertion && self.assertion_token(c, start) {
@@ -236,7 +236,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Reads a token that only assertions know; whether it was one.
+    /// Reads a token that exists only in assertions; returns whether there was one.
     fn assertion_token(&mut self, c: char, start: usize) -> bool {
         let digit = self.peek().is_some_and(|next| next.is_ascii_digit());
         let kind = match c {
@@ -278,8 +278,8 @@ impl<'t> Lexer<'t> {
         SyntaxError::grammar(format!("Unclosed delimiter: {delimiter}"), self.text.len())
     }
 
-    /// The text up to the delimiter, which is taken; a backslash always swallows
-    /// the next character (quirk Q1).
+    /// Text up to the delimiter, which is consumed; a backslash always consumes the next
+    /// character (quirk Q1).
     fn until(&mut self, delimiter: char) -> Result<&'t str, SyntaxError> {
         let start = self.position;
         while let Some(c) = self.next() {
@@ -299,22 +299,22 @@ impl<'t> Lexer<'t> {
         let quoted = self.slice(start, self.position);
         let decoded = literal::parse_json(quoted, Span::default(), MAX_DEPTH)
             .map_err(|message| SyntaxError::plain(message, start))?;
-        // A text that begins with a quote is a string or an error.
+        // A text that begins with a quote is either a string or an error.
         if let TreeValue::String(name) = decoded {
             self.push(TokenKind::QuotedIdentifier, start, name);
         }
         Ok(())
     }
 
-    /// `` `…` ``; decoded only when the parser meets it, as Kyverno does.
+    /// `` `… ` ` `; decoded only by the parser, as in Kyverno.
     fn json_literal(&mut self, start: usize) -> Result<(), SyntaxError> {
         let content = self.until('`')?.replace("\\`", "`");
         self.push(TokenKind::JsonLiteral, start, content);
         Ok(())
     }
 
-    /// `'…'`: `\'` is a quote and no other escape exists, not even `\\` (quirk Q2),
-    /// which assertions do have.
+    /// `'…'`: `\'` is a quote and there are no other escapes, not even `\\` (quirk Q2),
+    /// which assertions have.
     fn raw_string(&mut self, start: usize) -> Result<(), SyntaxError> {
         let mut content = String::new();
         while let Some(c) = self.next() {
@@ -334,7 +334,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// A character as Go's `strconv.QuoteRuneToASCII` writes it.
+/// A character as printed by Go's `strconv.QuoteRuneToASCII`.
 fn quote_character(c: char) -> String {
     let escaped = match c {
         '\'' | '\\' => format!("\\{c}"),

@@ -1,14 +1,14 @@
 //! JSON inside an expression: between backticks, and quoted identifiers.
 //!
-//! Strict JSON with the error texts of Go's `encoding/json`
-//! (docs/spec/jmespath.md §2). All numbers become floats. Nothing lenient, no places inside the literal.
+//! Strict JSON with the error texts of Go's `encoding/json` (docs/spec/jmespath.md §2). All
+//! numbers become floats. No leniency, no locations inside the literal.
 
 use crate::tree::{Member, Span, Tree, TreeValue};
 
 use super::MAX_DEPTH;
 
-/// Reads one JSON value. `span` is given to every value inside; `depth` is how
-/// deep lists and maps may still be nested.
+/// Parses one JSON value. Every value gets the location `span`; `depth` is the remaining
+/// nesting of lists and maps.
 pub(super) fn parse_json(text: &str, span: Span, depth: usize) -> Result<TreeValue, String> {
     let mut reader = Reader {
         text,
@@ -22,7 +22,7 @@ pub(super) fn parse_json(text: &str, span: Span, depth: usize) -> Result<TreeVal
     if let Some(byte) = reader.peek() {
         return Err(invalid(byte, "after top-level value"));
     }
-    // Go checks the whole text before it converts numbers.
+    // Go validates the whole text before it converts numbers.
     match reader.out_of_range {
         Some(message) => Err(message),
         None => Ok(value),
@@ -33,18 +33,18 @@ struct Reader<'t> {
     text: &'t str,
     position: usize,
     span: Span,
-    /// The message about the first number that no float can hold.
+    /// Message for the first number out of range.
     out_of_range: Option<String>,
 }
 
 const END: &str = "unexpected end of JSON input";
 
-/// Go's text about a byte it did not expect.
+/// Go's text for an unexpected byte.
 fn invalid(byte: u8, place: &str) -> String {
     format!("invalid character {} {place}", quote_byte(byte))
 }
 
-/// A byte as Go's scanner quotes it: as the character with that number.
+/// A byte as quoted by Go's scanner: the character with that code.
 fn quote_byte(byte: u8) -> String {
     let c = char::from(byte);
     let escaped = match c {
@@ -75,8 +75,8 @@ impl Reader<'_> {
         Ok(byte)
     }
 
-    /// The next byte inside a word, number or escape. Behind the end Go's scanner reads
-    /// a blank and then complains about that.
+    /// Next byte of a word, number or escape. After the end, Go's scanner reads a space and
+    /// reports that.
     fn next_or_blank(&mut self) -> u8 {
         self.next().unwrap_or(b' ')
     }
@@ -87,7 +87,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Next byte that is no white space.
+    /// Next byte that is not white space.
     fn next_visible(&mut self) -> Result<u8, String> {
         self.skip_space();
         self.next()
@@ -175,7 +175,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The rest of a number whose first byte has been taken.
+    /// Rest of a number whose first byte has been consumed.
     fn number(&mut self, first: u8) -> Result<TreeValue, String> {
         let start = self.position - 1;
         let first = if first == b'-' {
@@ -222,7 +222,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rest of a string whose opening quote has been taken.
+    /// Rest of a string whose opening quote has been consumed.
     fn string(&mut self) -> Result<String, String> {
         let mut decoded = String::new();
         loop {
@@ -252,7 +252,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The character of `\uXXXX`, or of two of them; half a pair is U+FFFD.
+    /// Character of `\uXXXX`, or of a surrogate pair; an unpaired surrogate is U+FFFD.
     fn unicode_escape(&mut self) -> Result<char, String> {
         let unit = self.hex()?;
         let rest = self.text.get(self.position..).unwrap_or_default();
@@ -288,7 +288,7 @@ fn deeper(depth: usize) -> Result<usize, String> {
         .ok_or_else(|| format!("expression is nested more than {MAX_DEPTH} levels deep"))
 }
 
-/// Keeps the last value of each key, at the place of the first.
+/// Keeps the last value of each key, at the position of the first.
 fn last_wins(members: Vec<Member>) -> Vec<Member> {
     let mut places = std::collections::HashMap::new();
     let mut kept: Vec<Member> = Vec::new();

@@ -1,6 +1,7 @@
-//! Which names a query mentions: what decides whether a context entry is loaded.
+//! Names that a query mentions, which decide whether a context entry is loaded.
 
-/// Whether a query mentions a name: `(?:\A|\z|\s|[^.0-9A-Za-z])NAME\b` (docs/spec/conditions.md, 8.2).
+/// Whether a query mentions a name: `(?:\A|\z|\s|[^.0-9A-Za-z])NAME\b`
+/// (docs/spec/conditions.md §8.2).
 pub fn mentions(query: &str, name: &str) -> bool {
     let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let mut from = 0;

@@ -1,8 +1,8 @@
-//! Tokens into a tree (docs/spec/jmespath.md §3): operator precedence parsing with
+//! Parser of JMESPath (docs/spec/jmespath.md §3): operator precedence parsing with
 //! Kyverno's table of powers.
 //!
-//! The order in which things are looked at decides which error is reported, so
-//! it follows the sheet to the letter, mistakes of the original included.
+//! The order of checks decides which error is reported, so it follows the specification
+//! exactly, including the mistakes of the original.
 
 use crate::tree::{Span, TreeValue};
 
@@ -13,20 +13,20 @@ use super::ast::{
 use super::lexer::{Token, TokenKind, tokenize};
 use super::{Dialect, MAX_CODE_POINTS, MAX_DEPTH, SyntaxError, literal};
 
-/// Reads one expression. White space around it is allowed.
+/// Parses one expression. Surrounding white space is allowed.
 ///
 /// # Errors
-/// The error that Kyverno's parser reports for that text (docs/spec/jmespath.md §2
-/// and 3), or one about [`MAX_DEPTH`] or [`MAX_CODE_POINTS`].
+/// The error of Kyverno's parser for that text (docs/spec/jmespath.md §2 and §3), or one
+/// about [`MAX_DEPTH`] or [`MAX_CODE_POINTS`].
 pub fn parse(text: &str) -> Result<Expression, SyntaxError> {
     parse_in(text, Dialect::Kyverno)
 }
 
-/// Reads one expression of a dialect. The errors of assertions have the words of
-/// Kyverno's dialect too.
+/// Parses one expression of a dialect. Errors in assertions also use the texts of Kyverno's
+/// dialect.
 ///
 /// # Errors
-/// As [`parse`].
+/// Like [`parse`].
 pub fn parse_in(text: &str, dialect: Dialect) -> Result<Expression, SyntaxError> {
     if let Some((offset, _)) = text.char_indices().nth(MAX_CODE_POINTS) {
         let message = format!("expression is longer than {MAX_CODE_POINTS} code points");
@@ -50,12 +50,11 @@ pub fn parse_in(text: &str, dialect: Dialect) -> Result<Expression, SyntaxError>
 
 type Parsed = Result<Box<Expression>, Failure>;
 
-/// Boxed, as everything that travels through the recursion: its frames decide how
-/// much stack an expression needs.
+/// Boxed to keep the frames of the recursion small, which determine the stack an expression
+/// needs.
 type Failure = Box<SyntaxError>;
 
-// The powers that printing needs too. An operator parses its right operand with
-// its own power.
+// Powers that printing also needs. An operator parses its right operand with its own power.
 pub(super) const POWER_PIPE: u8 = 1;
 pub(super) const POWER_OR: u8 = 2;
 pub(super) const POWER_AND: u8 = 3;
@@ -117,7 +116,7 @@ fn power(kind: TokenKind) -> u8 {
     }
 }
 
-/// What stands between `[` and `]` after a number or a colon.
+/// Content of `[` and `]` after a number or a colon.
 enum Subscript {
     Index(i64),
     Slice(Slice),
@@ -141,7 +140,7 @@ impl Parser {
         self.kind(0)
     }
 
-    /// Place of the current token.
+    /// Location of the current token.
     fn place(&self) -> Span {
         let token = self.tokens.get(self.index).or(self.tokens.last());
         token.map_or_else(Span::default, |token| token.span)
@@ -151,7 +150,7 @@ impl Parser {
         self.index += 1;
     }
 
-    /// The current token's text, which no one else asks for.
+    /// Text of the current token, which is not needed afterwards.
     fn take_text(&mut self) -> Box<str> {
         match self.tokens.get_mut(self.index) {
             Some(token) => std::mem::take(&mut token.text),
@@ -177,7 +176,7 @@ impl Parser {
         )))
     }
 
-    /// From a start to the end of the last token taken.
+    /// From a start to the end of the last consumed token.
     fn span_from(&self, start: u32) -> Span {
         let last = self.index.checked_sub(1);
         let end = last
@@ -186,7 +185,7 @@ impl Parser {
         Span { start, end }
     }
 
-    /// A node that began at `start` and ends with the last token taken.
+    /// A node from `start` to the end of the last consumed token.
     fn finish(&self, node: Node, start: u32) -> Parsed {
         let expression = Expression::new(node, self.span_from(start));
         if expression.height() > MAX_DEPTH {
@@ -195,13 +194,13 @@ impl Parser {
         Ok(Box::new(expression))
     }
 
-    /// The current value, written without a character.
+    /// The current value, without any text.
     fn identity(&self) -> Box<Expression> {
         let start = self.place().start;
         Box::new(Expression::new(Node::Identity, Span { start, end: start }))
     }
 
-    /// Everything from here on that binds stronger than `least`.
+    /// Parses everything that binds stronger than `least`.
     fn expression(&mut self, least: u8) -> Parsed {
         let start = self.place().start;
         self.depth += 1;
@@ -216,7 +215,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// What the current token begins.
+    /// Parses what the current token begins.
     fn prefix(&mut self, start: u32) -> Parsed {
         match self.current() {
             TokenKind::JsonLiteral => self.json_literal(start),
@@ -272,19 +271,20 @@ impl Parser {
         }
     }
 
-    /// The current token begins nothing.
+    /// Error: the current token cannot begin an expression.
     fn invalid_token(&self) -> Failure {
         self.error(format_args!("Invalid token: {}", self.current().name()))
     }
 
-    /// The current token continues nothing; the error is at the next one.
+    /// Error: the current token cannot continue an expression; it is reported at the next
+    /// one.
     fn unexpected_token(&mut self) -> Failure {
         let name = self.current().name();
         self.advance();
         self.error(format_args!("Unexpected token: {name}"))
     }
 
-    /// A node of one token.
+    /// A node of a single token.
     fn leaf(&mut self, node: Node, start: u32) -> Parsed {
         self.advance();
         self.finish(node, start)
@@ -348,8 +348,8 @@ impl Parser {
             TokenKind::Number | TokenKind::Colon => match self.subscript() {
                 Ok(subscript) => self.subscripted(left, subscript, start),
                 Err(error) if self.dialect == Dialect::Assertion => Err(error),
-                // The original drops the error here and goes on (docs/spec/jmespath.md §3,
-                // last table).
+                // The original drops the error here and continues (docs/spec/jmespath.md
+                // §3, last table).
                 Err(_) => self.finish(Node::Empty, start),
             },
             TokenKind::Star if self.kind(1) == TokenKind::Rbracket => {
@@ -389,11 +389,11 @@ impl Parser {
                 self.arithmetic(left, Arithmetic::DivideWhole, POWER_PRODUCT, start)
             }
             TokenKind::Modulo => self.arithmetic(left, Arithmetic::Modulo, POWER_PRODUCT, start),
-            // A star between operands binds stronger than the sign that means the same.
+            // A star between operands binds stronger than the other multiplication sign.
             TokenKind::Star if self.dialect == Dialect::Assertion => {
                 self.arithmetic(left, Arithmetic::Multiply, POWER_STAR, start)
             }
-            // Of the rest only `*`, `!` and `{` have a power.
+            // Of the other tokens only `*`, `!` and `{` have a power.
             _ => Err(self.unexpected_token()),
         }
     }
@@ -496,7 +496,7 @@ impl Parser {
         self.finish(Node::Assertion(Box::new(node)), start)
     }
 
-    /// Takes the operator and parses its right operand.
+    /// Consumes the operator and parses its right operand.
     fn operands(
         &mut self,
         left: Box<Expression>,
@@ -533,7 +533,7 @@ impl Parser {
         self.finish(Node::FunctionCall(Box::new(call)), start)
     }
 
-    /// `[?`, condition, `]` and what is projected.
+    /// `[?`, condition, `]` and the projected expression.
     fn filter(&mut self, left: Box<Expression>, start: u32) -> Parsed {
         self.advance();
         let condition = self.expression(0)?;
@@ -542,7 +542,7 @@ impl Parser {
         self.projection(left, ProjectionKind::Filter(condition), right, start)
     }
 
-    /// `[]` and what is projected.
+    /// `[]` and the projected expression.
     fn flatten(&mut self, left: Box<Expression>, start: u32) -> Parsed {
         self.advance();
         let right = self.projected(POWER_FLATTEN)?;
@@ -591,7 +591,7 @@ impl Parser {
         }
     }
 
-    /// An index or a slice with its `]`.
+    /// An index or a slice including its `]`.
     fn subscript(&mut self) -> Result<Subscript, Failure> {
         if self.current() == TokenKind::Colon || self.kind(1) == TokenKind::Colon {
             return Ok(Subscript::Slice(self.slice()?));
@@ -601,8 +601,8 @@ impl Parser {
         Ok(Subscript::Index(index))
     }
 
-    /// The parts of a slice: a later number of the same part replaces an earlier
-    /// one, and a third colon is swallowed.
+    /// Parts of a slice: a later number replaces an earlier one of the same part, and a
+    /// third colon is ignored.
     fn slice(&mut self) -> Result<Slice, Failure> {
         let mut slice = Slice::default();
         let mut colons = 0;
@@ -632,7 +632,7 @@ impl Parser {
         Ok(slice)
     }
 
-    /// Takes a number as Go's `strconv.Atoi` reads it; on an error the token stays.
+    /// Consumes a number as parsed by Go's `strconv.Atoi`; on an error the token remains.
     fn number(&mut self) -> Result<i64, Failure> {
         let token = self.tokens.get(self.index);
         let text = token.map_or("", |token| &*token.text);
@@ -655,7 +655,7 @@ impl Parser {
         }
     }
 
-    /// What may follow a dot.
+    /// Parses what may follow a dot.
     fn after_dot(&mut self, least: u8) -> Parsed {
         match self.current() {
             TokenKind::QuotedIdentifier | TokenKind::UnquotedIdentifier | TokenKind::Star => {
@@ -687,7 +687,7 @@ impl Parser {
         }
     }
 
-    /// The items of a list whose `[` has been taken.
+    /// Items of a list whose `[` has been consumed.
     fn multi_select_list(&mut self, start: u32) -> Parsed {
         let mut items = Vec::new();
         loop {
@@ -737,8 +737,8 @@ fn too_deep(offset: u32) -> Failure {
     Box::new(SyntaxError::plain(message, offset as usize))
 }
 
-/// The text in the value slot of the node before `(` (docs/spec/jmespath.md §3): a
-/// field's name, a string literal, or the name of a call.
+/// The text in the value slot of the node before `(` (docs/spec/jmespath.md §3): a field's
+/// name, a string literal, or the name of a call.
 fn callable_name(node: Node) -> Option<Box<str>> {
     match node {
         Node::Field(name) | Node::Literal(TreeValue::String(name)) => Some(name),

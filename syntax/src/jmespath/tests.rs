@@ -1,4 +1,4 @@
-//! The parser against Kyverno's recorded outcomes and the public suite.
+//! Tests of the parser against Kyverno's recorded outcomes and the public suite.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn recorded(path: &str) -> Vec<Value> {
     serde_json::from_str(&kpvm_golden::read(path).unwrap()).unwrap()
 }
 
-/// A file of the public suite, or `None` with a note where it is absent.
+/// A file of the public suite, or `None` with a note if it is absent.
 fn public_suite(name: &str) -> Option<Vec<Value>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance/jmespath");
     match std::fs::read_to_string(root.join(name)) {
@@ -45,8 +45,8 @@ fn recorded_expressions_parse_or_fail_as_recorded() {
     }
 }
 
-/// Expressions which the public suite calls errors and this dialect compiles, and
-/// the reverse (docs/spec/jmespath.md §14).
+/// Expressions that the public suite rejects and this dialect accepts, and vice versa
+/// (docs/spec/jmespath.md §14).
 const ACCEPTED_HERE: &[&str] = &["@(foo)", "[:::]"];
 const REJECTED_HERE: &[&str] = &[r"'\\'"];
 
@@ -155,7 +155,7 @@ fn spans_are_those_of_the_text() {
 #[test]
 fn error_offsets() {
     // docs/spec/jmespath.md §2 (last paragraph but one): unclosed at the input's length;
-    // section 3: the token that was looked at.
+    // §3: the token that was examined.
     for (text, offset) in [
         ("a..b", 2),
         ("a.", 2),
@@ -186,7 +186,7 @@ fn dropped_index_errors() {
     assert_eq!(tree("[0 | a"), "([0) | a");
 }
 
-/// Builds texts of the given nesting, all ways that the grammar nests.
+/// Texts with the given nesting, in every way the grammar nests.
 fn nested(levels: usize) -> Vec<String> {
     let around = |open: &str, close: &str| open.repeat(levels) + "a" + &close.repeat(levels);
     vec![
@@ -211,12 +211,12 @@ fn nested(levels: usize) -> Vec<String> {
 
 #[test]
 fn nesting_is_bounded_on_a_small_stack() {
-    // Without optimisation a frame takes up to twice the room.
+    // Unoptimised frames are up to twice as large.
     let kibibytes = if cfg!(debug_assertions) { 512 } else { 256 };
     let worker = std::thread::Builder::new().stack_size(kibibytes << 10);
     let handle = worker.spawn(|| {
-        // Far too deep is an error, never an overflow; nearly too deep can be read,
-        // printed and dropped.
+        // Excessive nesting is an error, never an overflow; nesting just below the limit
+        // can be parsed, printed and dropped.
         for text in nested(20_000) {
             let error = parse(&text).unwrap_err();
             assert!(
@@ -243,7 +243,7 @@ fn length_is_bounded() {
     assert_eq!(error.offset, fits.len());
 }
 
-/// Pieces of which random expressions are made.
+/// Fragments of random expressions.
 const PIECES: &[&str] = &[
     "a",
     "b",
@@ -315,7 +315,7 @@ fn printing_keeps_the_tree(source: &str) -> Result<(), TestCaseError> {
     if let Ok(expression) = parse(source) {
         let printed = expression.to_string();
         if printed.contains("([0)") {
-            // An unfinished index has no text of its own in every place.
+            // An unfinished index cannot be printed everywhere.
             return Ok(());
         }
         let again = parse(&printed);
@@ -353,7 +353,7 @@ fn golden_expressions_print_and_read_the_same() {
     }
 }
 
-/// docs/spec/assert.md §8: what binds how, shown with all parentheses.
+/// docs/spec/assert.md §8: precedence, shown with all parentheses.
 #[test]
 fn the_dialect_of_assertions() {
     for (text, meaning) in [

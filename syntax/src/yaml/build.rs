@@ -1,5 +1,5 @@
-//! Builds a tree from parser events, on a stack of its own: no recursion, and
-//! every count is checked before memory is spent.
+//! Builds a tree from parser events with an explicit stack: no recursion, and every count
+//! is checked before memory is allocated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,36 +12,36 @@ use super::scalar::{Scalar, Tag, resolve};
 use super::{DuplicateKeys, Options};
 use crate::tree::{Member, Span, Tree, TreeValue};
 
-/// An error and its place in the file.
+/// An error and its location in the file.
 pub(super) type Failure = (YamlErrorKind, Span);
 
-/// From this many members on, a map's keys are looked up in an index.
+/// From this size on, a map's keys are indexed.
 const INDEX_FROM: usize = 16;
 
 /// The tree under construction.
 pub(super) struct Builder<'o, 't> {
     options: Options<'o>,
-    /// The document's text, to name lines in messages and to see what stands
-    /// behind a plain scalar.
+    /// Text of the document, to count lines for messages and to see what follows a plain
+    /// scalar.
     text: &'t str,
     /// Offset of the document in the file.
     base: u32,
-    /// Line of the file on which the document begins.
+    /// Line of the file where the document begins.
     line: usize,
     open: Vec<Open>,
     anchors: BTreeMap<usize, Anchored>,
     spent: Weight,
-    /// Steps of `spent` that came from aliases.
+    /// Part of `spent` that came from aliases.
     aliased: usize,
     root: Option<Tree>,
 }
 
-/// What a value costs.
+/// Cost of a value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     /// Values: map entries and list items.
     nodes: usize,
-    /// Steps as go-yaml counts them: values, keys and aliases.
+    /// Steps as counted by go-yaml: values, keys and aliases.
     steps: usize,
     /// Bytes of text.
     bytes: usize,
@@ -49,15 +49,15 @@ struct Weight {
     height: usize,
 }
 
-/// A value that aliases may name.
+/// A value that aliases may refer to.
 struct Anchored {
     tree: Tree,
     weight: Weight,
-    /// Its text as a map key, where it can be one.
+    /// Its text as a map key, if it can be one.
     key: Option<Box<str>>,
 }
 
-/// A map or list whose end has not come yet.
+/// A map or list that is still open.
 struct Open {
     collection: Collection,
     anchor: usize,
@@ -66,7 +66,7 @@ struct Open {
     end: u32,
     /// Levels below and including this one, so far.
     height: usize,
-    /// What was spent before it.
+    /// Amount spent before it.
     before: Weight,
 }
 
@@ -78,15 +78,15 @@ enum Collection {
 #[derive(Default)]
 struct OpenMap {
     members: Vec<Member>,
-    /// Where each key stands in `members`, once the map is large.
+    /// Position of each key in `members`, once the map is large.
     index: BTreeMap<Box<str>, usize>,
     pending: Pending,
 }
 
-/// What the next value in a map belongs to.
+/// Role of the next value in a map.
 #[derive(Default)]
 enum Pending {
-    /// To nothing: it is a key.
+    /// It is a key.
     #[default]
     Key,
     Value(Box<str>, Span),
@@ -108,12 +108,12 @@ impl<'o, 't> Builder<'o, 't> {
         }
     }
 
-    /// The finished tree, if the document held a value.
+    /// The finished tree, if the document contained a value.
     pub(super) fn into_root(self) -> Option<Tree> {
         self.root
     }
 
-    /// Takes the next event of the document.
+    /// Processes the next event of the document.
     pub(super) fn event(&mut self, event: Event<'t>, span: Span) -> Result<(), Failure> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -136,7 +136,7 @@ impl<'o, 't> Builder<'o, 't> {
             | Event::StreamEnd
             | Event::DocumentStart(..)
             | Event::DocumentEnd => Ok(()),
-            // The parser's event type may grow; what it means then is unknown.
+            // The parser's event type may grow; new events are unknown.
             _ => Err((
                 YamlErrorKind::Syntax("the parser found an unknown construct".to_owned()),
                 span,
@@ -191,8 +191,8 @@ impl<'o, 't> Builder<'o, 't> {
         self.place(tree, 0, span, false)
     }
 
-    /// Refuses a block scalar at the root with text at column 0: go-yaml takes
-    /// it for empty and ignores the text.
+    /// Rejects a block scalar at the root with text at column 0: go-yaml treats it as empty
+    /// and ignores the text.
     fn check_block_indent(&self, span: Span) -> Result<(), Failure> {
         let range = (span.start - self.base) as usize..(span.end - self.base) as usize;
         let text = self.text.get(range).unwrap_or_default();
@@ -206,8 +206,8 @@ impl<'o, 't> Builder<'o, 't> {
         Ok(())
     }
 
-    /// The place of a block scalar ends with its last line of text; the parser
-    /// counts the blank lines behind it too.
+    /// The range of a block scalar ends with its last line of text; the parser includes the
+    /// blank lines after it.
     fn without_blank_end(&self, span: Span) -> Span {
         let range = (span.start - self.base) as usize..(span.end - self.base) as usize;
         let blank = self.text.get(range).map_or(0, |text| {
@@ -219,8 +219,8 @@ impl<'o, 't> Builder<'o, 't> {
         }
     }
 
-    /// Refuses plain text in a flow collection where the older grammar of
-    /// go-yaml sees an indicator and the parser at hand does not.
+    /// Rejects plain text in a flow collection where go-yaml's older grammar sees an
+    /// indicator and this parser does not.
     fn check_flow_text(&self, text: &str, span: Span) -> Result<(), Failure> {
         if !self.open.last().is_some_and(|open| open.flow) {
             return Ok(());
@@ -272,8 +272,8 @@ impl<'o, 't> Builder<'o, 't> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
-        // A block collection ends with its last value, not where the parser
-        // noticed the end (behind blank lines and comments).
+        // A block collection ends with its last value, not where the parser noticed its end
+        // (after blank lines and comments).
         let place = Span {
             start: open.start,
             end: if open.flow { span.end } else { open.end },
@@ -296,7 +296,7 @@ impl<'o, 't> Builder<'o, 't> {
         self.place(tree, open.height, place, false)
     }
 
-    /// Puts a copy of the named value here. All counts come first.
+    /// Inserts a copy of the anchored value. All counts come first.
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Failure> {
         let Some(anchored) = self.anchors.get(&anchor) else {
             // The parser knows the name, so its value is still open.
@@ -331,8 +331,8 @@ impl<'o, 't> Builder<'o, 't> {
         }
     }
 
-    /// Keeps a copy for aliases. The copy counts like the value itself: else a
-    /// value under a thousand anchors would be stored a thousand times for free.
+    /// Stores a copy for aliases. The copy counts like the value itself; otherwise a value
+    /// under a thousand anchors would be stored a thousand times for free.
     fn keep(
         &mut self,
         anchor: usize,
@@ -387,8 +387,8 @@ impl<'o, 't> Builder<'o, 't> {
         }
     }
 
-    /// Puts a finished value where it belongs. `span` is the place of its text
-    /// here, which for an alias is not the value's own.
+    /// Adds a finished value to its parent. `span` is the location of its text here, which
+    /// for an alias is not the value's own.
     fn place(
         &mut self,
         tree: Tree,
@@ -423,7 +423,7 @@ impl<'o, 't> Builder<'o, 't> {
             Pending::Merge => map
                 .merge(tree, refuse, from_alias)
                 .map_err(|reason| (reason, span)),
-            // A value only ends here after its key was set.
+            // A value ends here only after its key was set.
             Pending::Key => Ok(()),
         };
         result.map_err(|(reason, place)| (self.explain(reason), place))
@@ -461,7 +461,7 @@ impl<'o, 't> Builder<'o, 't> {
     }
 }
 
-/// Why a value cannot stand in a map.
+/// Reason why a value is not allowed in a map.
 enum Unplaced {
     Duplicate { key: Box<str>, first: Span },
     NotMergeable(&'static str),
@@ -476,8 +476,8 @@ impl OpenMap {
         }
     }
 
-    /// Adds an entry. A key that is there already is refused, or its entry is
-    /// replaced: the last one wins (docs/spec/cli.md §8.4).
+    /// Adds an entry. A duplicate key is rejected, or the entry is replaced: the last one
+    /// wins (docs/spec/cli.md §8.4).
     fn insert(&mut self, member: Member, refuse: bool) -> Result<(), Unplaced> {
         if let Some(at) = self.position(&member.key) {
             let Some(present) = self.members.get_mut(at) else {
@@ -503,9 +503,9 @@ impl OpenMap {
         Ok(())
     }
 
-    /// Writes the entries of a map here, as if they stood in place of `<<`; of
-    /// a list of maps the first one wins (docs/spec/cli.md §8.5). go-yaml takes
-    /// an alias to a map, not an alias to a list of maps.
+    /// Inserts the entries of a map in place of `<<`; in a list of maps the first one wins
+    /// (docs/spec/cli.md §8.5). go-yaml accepts an alias to a map, but not an alias to a
+    /// list of maps.
     fn merge(&mut self, tree: Tree, refuse: bool, from_alias: bool) -> Result<(), Unplaced> {
         let found = tree.describe();
         match tree.value {
@@ -534,8 +534,8 @@ impl OpenMap {
     }
 }
 
-/// go-yaml's bound on the share of steps that come from aliases: 99 % in a
-/// small document, falling to 10 % between 400,000 and 4,000,000 steps.
+/// go-yaml's limit on the share of steps that come from aliases: 99 % in a small document,
+/// falling to 10 % between 400,000 and 4,000,000 steps.
 fn is_excessive(aliased: usize, steps: usize) -> bool {
     const LOW: f64 = 400_000.0;
     const HIGH: f64 = 4_000_000.0;
@@ -545,8 +545,8 @@ fn is_excessive(aliased: usize, steps: usize) -> bool {
     aliased > 100 && steps > 1_000 && aliased as f64 / total > allowed
 }
 
-/// Whether a key `<<` merges: unquoted, or by its tag. go-yaml takes `!` for a
-/// sign that quotes do not matter.
+/// Whether a key `<<` merges: unquoted, or by its tag. For go-yaml, `!` means that quotes
+/// do not matter.
 fn is_merge_key(plain: bool, tag: Tag<'_>) -> bool {
     match tag {
         Tag::None => plain,

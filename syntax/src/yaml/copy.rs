@@ -1,10 +1,9 @@
-//! Copies a tree without recursion: `Clone` on a tree of the greatest allowed
-//! depth needs more stack than a small thread has.
+//! Copies a tree without recursion: `Clone` on a tree of the maximum depth would need more
+//! stack than a small thread has.
 
 use crate::tree::{Member, Tree, TreeValue};
 
-/// A value that is being copied: its source and the copies of its first
-/// children.
+/// A value being copied: its source and the copies of its first children.
 struct Copying<'t> {
     source: &'t Tree,
     values: Vec<Tree>,

@@ -1,20 +1,20 @@
-//! What can be wrong with YAML text, said in words that help to mend it.
+//! Errors of YAML text, phrased to help fix it.
 //!
 //! Texts name keys, tags and characters, never values: a value may be a secret.
 
 use crate::tree::Span;
 
-/// A refusal of one document, with its place.
+/// An error of one document, with its location.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("line {line}, column {column}: {kind}")]
 pub struct YamlError {
     /// What is wrong.
     pub kind: YamlErrorKind,
-    /// The bytes of the whole file's text that are meant.
+    /// Byte range in the text of the whole file.
     pub span: Span,
-    /// The line of the file, from 1.
+    /// Line in the file, from 1.
     pub line: usize,
-    /// The character in that line, from 1.
+    /// Character in that line, from 1.
     pub column: usize,
 }
 
@@ -24,7 +24,7 @@ pub enum YamlErrorKind {
     /// The text does not follow YAML's grammar.
     #[error("this is not valid YAML: {0}")]
     Syntax(String),
-    /// A tab stands where only spaces may.
+    /// A tab where only spaces are allowed.
     #[error("a tab cannot be used for indentation; use spaces")]
     Tab,
     /// More bytes than [`kpvm_semantics::limits::Limits::document_bytes`].
@@ -48,23 +48,23 @@ pub enum YamlErrorKind {
     /// go-yaml's bound on the share of values that come from aliases.
     #[error("almost all of the document comes from aliases (excessive aliasing)")]
     ExcessiveAliases,
-    /// A line begins with `---` and goes on with something else.
+    /// A line begins with `---` and continues with other text.
     #[error(
         "a line that begins with --- must hold nothing else but a comment; \
          put the document's text on the next line"
     )]
     InvalidSeparator,
-    /// Something follows the end of the document (`...`).
+    /// Text after the end of the document (`...`).
     #[error(
         "text after the end of the document would be ignored; separate documents with a line ---"
     )]
     TrailingContent,
-    /// A character that YAML text may not hold.
+    /// A character that YAML text must not contain.
     #[error(
         "the character U+{0:04X} is not allowed in YAML text; write it as an escape in double quotes"
     )]
     ControlCharacter(u32),
-    /// A character that YAML 1.1 takes for a line end and YAML 1.2 does not.
+    /// A character that is a line end in YAML 1.1 but not in YAML 1.2.
     #[error(
         "the character U+{0:04X} is a line end to some YAML readers and not to others; \
          write it as an escape in double quotes"
@@ -73,12 +73,12 @@ pub enum YamlErrorKind {
     /// `%YAML` or `%TAG`.
     #[error("YAML directives (lines that begin with %) are not supported")]
     Directive,
-    /// A key stands twice in one map.
+    /// A duplicate key in a map.
     #[error("the key \"{key}\" is already set in this map, on line {first_line}")]
     DuplicateKey {
-        /// The key, cut where it is long.
+        /// The key, truncated if long.
         key: String,
-        /// Where it was set first.
+        /// Line of its first occurrence.
         first_line: usize,
     },
     /// A key is null.
@@ -90,36 +90,36 @@ pub enum YamlErrorKind {
     /// A key is an integer above the signed 64-bit range.
     #[error("a map key is a number above 9223372036854775807; quote it to make it text")]
     KeyOutOfRange,
-    /// An alias stands before its anchor, or has none.
+    /// An alias before its anchor, or without one.
     #[error("this alias names an anchor that does not stand before it in the document")]
     UnknownAlias,
     /// An alias inside the value that its anchor names.
     #[error("this alias stands inside the value that it names")]
     SelfAlias,
-    /// An anchor's name has characters that go-yaml does not take.
+    /// An anchor name with characters that go-yaml rejects.
     #[error("an anchor's name may hold only letters, digits, _ and -")]
     AnchorName,
-    /// `<<` with something that cannot be merged.
+    /// `<<` with a value that cannot be merged.
     #[error("the merge key << needs a map or a list of maps, found {found}")]
     MergeValue {
         /// What was found instead.
         found: &'static str,
     },
-    /// A value that its tag does not fit.
+    /// A value that does not match its tag.
     #[error("the value cannot be read as {tag}")]
     TagMismatch {
         /// The tag.
         tag: &'static str,
     },
-    /// A tag whose meaning is not known here.
+    /// An unknown tag.
     #[error("the tag {tag} is not supported {place}")]
     UnsupportedTag {
-        /// The tag, cut where it is long.
+        /// The tag, truncated if long.
         tag: String,
-        /// On what kind of value it stood.
+        /// Kind of value with the tag.
         place: &'static str,
     },
-    /// `!!binary` with text that is not base64.
+    /// `!!binary` with invalid base64.
     #[error("the value of a !!binary tag is not valid base64")]
     InvalidBase64,
     /// `.inf` or `.nan`.
@@ -128,7 +128,7 @@ pub enum YamlErrorKind {
     /// A number beyond a 64-bit float.
     #[error("the number is too large for a 64-bit float; quote it to make it text")]
     NumberOutOfRange,
-    /// Plain text in a flow collection that YAML 1.1 and 1.2 read differently.
+    /// Plain text in a flow collection that YAML 1.1 and 1.2 interpret differently.
     #[error(
         "inside [ ] or {{ }} this plain text means different things to different YAML readers; \
          quote it, or put a space after the colon"
@@ -139,10 +139,10 @@ pub enum YamlErrorKind {
     UnindentedBlock,
 }
 
-/// The line and the column (in characters) of a byte offset, both from 1.
+/// Line and column (in characters) of a byte offset, both from 1.
 ///
-/// An offset outside the text, or inside a character, counts as the nearest
-/// character boundary before it.
+/// An offset outside the text, or inside a character, counts as the nearest character
+/// boundary before it.
 pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let offset = (0..=offset.min(text.len()))
         .rev()
@@ -155,7 +155,7 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (lines + 1, column + 1)
 }
 
-/// A key or tag for a message: at most 64 characters of it.
+/// A key or tag for a message, truncated to 64 characters.
 pub(super) fn clip(text: &str) -> String {
     match text.char_indices().nth(64) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),

@@ -1,12 +1,10 @@
-//! YAML as kubectl and Kyverno read it: go-yaml v2 with Kubernetes' trip
-//! through JSON behind it (docs/spec/cli.md §8).
+//! YAML as read by kubectl and Kyverno: go-yaml v2 followed by Kubernetes' conversion
+//! through JSON (docs/spec/cli.md §8).
 //!
-//! Text enters, [`Tree`]s with their places leave, or an error that says what
-//! to mend. Documents are built from parser events under limits, never by a
-//! loader that expands aliases first. Nothing is dropped or guessed in silence:
-//! where go-yaml ignores something, or where its YAML 1.1 grammar and the
-//! parser's YAML 1.2 grammar read the same text differently, the text is
-//! refused.
+//! Text becomes [`Tree`]s with locations, or an error that says how to fix it. Documents
+//! are built from parser events under limits, never by a loader that expands aliases first.
+//! Nothing is silently dropped or guessed: where go-yaml ignores something, or where its
+//! YAML 1.1 grammar and the parser's YAML 1.2 grammar disagree, the text is rejected.
 
 mod build;
 mod copy;
@@ -23,8 +21,8 @@ use self::build::{Builder, Failure};
 use crate::tree::{Span, Tree, TreeValue};
 use kpvm_semantics::limits::Limits;
 
-/// What happens when a map has a key twice (docs/spec/cli.md §8.4). Keys are
-/// compared as text: `1` and `"1"` are the same key.
+/// Treatment of duplicate keys in a map (docs/spec/cli.md §8.4). Keys are compared as text:
+/// `1` and `"1"` are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateKeys {
     /// It is an error: policies, exceptions, values and test files.
@@ -33,17 +31,17 @@ pub enum DuplicateKeys {
     LastWins,
 }
 
-/// How documents are read.
+/// Reader options.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'l> {
-    /// What happens when a map has a key twice.
+    /// Treatment of duplicate keys.
     pub duplicate_keys: DuplicateKeys,
-    /// The bytes, nesting and values that a document may have.
+    /// Limits on bytes, nesting and values of a document.
     pub limits: &'l Limits,
 }
 
-/// Reads every document of a file, in order. A document that is refused does
-/// not stop the others; empty documents are left out.
+/// Reads every document of a file, in order. An invalid document does not stop the others;
+/// empty documents are omitted.
 pub fn read_all(text: &str, options: Options<'_>) -> Vec<Result<Tree, YamlError>> {
     split_documents(text)
         .into_iter()
@@ -51,8 +49,8 @@ pub fn read_all(text: &str, options: Options<'_>) -> Vec<Result<Tree, YamlError>
         .collect()
 }
 
-/// Reads one document. `None` means that it holds nothing but blank lines and
-/// comments; a document of `---` alone is null (docs/spec/cli.md §8.2).
+/// Reads one document. `None` if it contains only blank lines and comments; a document
+/// consisting of `---` is null (docs/spec/cli.md §8.2).
 pub fn read(document: DocumentText<'_>, options: Options<'_>) -> Result<Option<Tree>, YamlError> {
     let document = without_mark(document);
     if document.is_blank() && document.text.len() <= options.limits.document_bytes {
@@ -116,7 +114,7 @@ fn read_nonblank(
     Ok(Some(builder.into_root().unwrap_or_else(null)))
 }
 
-/// The document's offset, once it is known that every place in it fits a span.
+/// Offset of the document, after checking that every location in it fits a span.
 fn check_size(document: DocumentText<'_>, limits: &Limits) -> Result<u32, Failure> {
     let start = u32::try_from(document.offset).ok();
     let end = u32::try_from(document.offset.saturating_add(document.text.len())).ok();
@@ -131,9 +129,9 @@ fn check_size(document: DocumentText<'_>, limits: &Limits) -> Result<u32, Failur
     }
 }
 
-/// Refuses what the parser would accept and go-yaml would not, or would read
-/// differently: control characters, line ends that only YAML 1.1 knows, lines
-/// that begin with `---` and go on.
+/// Rejects what the parser would accept but go-yaml would reject or read differently:
+/// control characters, line ends that only YAML 1.1 knows, lines that begin with `---`
+/// followed by text.
 fn check_text(text: &str, base: u32) -> Result<(), Failure> {
     check_characters(text, base)?;
     match split::find_invalid_separator(text) {
@@ -165,7 +163,7 @@ fn check_characters(text: &str, base: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A place in a document whose size was checked.
+/// A location in a document whose size has been checked.
 fn place(base: u32, start: usize, end: usize) -> Span {
     let at = |offset: usize| base.saturating_add(u32::try_from(offset).unwrap_or(u32::MAX));
     Span {
@@ -174,8 +172,8 @@ fn place(base: u32, start: usize, end: usize) -> Span {
     }
 }
 
-/// The builder bounds the nesting of maps and lists together; the parser's own
-/// bounds stand one level behind it, so that its state stays small too.
+/// The builder bounds the nesting of maps and lists; the parser's own bounds are one level
+/// higher, so that its state stays small too.
 fn parser_options(limits: &Limits) -> granit_parser::Options {
     let depth = limits.document_depth.saturating_add(1);
     granit_parser::options! {

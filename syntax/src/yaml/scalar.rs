@@ -1,15 +1,14 @@
-//! What a YAML scalar means: the YAML 1.1 reading of go-yaml v2 and the trip
-//! through JSON text behind it (docs/spec/cli.md §8.3).
+//! Meaning of a YAML scalar: go-yaml v2's YAML 1.1 interpretation, and the conversion
+//! through JSON text after it (docs/spec/cli.md §8.3).
 //!
-//! Text, style and tag enter; a value or a map key's text leaves. Nothing here
-//! knows about places.
+//! Text, style and tag become a value or the text of a map key. Locations are unknown here.
 
 use std::borrow::Cow;
 
 use super::error::{YamlErrorKind, clip};
 use crate::tree::TreeValue;
 
-/// The tag on a value, as far as it changes the value.
+/// Tag of a value, as far as it affects the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag<'t> {
     /// No tag.
@@ -34,7 +33,7 @@ pub(super) enum Tag<'t> {
     Local(&'t str),
 }
 
-/// A scalar after go-yaml, before JSON.
+/// A scalar after go-yaml and before JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar<'t> {
     Null,
@@ -46,7 +45,7 @@ pub(super) enum Scalar<'t> {
     Text(Cow<'t, str>),
 }
 
-/// Reads a scalar. `plain` says that it stood without quotes.
+/// Resolves a scalar. `plain` means that it was unquoted.
 pub(super) fn resolve<'t>(
     text: Cow<'t, str>,
     plain: bool,
@@ -54,7 +53,7 @@ pub(super) fn resolve<'t>(
 ) -> Result<Scalar<'t>, YamlErrorKind> {
     match tag {
         Tag::None if plain => resolve_plain(text),
-        // go-yaml takes any value with a tag it does not know as text.
+        // go-yaml treats any value with an unknown tag as text.
         Tag::None | Tag::Str | Tag::Merge | Tag::Local(_) => Ok(Scalar::Text(text)),
         Tag::Binary => decode_binary(&text).map(|decoded| Scalar::Text(Cow::Owned(decoded))),
         Tag::Int | Tag::Float | Tag::Bool | Tag::Null => resolve_as(text, tag),
@@ -65,8 +64,8 @@ pub(super) fn resolve<'t>(
     }
 }
 
-/// A value that must be of its tag's kind, quoted or not. An integer fits
-/// `!!float`, unless it is above the signed range.
+/// A value that must match its tag, quoted or not. An integer is valid for `!!float`,
+/// unless it is above the signed range.
 fn resolve_as<'t>(text: Cow<'t, str>, tag: Tag<'_>) -> Result<Scalar<'t>, YamlErrorKind> {
     let name = match tag {
         Tag::Int => "!!int",
@@ -84,7 +83,7 @@ fn resolve_as<'t>(text: Cow<'t, str>, tag: Tag<'_>) -> Result<Scalar<'t>, YamlEr
     }
 }
 
-/// The first character decides what a plain scalar may be, as in go-yaml.
+/// The first character decides what a plain scalar can be, as in go-yaml.
 fn resolve_plain(text: Cow<'_, str>) -> Result<Scalar<'_>, YamlErrorKind> {
     let resolved = match text.as_bytes().first() {
         None => Some(Scalar::Null),
@@ -126,8 +125,8 @@ fn special_float(text: &str) -> Option<Scalar<'static>> {
     }))
 }
 
-/// Text that begins with a point is given to Go's float parser as it stands,
-/// which allows an underscore between two digits only.
+/// Text that begins with a point is passed to Go's float parser unchanged, which allows an
+/// underscore only between two digits.
 fn point_float(text: &str) -> Result<Option<Scalar<'static>>, YamlErrorKind> {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| {
@@ -143,8 +142,8 @@ fn point_float(text: &str) -> Result<Option<Scalar<'static>>, YamlErrorKind> {
     }
 }
 
-/// Text that begins with a digit or a sign: underscores go, then it is an
-/// integer, or a float, or text.
+/// Text that begins with a digit or a sign: without underscores, it is an integer, a float,
+/// or text.
 fn number(text: &str) -> Result<Option<Scalar<'static>>, YamlErrorKind> {
     let without: Cow<'_, str> = if text.contains('_') {
         Cow::Owned(text.replace('_', ""))
@@ -189,12 +188,11 @@ fn integer(text: &str) -> Option<Scalar<'static>> {
     }
 }
 
-/// A decimal float by go-yaml's pattern: digits with an optional point, or a
-/// point and digits, and an optional exponent.
+/// A decimal float by go-yaml's pattern: digits with an optional point, or a point and
+/// digits, and an optional exponent.
 ///
-/// Difference to Kyverno: go-yaml keeps a number that no 64-bit float can hold
-/// (`1e400`) as text, which turns a comparison of numbers into one of texts
-/// without a word. Here it is an error.
+/// Difference from Kyverno: go-yaml keeps a number beyond 64-bit floats (`1e400`) as text,
+/// which silently turns a comparison of numbers into one of texts. Here it is an error.
 fn float(text: &str) -> Result<Option<Scalar<'static>>, YamlErrorKind> {
     if !is_decimal_float(text.as_bytes()) {
         return Ok(None);
@@ -227,16 +225,15 @@ fn take_digits(text: &[u8]) -> (usize, &[u8]) {
     (count, text.get(count..).unwrap_or_default())
 }
 
-/// go-yaml's second try at binary digits lets a sign stand behind `0b`:
-/// `0b-11` is -3.
+/// go-yaml's second attempt at binary digits allows a sign after `0b`: `0b-11` is -3.
 fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     let signed = text.strip_prefix("0b")?;
     i64::from_str_radix(signed, 2).ok().map(Scalar::Int)
 }
 
 impl Scalar<'_> {
-    /// The value after the trip through JSON text: an integral number within
-    /// int64 is an integer, any other a float (docs/spec/cli.md §8.3).
+    /// The value after the conversion through JSON text: a whole number within int64 is an
+    /// integer, any other number a float (docs/spec/cli.md §8.3).
     pub(super) fn into_value(self) -> Result<TreeValue, YamlErrorKind> {
         Ok(match self {
             Scalar::Null => TreeValue::Null,
@@ -265,9 +262,9 @@ impl Scalar<'_> {
     }
 }
 
-/// Go prints floats below 1e21 without an exponent, as the shortest digits that
-/// read back, and Kubernetes takes that text for an int64 where it fits. So the
-/// integer is that of the digits, not of the float's exact value.
+/// Go prints floats below 1e21 without an exponent, as the shortest digits that parse back,
+/// and Kubernetes parses that text as int64 if it fits. So the integer is that of the
+/// digits, not of the float's exact value.
 fn integral(float: f64) -> Option<i64> {
     if float.fract() == 0.0 && float.abs() < 1e21 {
         float.to_string().parse().ok()
@@ -276,8 +273,7 @@ fn integral(float: f64) -> Option<i64> {
     }
 }
 
-/// Go's shortest `%g` of a 32-bit float, infinity and not-a-number spelled as
-/// in YAML.
+/// Go's shortest `%g` of a 32-bit float, with infinity and not-a-number spelled as in YAML.
 fn float_key(float: f32) -> String {
     if float.is_nan() {
         return ".nan".to_owned();
@@ -296,9 +292,9 @@ fn float_key(float: f32) -> String {
     }
 }
 
-/// Base64 as Go's standard decoder reads it: padding is required, line ends are
-/// skipped, bits behind the last byte are ignored. Bytes that are not UTF-8
-/// become U+FFFD each, as in Go's JSON writer.
+/// Decodes base64 like Go's standard decoder: padding is required, line ends are skipped,
+/// bits after the last byte are ignored. Each byte that is not UTF-8 becomes U+FFFD, as in
+/// Go's JSON writer.
 fn decode_binary(text: &str) -> Result<String, YamlErrorKind> {
     let symbols: Vec<u8> = text
         .bytes()

@@ -1,18 +1,18 @@
-//! Cuts a file into documents, line by line (docs/spec/cli.md §8.2).
+//! Splits a file into documents, line by line (docs/spec/cli.md §8.2).
 
-/// The text of one document and its place in the file.
+/// Text of one document and its location in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentText<'t> {
     /// The text, with the line ends of the file.
     pub text: &'t str,
     /// Offset of its first byte in the file.
     pub offset: usize,
-    /// The line of the file on which it begins, from 1.
+    /// Line of the file where it begins, from 1.
     pub line: usize,
 }
 
 impl<'t> DocumentText<'t> {
-    /// A whole file, or text that stands alone, as one document.
+    /// A whole file, or standalone text, as one document.
     pub fn whole(text: &'t str) -> Self {
         Self {
             text,
@@ -21,9 +21,9 @@ impl<'t> DocumentText<'t> {
         }
     }
 
-    /// Whether every line is blank or a comment; only such a document counts as
-    /// empty (docs/spec/cli.md §8.2). A line ends wherever YAML 1.1 ends one, so
-    /// that nothing hides behind a comment.
+    /// Whether every line is blank or a comment; only such a document counts as empty
+    /// (docs/spec/cli.md §8.2). Lines end wherever YAML 1.1 ends them, so that nothing
+    /// hides behind a comment.
     pub(super) fn is_blank(&self) -> bool {
         self.text
             .split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
@@ -32,18 +32,17 @@ impl<'t> DocumentText<'t> {
     }
 }
 
-/// Cuts a file into its documents, leaving out those of blank lines and
-/// comments (docs/spec/cli.md §8.2).
+/// Splits a file into its documents, omitting those of blank lines and comments
+/// (docs/spec/cli.md §8.2).
 ///
-/// A separator is a line that begins with `---` and holds nothing else but a
-/// comment. It ends the document before it; where there is none, it becomes the
-/// first line of the next one. A UTF-8 byte order mark at the start of the file
-/// is skipped.
+/// A separator is a line that begins with `---` and contains nothing else but a comment. It
+/// ends the document before it; without one, it becomes the first line of the next
+/// document. A UTF-8 byte order mark at the start of the file is skipped.
 ///
-/// Difference to Kyverno: a line such as `--- foo` makes Kyverno drop this
-/// document and all that follow, in silence. Here it stays in the document's
-/// text, and [`read`](super::read) refuses that document with the line's place;
-/// the documents behind it are still read.
+/// Difference from Kyverno: a line such as `--- foo` makes Kyverno silently drop this
+/// document and all that follow. Here it stays in the document's text, and
+/// [`read`](super::read) rejects that document with the location of the line; later
+/// documents are still read.
 pub fn split_documents(text: &str) -> Vec<DocumentText<'_>> {
     let mut documents = Vec::new();
     let mut start = if text.starts_with('\u{FEFF}') { 3 } else { 0 };
@@ -71,7 +70,7 @@ pub fn split_documents(text: &str) -> Vec<DocumentText<'_>> {
         .collect()
 }
 
-/// What a line that begins with `---` is.
+/// Kind of a line that begins with `---`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Separator {
     Valid,
@@ -87,7 +86,7 @@ fn separator(line: &str) -> Option<Separator> {
     }
 }
 
-/// The place of the first line that begins with `---` and is no separator.
+/// Location of the first line that begins with `---` and is not a separator.
 pub(super) fn find_invalid_separator(text: &str) -> Option<std::ops::Range<usize>> {
     let inner = memchr::memmem::find_iter(text.as_bytes(), b"\n---").map(|at| at + 1);
     std::iter::once(0).chain(inner).find_map(|start| {
@@ -106,7 +105,7 @@ mod tests {
 
     #[test]
     fn documents_are_cut_as_the_splitter_of_kyverno_does() {
-        // docs/spec/cli.md §8.2; the sheet writes `a` for the line `a`.
+        // docs/spec/cli.md §8.2, which writes `a` for the line `a`.
         let rows: [(&str, &[&str]); 17] = [
             ("a\n---\n---\nb", &["a\n", "---\nb"]),
             ("---\n---\n", &["---\n"]),
@@ -114,18 +113,18 @@ mod tests {
             ("", &[]),
             ("a", &["a"]),
             ("a\n---\nb\n", &["a\n", "b\n"]),
-            // A rest that is blank or a comment is allowed, also without a space.
+            // The rest may be blank or a comment, also without a space.
             ("a\n---   \nb", &["a\n", "b"]),
             ("a\n---# x\nb", &["a\n", "b"]),
             ("a\n--- # x\nb", &["a\n", "b"]),
-            // Comments alone are empty; with --- in front they are not.
+            // Only comments: empty; with a preceding --- they are not.
             ("# x\n\n---\na", &["a"]),
             ("---\n# x\n---\na", &["---\n# x\n", "a"]),
-            // `...` is no separator.
+            // `...` is not a separator.
             ("a\n...\nb", &["a\n...\nb"]),
             // A separator inside a block scalar at column 0 splits.
             ("a: |\n---\nb", &["a: |\n", "b"]),
-            // Indented it does not.
+            // An indented one does not.
             ("a: |\n ---\n b", &["a: |\n ---\n b"]),
             // CRLF is fine.
             ("a\r\n---\r\nb\r\n", &["a\r\n", "b\r\n"]),

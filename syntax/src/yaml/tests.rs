@@ -1,5 +1,5 @@
-//! Whole documents: the rows of docs/spec/cli.md §8, and the hostile rows 31
-//! to 48, in the order of their sources.
+//! Tests of whole documents: the rows of docs/spec/cli.md §8, and the hostile rows 31 to
+//! 48, in the order of their sources.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ fn refusal(text: &str) -> YamlErrorKind {
     read_text(text, LAST_WINS).expect_err(text)
 }
 
-/// Runs on a small stack (hostile row 106) and within a time.
+/// Runs on a small stack (hostile row 106) with a time limit.
 fn on_a_small_stack<T: Send>(within: Duration, work: impl FnOnce() -> T + Send) -> T {
     let start = Instant::now();
     let result = std::thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn on_a_small_stack<T: Send>(within: Duration, work: impl FnOnce() -> T + Send) 
             .join()
             .unwrap()
     });
-    // Unoptimised code on a busy machine gets more time.
+    // Allows for unoptimised code on a busy machine.
     let within = if cfg!(debug_assertions) {
         within * 20
     } else {
@@ -108,8 +108,8 @@ fn line_ends_are_normalised() {
     }
 }
 
-/// Kyverno reads the first document of a chunk and ignores the rest; here the
-/// rest is refused rather than dropped.
+/// Kyverno reads the first document of a chunk and ignores the rest; here the rest is
+/// rejected instead of dropped.
 #[test]
 fn text_behind_the_end_of_a_document_is_refused() {
     for text in ["a: 1\n...\nb: 2\n", "a: 1\n---\nb: 2\n", "a\n...\n---\nb"] {
@@ -126,7 +126,7 @@ fn scalars_are_resolved_by_style_and_tag() {
         ("a: yes", r#"{"a":true}"#),
         ("a: 'yes'", r#"{"a":"yes"}"#),
         ("a: \"5\"", r#"{"a":"5"}"#),
-        // The splitter of 8.2 ends every line, also the last one of the file.
+        // The splitter (§8.2) ends every line, also the last one of the file.
         ("a: |\n  5", r#"{"a":"5\n"}"#),
         ("a: |-\n  5", r#"{"a":"5"}"#),
         ("a: >\n  5\n", r#"{"a":"5\n"}"#),
@@ -269,11 +269,11 @@ fn aliases_are_expanded_within_one_document() {
 #[test]
 fn merge_keys_work_in_the_order_of_the_text() {
     for (text, expected) in [
-        // A merge behind a key overrides it, keys behind a merge override that.
+        // A merge after a key overrides it; keys after a merge override the merge.
         ("{a: 1, <<: {a: 2}}", r#"{"a":2}"#),
         ("{<<: {a: 2}, a: 1}", r#"{"a":1}"#),
         ("{a: 1, <<: {a: 2, b: 2}, b: 3}", r#"{"a":2,"b":3}"#),
-        // Of a list the earlier map wins.
+        // In a list the earlier map wins.
         ("{<<: [{a: 1}, {a: 2, b: 2}]}", r#"{"a":1,"b":2}"#),
         ("- &x {a: 1}\n- {<<: [*x, {a: 2}]}", r#"[{"a":1},{"a":1}]"#),
         ("{<<: []}", "{}"),
@@ -281,7 +281,7 @@ fn merge_keys_work_in_the_order_of_the_text() {
         ("{a: 0, <<: {<<: {a: 1}, b: 2}}", r#"{"a":1,"b":2}"#),
         // Two merges.
         ("{<<: {a: 1}, <<: {a: 2}}", r#"{"a":2}"#),
-        // Quoted it is a key like any other; with its own tag it is not.
+        // Quoted, it is an ordinary key; with its own tag it is not.
         ("{'<<': {a: 1}}", r#"{"<<":{"a":1}}"#),
         ("{!!merge <<: {a: 1}}", r#"{"a":1}"#),
         ("{! '<<': {a: 1}}", r#"{"a":1}"#),
@@ -356,7 +356,7 @@ fn row_32_aliases_out_of_place_are_refused_and_many_are_bounded() {
         tree.as_list().unwrap().len()
     });
     assert_eq!(count, 1_000_001);
-    // The same with a large scalar is refused before the memory is spent.
+    // A large scalar is rejected before the memory is allocated.
     let large = format!("- &a {}\n{}", "x".repeat(1 << 20), "- *a\n".repeat(1_000));
     let limit = Limits::DEFAULT.document_bytes;
     assert_eq!(refusal(&large), YamlErrorKind::TooLarge { limit });
@@ -423,7 +423,7 @@ fn row_36_nesting_is_read_up_to_the_limit_and_refused_beyond() {
             .collect::<String>()
     };
     let half = |depth: usize| format!("{}{}", block(depth / 2), flow(depth.div_ceil(2)));
-    // Kept for aliases, and copied: `{a: &a [...], b: *a}`.
+    // Stored for aliases, and copied: `{a: &a [...], b: *a}`.
     let anchored = |depth: usize| format!("{{a: &a {}, b: *a}}", flow(depth - 1));
     on_a_small_stack(Duration::from_secs(5), || {
         for make in [
@@ -453,7 +453,7 @@ fn row_36_nesting_is_read_up_to_the_limit_and_refused_beyond() {
     });
 }
 
-/// A byte order mark is skipped at the start of the file, and only there.
+/// A byte order mark is skipped only at the start of the file.
 #[test]
 fn row_43_byte_order_marks() {
     assert_reads("\u{FEFF}a: 1", REFUSE, r#"{"a":1}"#);
@@ -465,7 +465,7 @@ fn row_43_byte_order_marks() {
     for text in ["a: 1\n\u{FEFF}b: 2", "a: \u{FEFF}", "a: 1\n\u{FEFF}"] {
         assert!(read_text(text, REFUSE).is_err(), "{text:?}");
     }
-    // UTF-16 read as text has NUL in it.
+    // UTF-16 read as text contains NUL.
     assert_eq!(
         refusal("a\0:\0 \x001\0"),
         YamlErrorKind::ControlCharacter(0)
@@ -508,7 +508,7 @@ fn row_48_directives_are_refused() {
     assert_reads("a: 50%\nb: '%'", REFUSE, r#"{"a":"50%","b":"%"}"#);
 }
 
-/// Where YAML 1.1's flow grammar has an indicator and YAML 1.2's has none.
+/// Places where YAML 1.1's flow grammar has an indicator and YAML 1.2's has none.
 #[test]
 fn flow_text_that_readers_disagree_about_is_refused() {
     for text in [
@@ -559,7 +559,7 @@ fn spans_are_those_of_the_text() {
     );
     let items = tree.get("block").unwrap().as_list().unwrap();
     assert_eq!(slice(items[1].get("z").unwrap().span), "l1\n      l2");
-    // An empty value stands right behind its key.
+    // An empty value is located right after its key.
     let before = &text[..tree.get("empty").unwrap().span.start as usize];
     assert_eq!(before.lines().last(), Some("empty"));
 }
@@ -582,8 +582,8 @@ fn spans_and_errors_count_from_the_start_of_the_file() {
 
 // ---- Arbitrary text -----------------------------------------------------------
 
-/// Every span lies in the text, on character boundaries, and inside its parent
-/// or in an anchor's value.
+/// Every span is within the text, on character boundaries, and inside its parent or an
+/// anchor's value.
 fn check_spans(tree: &Tree, text: &str) {
     let inside = |span: Span| assert!(text.get(span.start as usize..span.end as usize).is_some());
     inside(tree.span);
@@ -648,8 +648,7 @@ fn yaml_files(directory: &std::path::Path, files: &mut Vec<std::path::PathBuf>) 
     }
 }
 
-/// Manifests that clusters run are read, every document of them, as maps with
-/// a kind, and without a duplicate key.
+/// Real manifests are read completely, as maps with a kind, without duplicate keys.
 #[test]
 fn real_manifests_are_read() {
     let root = std::path::Path::new(concat!(

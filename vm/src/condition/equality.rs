@@ -7,14 +7,15 @@ use crate::document::{Kind, NodeId};
 use kpvm_semantics::Quantity;
 use kpvm_semantics::number::{float_to_i64_amd64, parse_go_float, parse_go_int};
 
-/// Two values that have to be equal.
+/// Two values to compare.
 type Pair = (NodeId, NodeId);
 
-/// Pairs that are still to be compared.
+/// Pairs still to be compared.
 type Pairs = SmallVec<[Pair; 32]>;
 
 impl Judge<'_, '_> {
-    /// Whether key and value are equal by the table of section 3.5.
+    /// Whether key and value are equal according to the table of docs/spec/conditions.md
+    /// §3.5.
     pub(super) fn equal(&mut self, key: NodeId, value: NodeId) -> Result<bool, ConditionError> {
         self.spend(self.view.text(key).len() + self.view.text(value).len())?;
         match self.view.kind(key) {
@@ -53,8 +54,8 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// A string key: seconds if both are durations, else numbers if the key is a
-    /// quantity, else the value as a wildcard.
+    /// A string key: compared as seconds if both are durations, otherwise as numbers if the
+    /// key is a quantity, otherwise with the value as a wildcard.
     fn string_equals(&mut self, key: NodeId, value: NodeId) -> Result<bool, ConditionError> {
         if let Some((key, value)) = self.duration_seconds(key, value) {
             return Ok(key == value);
@@ -68,8 +69,8 @@ impl Judge<'_, '_> {
         self.wildcard(self.view.text(value), self.view.text(key))
     }
 
-    /// Go's `reflect.DeepEqual`: int64 and float64 are never equal, the order of a
-    /// list counts, that of a map does not.
+    /// Go's `reflect.DeepEqual`: int64 and float64 are never equal; the order matters in
+    /// lists but not in maps.
     fn deeply_equal(&mut self, left: NodeId, right: NodeId) -> Result<bool, ConditionError> {
         let mut pairs = Pairs::new();
         pairs.push((left, right));
@@ -93,7 +94,7 @@ impl Judge<'_, '_> {
         Ok(true)
     }
 
-    /// Adds the items to the pairs; false if there are not as many on both sides.
+    /// Pairs up the items; false if the lengths differ.
     fn pair_up_items(
         &mut self,
         left: NodeId,
@@ -109,7 +110,7 @@ impl Judge<'_, '_> {
         Ok(true)
     }
 
-    /// Adds the members with equal keys to the pairs; false if the keys differ.
+    /// Pairs up members with equal keys; false if the keys differ.
     fn pair_up_members(
         &mut self,
         left: NodeId,
@@ -131,7 +132,7 @@ impl Judge<'_, '_> {
         if members.iter().all(is_same_key) {
             return Ok(true);
         }
-        // Keys in different order: by key, the same ones stand side by side.
+        // Keys in different order: sorting puts equal keys at equal positions.
         let by_key = |&member: &NodeId| view.key_bytes(member);
         let mut on_left: Vec<NodeId> = view.children(left).collect();
         let mut on_right: Vec<NodeId> = view.children(right).collect();
@@ -147,7 +148,7 @@ impl Judge<'_, '_> {
     }
 }
 
-/// A float as int64, if it has no fraction; what does not fit becomes -2^63.
+/// A float as int64, if it has no fraction; values out of range become -2^63.
 fn without_fraction(value: f64) -> Option<i64> {
     (value == value.trunc()).then(|| float_to_i64_amd64(value))
 }

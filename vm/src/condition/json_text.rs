@@ -1,26 +1,26 @@
-//! A string that is the JSON text of a list of strings (docs/spec/conditions.md §3.3).
+//! Strings that are the JSON text of a list of strings (docs/spec/conditions.md §3.3).
 //!
-//! A text comes in; whether it is JSON as Go's `encoding/json` sees it, and the
-//! strings in it, come out. The text is read twice: once to check it, then string
-//! by string, without storing them.
+//! Determines whether a text is JSON according to Go's `encoding/json`, and iterates over
+//! its strings. The text is read twice: once to validate it, then string by string, without
+//! storing them.
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-/// What a text is as JSON.
+/// JSON content of a text.
 #[derive(Debug, Clone)]
 pub(super) enum JsonText<'t> {
     /// Not JSON.
     Invalid,
-    /// JSON, but no list of strings.
+    /// JSON, but not a list of strings.
     Other,
-    /// A list in which every item is a string or null, or null itself.
+    /// A list whose items are strings or null, or null itself.
     Strings(Strings<'t>),
 }
 
 impl<'t> JsonText<'t> {
-    /// Looks at a text as a whole.
+    /// Examines a whole text.
     pub(super) fn new(text: &'t [u8]) -> JsonText<'t> {
         let mut reader = Reader {
             text,
@@ -36,14 +36,14 @@ impl<'t> JsonText<'t> {
     }
 }
 
-/// The strings of a checked text, one after the other; null counts as the empty one.
+/// Iterator over the strings of a validated text; null counts as the empty string.
 #[derive(Debug, Clone)]
 pub(super) struct Strings<'t> {
     rest: &'t [u8],
 }
 
 impl Strings<'_> {
-    /// How many bytes there are to go over.
+    /// Number of bytes left to scan.
     pub(super) fn bytes_left(&self) -> usize {
         self.rest.len()
     }
@@ -53,8 +53,8 @@ impl<'t> Iterator for Strings<'t> {
     type Item = Cow<'t, [u8]>;
 
     fn next(&mut self) -> Option<Cow<'t, [u8]>> {
-        // Blanks, commas and the opening bracket lie between one string and the next.
-        // The null that stands for the whole list is no item.
+        // Strings are separated by white space, commas and the opening bracket. A null in
+        // place of the whole list is not an item.
         let (before, rest) = match self.rest.iter().position(|byte| b"\"n]".contains(byte)) {
             Some(at) => self.rest.split_at_checked(at)?,
             None => return None,
@@ -75,7 +75,7 @@ impl<'t> Iterator for Strings<'t> {
     }
 }
 
-/// Where the quote that ends a string is, from behind the one that begins it.
+/// Position of the quote that ends a string, searched from after the opening one.
 fn string_end(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -88,8 +88,7 @@ fn string_end(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The text that a checked string stands for; half of a surrogate pair becomes
-/// U+FFFD, as in Go.
+/// Unescapes a validated string; an unpaired surrogate becomes U+FFFD, as in Go.
 fn unescaped(string: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\\', string).is_none() {
         return Cow::Borrowed(string);
@@ -107,7 +106,7 @@ fn unescaped(string: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The letter of an escape, and the bytes that it takes behind its backslash.
+/// Character of an escape, and the number of bytes after its backslash.
 fn escaped_letter(escape: &[u8]) -> (char, usize) {
     let letter = match escape.first() {
         Some(b'b') => '\u{8}',
@@ -147,35 +146,35 @@ fn hex_unit(text: Option<&[u8]>) -> Option<u16> {
     })
 }
 
-/// Containers inside each other beyond which Go calls a text no JSON.
+/// Maximum nesting of containers in Go's JSON.
 const MAX_DEPTH: usize = 10_000;
 
-/// A container that is not closed yet.
+/// An open container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     List,
     Map,
 }
 
-/// Checks a text from left to right.
+/// Validates a text from left to right.
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
     open: SmallVec<[Open; 32]>,
-    /// Whether a value was seen that a list of strings does not have.
+    /// Whether a value was found that is not part of a list of strings.
     has_others: bool,
 }
 
-/// What may stand at the reader's place.
+/// What is allowed at the current position.
 enum Next {
     /// A value.
     Value,
-    /// Something behind a value: a comma, the end of a container or of the text.
+    /// The continuation after a value: a comma, the end of a container or of the text.
     Behind,
 }
 
 impl Reader<'_> {
-    /// Reads the whole text; `None` if it is no JSON.
+    /// Reads the whole text; `None` if it is not JSON.
     fn document(&mut self) -> Option<()> {
         let mut next = Next::Value;
         loop {
@@ -189,7 +188,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The next byte that is no blank, without taking it.
+    /// The next byte that is not white space, without consuming it.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.get(self.at..)?;
         let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
@@ -197,7 +196,7 @@ impl Reader<'_> {
         self.text.get(self.at).copied()
     }
 
-    /// Reads a scalar, or the beginning of a container.
+    /// Reads a scalar, or the start of a container.
     fn value(&mut self) -> Option<Next> {
         let first = self.peek()?;
         let is_root_list = first == b'[' && self.open.is_empty();
@@ -228,7 +227,7 @@ impl Reader<'_> {
         self.before_value(container)
     }
 
-    /// Reads what stands before a value: nothing in a list, the key in a map.
+    /// Reads what precedes a value: nothing in a list, the key in a map.
     fn before_value(&mut self, container: Open) -> Option<Next> {
         if container == Open::Map {
             self.peek().filter(|&byte| byte == b'"')?;
@@ -239,7 +238,7 @@ impl Reader<'_> {
         Some(Next::Value)
     }
 
-    /// Reads on behind a value in a container, or in a container without values.
+    /// Continues after a value in a container, or in an empty container.
     fn behind(&mut self, container: Open) -> Option<Next> {
         let found = self.peek()?;
         self.at += 1;
@@ -311,7 +310,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// The strings, `None` for other JSON, an error for no JSON.
+    /// The strings, `None` for other JSON, an error for non-JSON.
     fn read(text: &str) -> Result<Option<Vec<String>>, ()> {
         match JsonText::new(text.as_bytes()) {
             JsonText::Invalid => Err(()),
@@ -338,7 +337,7 @@ mod tests {
             (r#"["","[,n"]"#, &["", "[,n"]),
             (r#"["\"\\\/\b\f\n\r\t"]"#, &["\"\\/\u{8}\u{c}\n\r\t"]),
             (r#"["a\u00e9\ud83d\ude00z"]"#, &["aé😀z"]),
-            // Halves of a pair, as Go replaces them.
+            // Unpaired surrogates, as replaced by Go.
             (
                 r#"["\ud83d","\ude00x","\ud83d\u0041"]"#,
                 &["\u{FFFD}", "\u{FFFD}x", "\u{FFFD}A"],
@@ -412,7 +411,7 @@ mod tests {
         ];
         for text in texts {
             let other: Result<serde_json::Value, _> = serde_json::from_str(text);
-            // A number beyond all floats is JSON for Go, and an error there.
+            // A number beyond all floats is valid JSON for Go, and an error for serde_json.
             let is_json = other.is_ok() || text == "1e400";
             let expected = if is_json { Ok(None) } else { Err(()) };
             let expected = if text == "[]" {

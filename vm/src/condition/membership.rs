@@ -1,4 +1,4 @@
-//! The operators of the `In` family (docs/spec/conditions.md §3.9 and 3.10). All of them
+//! The operators of the `In` family (docs/spec/conditions.md §3.9 and §3.10). All of them
 //! compare text forms.
 
 use super::json_text::{JsonText, Strings};
@@ -6,12 +6,12 @@ use super::{ConditionError, Judge, TextForm};
 use crate::document::{ChildRange, Kind, NodeId};
 use kpvm_semantics::pattern_string::{self, Scalar};
 
-/// What one of the four operators of section 3.9 asks of the keys.
+/// Requirement of one of the four operators of docs/spec/conditions.md §3.9.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantifier {
-    /// One key is enough; otherwise every key counts.
+    /// Whether one key is enough; otherwise all keys must satisfy it.
     any: bool,
-    /// Keys are to be members; otherwise they are not to be.
+    /// Whether keys must be members; otherwise they must not be.
     member: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) const ALL_NOT_IN: Quantifier = Quantifier {
     member: false,
 };
 
-/// The texts that keys are looked for in.
+/// The texts to search.
 enum Haystack<'v> {
     /// The items of a list.
     Items(ChildRange),
@@ -45,9 +45,9 @@ enum Haystack<'v> {
 /// How a key is compared with a text.
 #[derive(Debug, Clone, Copy)]
 enum Match {
-    /// One describes the other as a wildcard.
+    /// One matches the other as a wildcard.
     Wildcards,
-    /// Both are the same.
+    /// Both are equal.
     Exact,
 }
 
@@ -67,8 +67,7 @@ impl<'v> Judge<'v, '_> {
         }
     }
 
-    /// The membership test of a scalar key; `None` for a value that all four
-    /// operators refuse.
+    /// Membership test of a scalar key; `None` for a value that all four operators reject.
     fn scalar_is_member(
         &mut self,
         key: &[u8],
@@ -139,7 +138,7 @@ impl<'v> Judge<'v, '_> {
         })
     }
 
-    /// Whether the list key has one item, and that has exactly this text.
+    /// Whether the list key has exactly one item, with exactly this text.
     fn is_only_key(&mut self, mut keys: ChildRange, text: &[u8]) -> Outcome {
         if keys.len() != 1 {
             return Ok(false);
@@ -149,8 +148,8 @@ impl<'v> Judge<'v, '_> {
     }
 
     fn list_is_in_range(&mut self, keys: ChildRange, range: &str, wanted: Quantifier) -> Outcome {
-        // Only `AnyNotIn` asks for what lies outside the range; a key that cannot be
-        // compared with its ends is then no more outside than inside.
+        // Only `AnyNotIn` tests for values outside the range; a key that cannot be compared
+        // with its ends is then neither outside nor inside.
         let outside = (wanted.any && !wanted.member).then(|| range.replacen('-', "!-", 1));
         self.quantify(keys, wanted.any, |judge, key| {
             judge.spend(range.len() + key.bytes().len())?;
@@ -161,8 +160,8 @@ impl<'v> Judge<'v, '_> {
         })
     }
 
-    /// Whether any key, or all keys, do what `holds` says; over no keys at all any is
-    /// false and all is true.
+    /// Whether `holds` is true for any key, or for all keys; for no keys, any is false and
+    /// all is true.
     fn quantify(
         &mut self,
         keys: ChildRange,
@@ -191,7 +190,7 @@ impl<'v> Judge<'v, '_> {
                 Ok(false)
             }
             Haystack::Strings(strings) => {
-                // Blanks between the strings are gone over once more each time.
+                // The white space between strings is scanned again each time.
                 self.spend(strings.bytes_left())?;
                 for string in strings.clone() {
                     if self.is_match(&string, key, by)? {
@@ -214,7 +213,8 @@ impl<'v> Judge<'v, '_> {
         }
     }
 
-    /// `In` (`member`) and `NotIn`, deprecated and of different code (section 3.10).
+    /// `In` (`member`) and `NotIn`, deprecated and implemented differently in Kyverno
+    /// (docs/spec/conditions.md §3.10).
     pub(super) fn old_in(&mut self, key: NodeId, value: NodeId, member: bool) -> Outcome {
         match self.view.kind(key) {
             None | Some(Kind::Null | Kind::Map) => Ok(false),
@@ -274,7 +274,7 @@ impl<'v> Judge<'v, '_> {
             Some(Kind::String) => {
                 let text = self.view.text(value);
                 self.spend(text.len())?;
-                // `NotIn` gives the answer of `In` here.
+                // `NotIn` returns the result of `In` here.
                 if self.is_only_key(keys.clone(), text)? {
                     return Ok(true);
                 }
@@ -294,7 +294,7 @@ impl<'v> Judge<'v, '_> {
         Ok(all_found == member)
     }
 
-    /// Go's name of the type of the first item that is no string.
+    /// Go's type name of the first item that is not a string.
     fn first_non_string(
         &mut self,
         mut items: ChildRange,
@@ -308,7 +308,7 @@ impl<'v> Judge<'v, '_> {
     }
 }
 
-/// Whether a text satisfies a pattern, such as a range.
+/// Whether a text matches a pattern, such as a range.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     pattern_string::matches_text(pattern, &Scalar::String(text))
 }

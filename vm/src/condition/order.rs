@@ -1,5 +1,5 @@
-//! Greater and less: numbers, durations, quantities and versions
-//! (docs/spec/conditions.md §3.7 and 3.8).
+//! Ordering comparisons of numbers, durations, quantities and versions
+//! (docs/spec/conditions.md §3.7 and §3.8).
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use kpvm_semantics::duration;
 use kpvm_semantics::number::{float_to_i64_amd64, parse_go_float};
 use kpvm_semantics::semver::Version;
 
-/// The order of key and value that an operator asks for.
+/// Ordering of key and value required by an operator.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wanted {
     Greater,
@@ -20,7 +20,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Whether it is there; what cannot be compared (NaN) never is.
+    /// Whether the ordering is accepted; values that cannot be compared (NaN) never are.
     fn accepts(self, order: Option<Ordering>) -> bool {
         let Some(order) = order else { return false };
         match self {
@@ -33,7 +33,7 @@ impl Wanted {
 }
 
 impl Judge<'_, '_> {
-    /// The plain operators (section 3.7).
+    /// The plain operators (docs/spec/conditions.md §3.7).
     pub(super) fn ordered(
         &mut self,
         key: NodeId,
@@ -60,7 +60,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// A number key: by seconds if the value is a duration, else by number.
+    /// A number key: compared as seconds if the value is a duration, otherwise as a number.
     fn number_order(
         &self,
         key: f64,
@@ -77,7 +77,7 @@ impl Judge<'_, '_> {
         key.partial_cmp(&value)
     }
 
-    /// A string key: the first reading that both have decides.
+    /// A string key: the first interpretation that both values have decides.
     fn string_order(&mut self, key: NodeId, value: NodeId) -> Option<Ordering> {
         if let Some((key, value)) = self.duration_seconds(key, value) {
             return key.partial_cmp(&value);
@@ -91,7 +91,7 @@ impl Judge<'_, '_> {
         if let (Some(key), Some(value)) = (Quantity::parse(text), other.and_then(Quantity::parse)) {
             return Some(key.cmp(&value));
         }
-        // Whatever ParseInt reads, ParseFloat reads as well, so step 4 is in here.
+        // ParseFloat accepts everything that ParseInt accepts, so this includes step 4.
         if let Some(number) = parse_go_float(text) {
             let durations = self.duration_text(value).map(|value| {
                 let key = float_to_i64_amd64(number).wrapping_mul(NANOS_PER_SECOND);
@@ -103,7 +103,7 @@ impl Judge<'_, '_> {
         Some(key.order(&value))
     }
 
-    /// The operators for durations alone (section 3.8).
+    /// The operators for durations (docs/spec/conditions.md §3.8).
     pub(super) fn durations_ordered(
         &mut self,
         key: NodeId,
@@ -117,7 +117,7 @@ impl Judge<'_, '_> {
         Ok(wanted.accepts(Some(key.cmp(&value))))
     }
 
-    /// Nanoseconds of a duration text, `0` included, or of a number of seconds.
+    /// Nanoseconds of a duration text, including `0`, or of a number of seconds.
     fn any_duration(&self, node: NodeId) -> Option<i64> {
         match self.view.kind(node)? {
             Kind::String => duration::parse(self.view.str(node)),

@@ -1,5 +1,5 @@
-//! The whole grid of recorded outcomes, and what the grid cannot show: fuel, depth,
-//! allocations.
+//! Tests of the complete grid of recorded outcomes, and of what the grid cannot cover:
+//! fuel, depth, allocations.
 
 use super::*;
 use crate::document::{DocumentBuffer, Label, Numbers, Texts};
@@ -18,7 +18,7 @@ fn push(buffer: &mut DocumentBuffer, value: &Value) -> NodeId {
         .unwrap()
 }
 
-/// The outcome as the grid writes it.
+/// An outcome in the notation of the grid.
 fn outcome(result: Result<bool, ConditionError>) -> char {
     match result {
         Ok(true) => 'T',
@@ -67,14 +67,14 @@ fn check(operator: Op, key: &Value, value: &Value) -> Result<bool, ConditionErro
 #[test]
 fn rows_of_section_3_that_the_grid_does_not_have() {
     let rows = [
-        // 3.3: seconds wrap, and what does not fit becomes -2^63.
+        // §3.3: seconds wrap, and values out of range become -2^63.
         (json!(1e21), Op::LessThan, json!("1h"), true),
         (json!(1e21), Op::Equals, json!("0s"), false),
         (json!("0s"), Op::Equals, json!(1e21), true),
-        // 3.9: a negative left end turns into "not this text".
+        // §3.9: a negative left end means "not this text".
         (json!(["-7"]), Op::AnyNotIn, json!("-5-10"), true),
         (json!(["5"]), Op::AnyNotIn, json!("-5-10"), true),
-        // 12: worked cases.
+        // §12: worked cases.
         (json!("1.5.5"), Op::GreaterThan, json!("1.5.0"), true),
         (json!("v1.2.3"), Op::GreaterThan, json!("1.0.0"), false),
         (json!(64), Op::AllNotIn, json!("default"), true),
@@ -137,7 +137,7 @@ fn keys_of_maps_may_stand_in_any_order() {
     for (key, text, expected) in rows {
         let mut buffer = DocumentBuffer::new();
         let key = push(&mut buffer, &key);
-        // Members are pushed by hand, as a `Value` sorts them.
+        // Members are pushed by hand because a `Value` sorts them.
         let value: Value = serde_json::from_str(text).unwrap();
         let value = push_reversed(&mut buffer, &value);
         let view = buffer.view(Texts::NONE, SymbolTable::EMPTY);
@@ -149,7 +149,7 @@ fn keys_of_maps_may_stand_in_any_order() {
     }
 }
 
-/// A map whose members stand in reverse order.
+/// A map with its members in reverse order.
 fn push_reversed(buffer: &mut DocumentBuffer, value: &Value) -> NodeId {
     let members: Vec<_> = value.as_object().unwrap().iter().rev().collect();
     let nodes: Vec<NodeId> = members
@@ -168,7 +168,8 @@ fn push_reversed(buffer: &mut DocumentBuffer, value: &Value) -> NodeId {
     buffer.take().unwrap()
 }
 
-/// Two lists that share nothing, nested so deep, holding the one before twice.
+/// Two lists without shared nodes, of this depth, each level containing the previous one
+/// twice.
 fn doubled_list(buffer: &mut DocumentBuffer, depth: usize) -> NodeId {
     let mut node = push(buffer, &json!(1));
     for _ in 0..depth {
@@ -246,7 +247,7 @@ fn the_usual_comparisons_allocate_nothing() {
             for &key in &nodes {
                 for &value in &nodes {
                     let is_range = view.str(value) == "5-10";
-                    // The text of a range's complement is put together.
+                    // The text of the range's complement is concatenated.
                     if operator == Op::AnyNotIn && is_range {
                         continue;
                     }

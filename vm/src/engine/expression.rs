@@ -1,9 +1,8 @@
-//! Expressions by themselves, without policies: a tool that wants to know what one
-//! gives over a value, or a program with expressions of its own.
+//! Standalone expressions, without policies: for tools that evaluate an expression over a
+//! value, and for programs with their own expressions.
 //!
-//! A bundle without rules and a value enter; the value of one of the bundle's
-//! expressions leaves, or the error in Kyverno's words. The code that runs is the code
-//! that rules run.
+//! Evaluates expressions of a bundle without rules, with the same code that rules run.
+//! Errors are in Kyverno's words.
 
 use kpvm_format::table::{Block, Range};
 use serde_json::Value;
@@ -15,25 +14,25 @@ use crate::host::{Host, NoHost};
 use crate::machine::{Ending, Machine, RequestFacts, Setting, Subject, World};
 use kpvm_semantics::limits::Limits;
 
-/// Why an expression has no value.
+/// Reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// What Kyverno says, or which limit of a value was crossed.
+    /// Kyverno's error, or an exceeded limit on values.
     #[error("{0}")]
     Failed(String),
-    /// It took too many steps.
+    /// The expression took too many steps.
     #[error("evaluation limit exceeded: rule-fuel is {0} steps an expression")]
     OutOfFuel(u64),
-    /// The bundle is one of policies, or has fewer expressions.
+    /// The bundle contains policies, or has fewer expressions.
     #[error("expected a bundle of at least {} expressions and no rules", .0 + 1)]
     NoExpression(u32),
 }
 
 /// Evaluates the expressions of one bundle, over one value after another.
 ///
-/// Give it a value with [`ExpressionSession::set_input`], then ask for expressions by
-/// their number, the order in which they were compiled. What an expression computes
-/// stays in memory until the next value is set.
+/// Set a value with [`ExpressionSession::set_input`], then evaluate expressions by their
+/// index, in the order in which they were compiled. Computed values stay in memory until
+/// the next value is set.
 pub struct ExpressionSession<'b> {
     bundle: &'b Bundle<'b>,
     limits: Limits,
@@ -43,12 +42,12 @@ pub struct ExpressionSession<'b> {
 }
 
 impl<'b> ExpressionSession<'b> {
-    /// A session with the default limits; the value is null until one is set.
+    /// A session with the default limits and null as its value.
     pub fn new(bundle: &'b Bundle<'b>) -> Self {
         Self::with_limits(bundle, Limits::DEFAULT)
     }
 
-    /// A session with limits of the host's choice.
+    /// A session with the given limits.
     pub fn with_limits(bundle: &'b Bundle<'b>, limits: Limits) -> Self {
         Self {
             bundle,
@@ -59,8 +58,8 @@ impl<'b> ExpressionSession<'b> {
         }
     }
 
-    /// Forgets the value before and everything computed over it, and takes this one:
-    /// what `@` gives to an expression, and the context of a text with variables.
+    /// Replaces the value and discards everything computed from the previous one. The value
+    /// is the result of `@`, and the context of a text with variables.
     ///
     /// # Errors
     /// [`EvaluateError::TooLarge`].
@@ -79,7 +78,7 @@ impl<'b> ExpressionSession<'b> {
         Ok(())
     }
 
-    /// As [`ExpressionSession::set_input`], with variables of CEL.
+    /// Like [`ExpressionSession::set_input`], with CEL variables.
     ///
     /// # Errors
     /// [`EvaluateError::TooLarge`].
@@ -104,18 +103,18 @@ impl<'b> ExpressionSession<'b> {
         Ok(())
     }
 
-    /// The value of an expression that asks for nothing from outside.
+    /// Value of an expression that needs no outside data.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn evaluate(&mut self, number: u32) -> Result<Answer<'_>, ExpressionError> {
         self.evaluate_with(number, &mut NoHost)
     }
 
-    /// As [`ExpressionSession::evaluate`], with a host that answers what it asks for.
+    /// Like [`ExpressionSession::evaluate`], with a host for outside data.
     ///
     /// # Errors
-    /// As [`ExpressionSession::evaluate`].
+    /// Like [`ExpressionSession::evaluate`].
     pub fn evaluate_with(
         &mut self,
         number: u32,
@@ -179,10 +178,10 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// The value as JSON, integers and floats apart.
+    /// The value as JSON, with distinct integers and floats.
     ///
     /// # Errors
-    /// Go's words where JSON has no such number (NaN and the infinities).
+    /// Go's text if JSON cannot express a number (NaN and the infinities).
     pub fn to_value(&self) -> Result<Value, ExpressionError> {
         let mut open = vec![self.node];
         while let Some(node) = open.pop() {
@@ -202,24 +201,24 @@ impl<'a> Answer<'a> {
         Ok(self.view.to_value(self.node))
     }
 
-    /// The value with the types of CEL.
+    /// The value with CEL types.
     pub fn to_cel(&self) -> CelValue {
         read_value(&self.view, self.node)
     }
 
-    /// The values around it, for those who look without copying.
+    /// View of the values, to examine them without copying.
     pub fn view(&self) -> View<'a> {
         self.view
     }
 
-    /// Its place in [`Answer::view`].
+    /// Node in [`Answer::view`].
     pub fn node(&self) -> NodeId {
         self.node
     }
 }
 
 impl DocumentBuffer {
-    /// The values that every evaluation's buffer begins with.
+    /// Well-known values at the start of every evaluation's buffer.
     pub(super) fn push_well_known(&mut self) -> Result<(), crate::document::BufferFull> {
         self.push_null(Label::ITEM);
         self.take()?;

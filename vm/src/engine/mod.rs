@@ -47,7 +47,10 @@
 //! a rule came to its outcome calls [`Session::evaluate_observed`] with an
 //! [`observer::Observer`].
 
+mod error;
+mod evaluator;
 mod expression;
+mod names;
 pub mod observer;
 mod plans;
 mod projection;
@@ -56,9 +59,10 @@ mod response;
 mod review;
 mod session;
 
+pub use error::EvaluateError;
 pub use expression::{Answer, ExpressionError, ExpressionSession};
 pub use kpvm_format::Bundle;
 pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo, merge};
 pub use response::{Decision, Evaluation, FailureDetail, PodSecurityDetail, RuleResponse, Status};
 pub use review::{Review, ReviewError};
-pub use session::{EvaluateError, Session};
+pub use session::Session;

@@ -7,9 +7,9 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, KindSelector, NONE, PolicyFlags};
 
+use super::evaluator::is_dropped;
 use super::projection::{Topic, derive};
 use super::request::Operation;
-use super::session::is_dropped;
 use crate::document::projection::Projection;
 use crate::plan::{BodyId, Plan, Proof, Survey};
 

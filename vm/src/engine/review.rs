@@ -1,12 +1,12 @@
-//! An AdmissionReview as an API server sends it, read for evaluation.
+//! Decodes an AdmissionReview as sent by an API server.
 //!
-//! The bytes of a review go in, what it asks leaves: texts, and where its objects stand.
-//! The objects are found by their brackets and not read here; the session that evaluates
-//! them does that, and so finds what is wrong inside of them.
+//! Returns its texts and the byte ranges of its objects. The objects are located by their
+//! brackets and not read here; the session that evaluates them reads them and reports
+//! errors inside them.
 //!
-//! What is accepted is what Go's decoder makes an AdmissionReview of: letter case does not
-//! matter in names of members, the last of equal ones counts, `null` says nothing, members
-//! that are not known are passed over. Only of those that stand here the type is checked.
+//! Accepts what Go's decoder accepts as an AdmissionReview: member names are
+//! case-insensitive, the last duplicate wins, `null` counts as absent, unknown members are
+//! ignored. Only the types of known members are checked.
 
 use std::ops::Range;
 
@@ -18,71 +18,71 @@ use crate::document::{
 use kpvm_format::symbol::SymbolTable;
 use kpvm_semantics::limits::Limits;
 
-/// Why bytes are no review that can be answered.
+/// Reason why bytes are not a review that can be answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ReviewError {
-    /// They are no JSON, or cross a limit for documents.
+    /// The bytes are not JSON, or exceed a limit for documents.
     #[error("the review cannot be read: {0}")]
     Json(#[from] JsonError),
-    /// A member is there with a value of another type.
+    /// A member has the wrong type.
     #[error("expected `{member}` of the review to be {expected}")]
     Type {
         /// The member.
         member: &'static str,
-        /// What it has to be.
+        /// The expected type.
         expected: &'static str,
     },
-    /// Its texts with escapes do not fit the work space.
+    /// Its texts with escapes do not fit the work buffer.
     #[error("the review is too large")]
     TooLarge,
     /// There is no `request`, or it is null.
     #[error("expected the review to have a request, found none")]
     NoRequest,
-    /// The operation is none of Kubernetes'.
+    /// The operation is not one of Kubernetes'.
     #[error("expected the operation to be CREATE, UPDATE, DELETE or CONNECT, found `{found}`")]
     Operation {
-        /// What stands there; empty where nothing does.
+        /// What was found; empty if nothing.
         found: String,
     },
 }
 
-/// What an AdmissionReview asks. What it does not say is empty.
+/// Content of an AdmissionReview. Absent members are empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review<'r> {
-    /// What the answer has to repeat.
+    /// Identifier that the response must repeat.
     pub uid: &'r str,
-    /// The kind that the request is about.
+    /// Kind of the request.
     pub kind: GroupVersionKind<'r>,
     /// Name of the kind's resource, e.g. `pods`.
     pub resource: &'r str,
     /// The subresource; empty for the resource itself.
     pub subresource: &'r str,
-    /// Name of the object; empty where the API server is to find one.
+    /// Name of the object; empty if the API server generates it.
     pub name: &'r str,
     /// Its namespace.
     pub namespace: &'r str,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Who does it.
+    /// Name of the user.
     pub username: &'r str,
-    /// What tells the user apart from others of the name.
+    /// Unique identifier of the user.
     pub user_uid: &'r str,
     /// The user's groups.
     pub groups: Vec<&'r str>,
-    /// The text of the new object, not read yet.
+    /// Text of the new object, unread.
     pub object: Option<&'r [u8]>,
-    /// The text of the object before the change, not read yet.
+    /// Text of the old object, unread.
     pub old_object: Option<&'r [u8]>,
-    /// Whether nothing will be stored.
+    /// Whether the request will not be persisted.
     pub dry_run: bool,
 }
 
 impl<'r> Review<'r> {
-    /// Reads a review. `buffer` is work space, to be used for reviews again and again.
+    /// Reads a review. `buffer` is scratch space that can be reused for further reviews.
     ///
     /// # Errors
-    /// A [`ReviewError`] when this is no review. Objects that are malformed are found when
-    /// the request is evaluated.
+    /// A [`ReviewError`] if this is not a review. Malformed objects are detected when the
+    /// request is evaluated.
     pub fn read(
         text: &'r [u8],
         buffer: &'r mut DocumentBuffer,
@@ -99,7 +99,7 @@ impl<'r> Review<'r> {
         let mut found = Found::default();
         let mut result = Decoder::new(text, buffer, options, false).review(&mut found);
         if result.is_err() {
-            // Whatever else is wrong, what is no JSON is an error of that kind.
+            // Invalid JSON takes precedence over any other error.
             buffer.read_json(text, TextSource::Object, &SymbolTable::EMPTY, &options)?;
             found = Found::default();
             result = Decoder::new(text, buffer, options, true).review(&mut found);
@@ -115,8 +115,8 @@ impl<'r> Review<'r> {
         found.resolve(text, view)
     }
 
-    /// The request to evaluate. Roles of the user are not known from a review alone, and
-    /// neither is the namespace.
+    /// The request to evaluate. A review contains neither the roles of the user nor the
+    /// namespace object.
     pub fn request(&self) -> Request<'_> {
         Request {
             object: self.object.map(Input::Json),
@@ -139,12 +139,12 @@ impl<'r> Review<'r> {
 /// A text of the review.
 #[derive(Debug, Clone, Default)]
 enum Piece {
-    /// Nothing was said.
+    /// Absent.
     #[default]
     Absent,
-    /// It stands in the review.
+    /// A range of the review.
     Plain(Range<usize>),
-    /// It has escapes, and was read into the buffer.
+    /// A text with escapes, decoded into the buffer.
     Escaped(NodeId),
 }
 
@@ -161,7 +161,7 @@ impl Piece {
     }
 }
 
-/// What was found in the review so far.
+/// Members found so far.
 #[derive(Debug, Default)]
 struct Found {
     has_request: bool,
@@ -214,28 +214,28 @@ impl Found {
     }
 }
 
-/// Why decoding stopped.
+/// Reason why decoding stopped.
 #[derive(Debug)]
 enum Fault {
-    /// A member has another type.
+    /// A member has the wrong type.
     Type {
         member: &'static str,
         expected: &'static str,
     },
-    /// It may be malformed, or has what no API server writes: it is to be read as a whole
-    /// before it is decoded.
+    /// The review may be malformed, or contains what no API server writes: it must be read
+    /// as a whole before it is decoded.
     Unusual,
 }
 
-/// Goes through a review once.
+/// Decodes a review in one pass.
 struct Decoder<'t, 'b> {
     text: &'t [u8],
     at: usize,
     buffer: &'b mut DocumentBuffer,
     options: ReadOptions,
-    /// The whole text has been read and is JSON.
+    /// Whether the whole text has been read and is JSON.
     is_sound: bool,
-    /// Up to here the text is known to be UTF-8, but for the objects.
+    /// End of the prefix known to be UTF-8, except for the objects.
     checked: usize,
 }
 
@@ -331,8 +331,8 @@ impl<'t, 'b> Decoder<'t, 'b> {
         })
     }
 
-    /// A map. `member` is given the name of each of its members, empty if it is not one of
-    /// `members`, and has to go behind the value.
+    /// Decodes a map. `member` receives the name of each member, empty if it is not one of
+    /// `members`, and must consume the value.
     fn map(
         &mut self,
         name: &'static str,
@@ -356,7 +356,7 @@ impl<'t, 'b> Decoder<'t, 'b> {
         })
     }
 
-    /// What stands between brackets, one after the other.
+    /// Decodes the items between brackets, one by one.
     fn items(
         &mut self,
         end: u8,
@@ -417,10 +417,10 @@ impl<'t, 'b> Decoder<'t, 'b> {
         })
     }
 
-    /// An object, whose text is left to whoever evaluates it.
+    /// Locates an object, whose text is left to the evaluation.
     fn object(&mut self, to: &mut Option<Range<usize>>) -> Result<(), Fault> {
         if to.is_some() && !self.is_sound {
-            // Nobody would ever read the first one.
+            // The first of two such members would never be read.
             return Err(Fault::Unusual);
         }
         let start = self.at;
@@ -437,7 +437,7 @@ impl<'t, 'b> Decoder<'t, 'b> {
         Ok(())
     }
 
-    /// Goes behind `null`, which says nothing.
+    /// Consumes `null`, which counts as absent.
     fn null_or(&mut self, member: &'static str, expected: &'static str) -> Result<(), Fault> {
         match self.byte() {
             b'n' => self.pass(),
@@ -445,7 +445,7 @@ impl<'t, 'b> Decoder<'t, 'b> {
         }
     }
 
-    /// Goes behind a value that nobody asks for.
+    /// Skips a value that is not needed.
     fn pass(&mut self) -> Result<(), Fault> {
         let behind = match self.byte() {
             b'"' => skip_value(self.text, self.at),
@@ -457,14 +457,14 @@ impl<'t, 'b> Decoder<'t, 'b> {
         Ok(())
     }
 
-    /// The place behind a number or a word, of which nothing needs to be checked.
+    /// End of a number or word, which needs no check.
     fn end_of_word(&self) -> usize {
         let rest = self.text.get(self.at..).unwrap_or(&[]);
         let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
         self.at + rest.iter().take_while(|byte| inside(byte)).count()
     }
 
-    /// Goes behind a string.
+    /// Consumes a string.
     fn piece(&mut self) -> Result<Piece, Fault> {
         let start = self.at;
         self.expect(b'"')?;
@@ -486,7 +486,7 @@ impl<'t, 'b> Decoder<'t, 'b> {
         }
     }
 
-    /// Makes sure that what was passed over up to `end` is UTF-8.
+    /// Checks that the text skipped up to `end` is UTF-8.
     fn check_text(&mut self, end: usize) -> Result<(), Fault> {
         let text = self.text.get(self.checked..end).unwrap_or(&[]);
         self.checked = end;
@@ -513,9 +513,8 @@ impl<'t, 'b> Decoder<'t, 'b> {
     }
 }
 
-/// Which of the members goes by a name, as Go's decoder compares them; an empty text if
-/// none does. The two letters that are not ASCII and have an ASCII letter as their other
-/// case are equal to that.
+/// Member with a name, compared as in Go's decoder; empty if there is none. The two
+/// non-ASCII letters that have an ASCII letter as their other case are equal to it.
 fn known_as(name: &str, members: &[&'static str]) -> &'static str {
     let fold = |letter: char| match letter {
         '\u{17F}' => 's',

@@ -1,4 +1,4 @@
-//! A buffer that has grown to the size of its work reads JSON without allocating.
+//! A buffer that has reached its working size reads JSON without allocating.
 
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
 use kpvm_format::symbol::{SymbolTable, SymbolTableBuilder};

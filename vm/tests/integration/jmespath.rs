@@ -1,5 +1,5 @@
-//! The evaluator that walks the tree, on what no recorded file holds: worked cases, the
-//! host, hostile values. The recordings are run by `compiler/tests/jmespath.rs`.
+//! The run-time evaluator, with inputs that no recorded file contains: worked cases, the
+//! host, hostile values. `compiler/tests/integration/jmespath.rs` runs the recordings.
 
 use kpvm::document::{DocumentBuffer, Kind, Label, NodeId, Texts};
 use kpvm::function::{RegexCache, Values};
@@ -10,7 +10,7 @@ use kpvm_semantics::limits::Limits;
 use kpvm_syntax::jmespath::parse;
 use serde_json::{Value, json};
 
-/// Time stands still, and chance always says the same.
+/// A host with a fixed time and fixed random numbers.
 struct TestHost;
 
 impl Host for TestHost {
@@ -175,8 +175,8 @@ fn worked_cases_that_no_file_holds() {
             "case {number}"
         );
     }
-    // Case 55: Kyverno sorts in place, so that its second value is 1; here nothing that
-    // was read before changes.
+    // Case 55: Kyverno sorts in place, so its second value is 1; here earlier values never
+    // change.
     let input = json!({"a": [{"n": 2.0}, {"n": 1.0}]});
     assert_eq!(
         run("[sort_by(a,&n)[0].n, a[0].n]", &input),
@@ -186,7 +186,8 @@ fn worked_cases_that_no_file_holds() {
 
 #[test]
 fn what_comes_from_outside_comes_from_the_host() {
-    // docs/spec/jmespath.md §11; the clock of the test host stands at 2023-11-14T22:13:20Z.
+    // docs/spec/jmespath.md §11; the clock of the test host is fixed at
+    // 2023-11-14T22:13:20Z.
     for (expression, expected) in [
         ("time_now()", "2023-11-14T22:13:20Z"),
         ("time_now_utc(`1`, 'ignored')", "2023-11-14T22:13:20Z"),
@@ -208,7 +209,7 @@ fn what_comes_from_outside_comes_from_the_host() {
 
 #[test]
 fn hostile_values_end_in_an_error_and_soon() {
-    // Hostile inputs, rows 77 to 88. Each has to be refused, none may be swallowed.
+    // Hostile inputs, rows 77 to 88. Each must be rejected, none ignored.
     let many = "a".repeat(100_000);
     let input = json!({
         "many": many,
@@ -243,10 +244,10 @@ fn hostile_values_end_in_an_error_and_soon() {
         assert!(outcome.is_err(), "{expression}");
         assert!(start.elapsed().as_secs() < 20, "{expression}");
     }
-    // These are answered, and in no time.
+    // These must return quickly.
     for (expression, expected) in [
         ("add('1e-999999999', '0')", json!("1e-9")),
-        // The exponent's low 32 bits are a large negative number.
+        // The low 32 bits of the exponent are a large negative number.
         ("add('2E6024865272343', '1')", json!("1000000001e-9")),
         ("add('9Ei', '0')", json!("9223372036854775807")),
         ("round(`1`, `400`)", json!({"$float": "NaN"})),
@@ -267,7 +268,7 @@ fn hostile_values_end_in_an_error_and_soon() {
 
 #[test]
 fn values_that_share_members_cannot_make_work_explode() {
-    // Thirty doublings: a million million values in thirty lists.
+    // Thirty doublings: 10^12 values in thirty lists.
     let doubled = vec!["[@, @]"; 40].join(" | ");
     for end in [
         "to_string(@)",
@@ -282,7 +283,7 @@ fn values_that_share_members_cannot_make_work_explode() {
 
 #[test]
 fn the_deepest_expressions_fit_a_small_stack() {
-    // Hostile inputs, row 106: 256 KiB. A debug build needs more than that.
+    // Hostile inputs, row 106: 256 KiB. A debug build needs more.
     let stack = if cfg!(debug_assertions) {
         2 << 20
     } else {

@@ -1,4 +1,4 @@
-//! The runtime through its public interface.
+//! Tests of the runtime through its public interface.
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as no tests
 

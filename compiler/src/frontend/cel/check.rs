@@ -1,7 +1,7 @@
-//! The type checker: what every expression's type is, what every name means, and what
-//! cannot be right whatever the resource holds (docs/spec/cel.md §3.2).
+//! The type checker of CEL: determines the type of every expression and the meaning of
+//! every name, and reports what is wrong for every resource (docs/spec/cel.md §3.2).
 //!
-//! The algorithm and the words of its errors are cel-go's.
+//! The algorithm and its error texts are cel-go's.
 
 use std::collections::HashMap;
 
@@ -13,43 +13,43 @@ use super::environment::Environment;
 use super::types::{Substitution, Type, most_general};
 use kpvm_syntax::cel::qualified_name;
 
-/// What a name turned out to be.
+/// Meaning of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reference {
     /// A declared variable, by its full name.
     Variable(String),
-    /// A variable of a macro.
+    /// A macro variable.
     Local,
-    /// A type, by its name.
+    /// A type, identified by its name.
     Type(String),
-    /// A function; `method` if what it is called on is its first argument.
+    /// A function; `method` if its receiver is its first argument.
     Function {
-        /// Which.
+        /// The function.
         function: Function,
-        /// Whether the target is an argument.
+        /// Whether the receiver is an argument.
         method: bool,
     },
 }
 
-/// Something that is wrong with an expression.
+/// A type error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeError {
-    /// Where.
+    /// Offset.
     pub at: u32,
-    /// In cel-go's words.
+    /// Text, in cel-go's words.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// What is known of an expression.
+/// Result of checking an expression.
 #[derive(Debug, Clone, Default)]
 pub struct Checked {
     types: HashMap<usize, Type>,
     references: HashMap<usize, Reference>,
-    /// What is wrong with it.
+    /// Its errors.
     pub errors: Vec<TypeError>,
-    /// Whether types are to be relied on.
+    /// Whether types can be relied on.
     pub is_strict: bool,
 }
 
@@ -59,12 +59,12 @@ impl Checked {
         self.types.get(&expression.id).unwrap_or(&Type::Dyn)
     }
 
-    /// What the expression refers to.
+    /// What an expression refers to.
     pub fn reference(&self, expression: &Expr) -> Option<&Reference> {
         self.references.get(&expression.id)
     }
 
-    /// Whether its value is a boolean for sure.
+    /// Whether its value is certainly a boolean.
     pub fn is_bool(&self, expression: &Expr) -> bool {
         self.is_strict && *self.type_of(expression) == Type::Bool
     }
@@ -87,7 +87,7 @@ pub fn check(expression: &Expr, environment: &Environment) -> Checked {
         mixed,
         ..
     } = checker;
-    // cel-go looks for these in expressions that have no other error.
+    // cel-go reports these only for expressions without other errors.
     if checked.errors.is_empty() {
         checked.errors = mixed;
     }
@@ -102,11 +102,11 @@ struct Checker<'e> {
     environment: &'e Environment,
     checked: Checked,
     substitution: Substitution,
-    /// Variables of macros, inner ones last.
+    /// Macro variables, inner ones last.
     locals: Vec<(String, Type)>,
-    /// Items of literals whose types differ.
+    /// Items of literals with different types.
     mixed: Vec<TypeError>,
-    /// Calls of `format` around what is checked: there, types may differ.
+    /// Nesting in calls of `format`, where types may differ.
     formats: usize,
 }
 
@@ -172,7 +172,7 @@ impl Checker<'_> {
                     };
                     let before = self.mixed.len();
                     item = Some(self.join(item, ty, element.value.span));
-                    // Of one list, the first item that does not fit is enough.
+                    // Only the first mismatching item of a list is reported.
                     if mixed_here {
                         self.mixed.truncate(before);
                     }
@@ -254,7 +254,7 @@ impl Checker<'_> {
         )
     }
 
-    /// The variable or type of a name, wherever it is declared.
+    /// Variable or type of a name, wherever it is declared.
     fn lookup(&mut self, expression: &Expr, name: &str) -> Option<Type> {
         if let Some((_, ty)) = self.locals.iter().rev().find(|(known, _)| known == name) {
             let ty = ty.clone();
@@ -307,7 +307,7 @@ impl Checker<'_> {
         self.field(expression.span, &operand, field, optional)
     }
 
-    /// The type of a field; of an optional's, an optional.
+    /// Type of a field; for an optional operand, an optional.
     fn field(&mut self, span: Span, operand: &Type, field: &str, optional: bool) -> Type {
         let operand = self.known(operand);
         let (inner, was_optional) = match operand {
@@ -360,12 +360,12 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of two items of one list.
+    /// Common type of two items of a list.
     fn join(&mut self, before: Option<Type>, ty: Type, span: Span) -> Type {
         let Some(before) = before else { return ty };
         let fits = self.substitution.assign(&ty, &before);
         let (known, other) = (self.known(&before), self.known(&ty));
-        // Here, dyn is a type like any other: it mixes with nothing.
+        // Here, dyn is a type like any other and mixes with nothing.
         if fits && (!self.environment.homogeneous || self.formats > 0 || known == other) {
             return most_general(&known, &other).clone();
         }
@@ -453,7 +453,7 @@ impl Checker<'_> {
         self.resolve(expression, function, true, types)
     }
 
-    /// The name under which a function is known.
+    /// Full name of a function.
     fn function(&self, name: &str) -> Option<String> {
         let mut candidates = self.environment.candidates(name).into_iter();
         candidates.find(|name| self.environment.functions(name).next().is_some())
@@ -598,7 +598,7 @@ fn type_of_literal(literal: &Literal) -> Type {
     }
 }
 
-/// What usually helps where no overload fits.
+/// Common fix for a missing overload.
 fn overload_hint(name: &str, types: &[Type]) -> Option<String> {
     let optional = |ty: &Type| matches!(ty, Type::Optional(_));
     if types.iter().any(optional) && !types.iter().all(optional) {

@@ -1,5 +1,5 @@
-//! What an expression may use: libraries, variables, declared objects
-//! (docs/spec/cel.md §2.4 and 3).
+//! The environment of an expression: libraries, variables, declared objects
+//! (docs/spec/cel.md §2.4 and §3).
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -9,21 +9,21 @@ use kpvm_syntax::cel::Macros;
 
 use super::types::{Overload, Type};
 
-/// The names and types that an expression is checked against.
+/// Names and types against which an expression is checked.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     libraries: Vec<Library>,
-    /// Variables by their full names, those declared last hiding others.
+    /// Variables by their full names; later declarations hide earlier ones.
     variables: Vec<(String, Type)>,
     /// Fields of declared objects.
     objects: Vec<(String, Vec<(String, Type)>)>,
-    /// Where names are looked up first: `a.b` for `a.b.x`, `a.x`, `x`.
+    /// Container in which names are looked up first: `a.b` for `a.b.x`, `a.x`, `x`.
     pub container: String,
-    /// Whether items of a list and values of a map must have one type.
+    /// Whether items of a list and values of a map must have the same type.
     pub homogeneous: bool,
 }
 
-/// The libraries of every environment of Kubernetes (docs/spec/cel.md §3).
+/// Libraries of every Kubernetes environment (docs/spec/cel.md §3).
 const KUBERNETES: [Library; 7] = [
     Library::Standard,
     Library::Optional,
@@ -35,7 +35,7 @@ const KUBERNETES: [Library; 7] = [
 ];
 
 impl Environment {
-    /// One with these libraries and no variable.
+    /// An environment with these libraries and no variables.
     pub fn new(libraries: &[Library]) -> Self {
         Self {
             libraries: libraries.to_vec(),
@@ -43,7 +43,7 @@ impl Environment {
         }
     }
 
-    /// That of `validate.cel` and of admission policies, without its variables.
+    /// Environment of `validate.cel` and of admission policies, without its variables.
     pub fn kubernetes() -> Self {
         let mut environment = Self::new(&KUBERNETES);
         environment.libraries.push(Library::OrValue);
@@ -52,9 +52,9 @@ impl Environment {
         environment
     }
 
-    /// That of Kyverno's own policies, without its variables (docs/spec/cel.md §3): the
-    /// further libraries of cel-go and Kyverno's. In a policy of one namespace objects are
-    /// those of this namespace.
+    /// Environment of Kyverno's own policies, without its variables (docs/spec/cel.md §3):
+    /// adds further libraries of cel-go and Kyverno. In a namespaced policy, objects are
+    /// those of its namespace.
     pub fn kyverno(is_namespaced: bool) -> Self {
         let mut environment = Self::kubernetes();
         environment.libraries.extend([
@@ -74,7 +74,7 @@ impl Environment {
         environment
     }
 
-    /// The macros that its libraries bring.
+    /// Macros of its libraries.
     pub fn macros(&self) -> Macros {
         Macros {
             optional: self.has(Library::Optional),
@@ -92,17 +92,17 @@ impl Environment {
         self.libraries.contains(&library)
     }
 
-    /// Makes a variable known.
+    /// Declares a variable.
     pub fn declare(&mut self, name: &str, ty: Type) {
         self.variables.push((name.to_owned(), ty));
     }
 
-    /// Makes a variable unknown.
+    /// Removes a variable.
     pub fn forget(&mut self, name: &str) {
         self.variables.retain(|(known, _)| known != name);
     }
 
-    /// Makes an object known, or more fields of it.
+    /// Declares an object, or another field of it.
     pub fn declare_field(&mut self, object: &str, field: &str, ty: Type) {
         let field = (field.to_owned(), ty);
         match self.objects.iter_mut().find(|(name, _)| name == object) {
@@ -116,14 +116,14 @@ impl Environment {
         self.objects.iter().any(|(name, _)| name == object)
     }
 
-    /// Makes an object without fields known.
+    /// Declares an object without fields.
     pub fn declare_object(&mut self, object: &str) {
         if !self.objects.iter().any(|(name, _)| name == object) {
             self.objects.push((object.to_owned(), Vec::new()));
         }
     }
 
-    /// The names that a name may stand for, in order.
+    /// Full names that a name may denote, in lookup order.
     pub fn candidates(&self, name: &str) -> Vec<String> {
         if let Some(absolute) = name.strip_prefix('.') {
             return vec![absolute.to_owned()];
@@ -138,7 +138,7 @@ impl Environment {
         names
     }
 
-    /// The type of the variable of exactly that name.
+    /// Type of the variable with exactly that name.
     pub fn variable(&self, name: &str) -> Option<&Type> {
         let mut declared = self.variables.iter().rev();
         declared.find(|(known, _)| known == name).map(|(_, ty)| ty)
@@ -183,7 +183,7 @@ impl Environment {
             .map(|(_, ty)| ty)
     }
 
-    /// The functions of a name, with their overloads.
+    /// Functions with a name, with their overloads.
     pub fn functions(
         &self,
         name: &str,
@@ -205,7 +205,7 @@ impl Environment {
             .filter(|(function, _)| self.has(function.library()))
     }
 
-    /// The names like this one, for a hint.
+    /// Similar names, for a hint.
     pub fn similar(&self, name: &str) -> Option<String> {
         let variables = self.variables.iter().map(|(name, _)| name.as_str());
         let functions = Function::ALL
@@ -219,7 +219,7 @@ impl Environment {
             .next()
     }
 
-    /// The objects behind `request` and `namespaceObject` (docs/spec/cel.md §2.4).
+    /// Declares the objects of `request` and `namespaceObject` (docs/spec/cel.md §2.4).
     fn declare_request(&mut self) {
         let object = |name: &str| Type::Object(format!("kubernetes.{name}"));
         let text = Type::String;
@@ -296,7 +296,7 @@ impl Environment {
     }
 }
 
-/// 1 if one edit makes one text of the other, more otherwise.
+/// 1 if one edit turns one text into the other, more otherwise.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
     if left.len().abs_diff(right.len()) > 1 || left == right {

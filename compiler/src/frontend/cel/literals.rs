@@ -1,5 +1,5 @@
-//! Literals that a function can never take, found at compile time: durations,
-//! timestamps and regular expressions (docs/spec/cel.md §3.2).
+//! Compile-time check of literals that a function never accepts: durations, timestamps and
+//! regular expressions (docs/spec/cel.md §3.2).
 
 use kpvm_format::cel::Function;
 use kpvm_semantics::{duration, go_regex, timestamp};
@@ -7,7 +7,7 @@ use kpvm_semantics::{duration, go_regex, timestamp};
 use super::ast::{Expr, Literal, Node};
 use super::check::{Checked, Reference, TypeError};
 
-/// The literals of an expression that make their call fail whatever else is given.
+/// Literals of an expression that make their call fail whatever the other arguments are.
 pub(super) fn check_literals(expression: &Expr, checked: &Checked) -> Vec<TypeError> {
     let mut errors = Vec::new();
     let mut open = vec![expression];
@@ -60,7 +60,7 @@ fn check_literal(function: Function, text: &str) -> Result<(), String> {
     }
 }
 
-/// The expressions that an expression is made of.
+/// Direct subexpressions.
 pub(super) fn children(expression: &Expr) -> Vec<&Expr> {
     match &expression.node {
         Node::Literal(_) | Node::Ident(_) => Vec::new(),

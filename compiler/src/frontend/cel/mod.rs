@@ -1,8 +1,8 @@
-//! The front end of CEL (docs/spec/cel.md).
+//! The CEL front end (docs/spec/cel.md).
 //!
-//! The text of an expression and the [`Environment`] that it may use enter; a syntax
-//! tree with the type of every part, or errors with their places in the text, leave.
-//! [`lower`] makes IR of it, like that of every other dialect.
+//! Parses and checks the text of an expression against an [`Environment`]; returns a typed
+//! syntax tree, or errors with their locations in the text. [`lower`] translates it to IR,
+//! like every other dialect.
 
 pub mod check;
 pub mod environment;
@@ -30,12 +30,12 @@ impl From<SyntaxError> for TypeError {
     }
 }
 
-/// An expression that can be lowered.
+/// An expression ready for lowering.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Its tree.
+    /// Its syntax tree.
     pub expression: Expr,
-    /// What is known of its parts.
+    /// Types and references of its parts.
     pub checked: Checked,
 }
 
@@ -49,7 +49,7 @@ impl Program {
 /// Parses and checks an expression.
 ///
 /// # Errors
-/// What is wrong with it, all of it where it parses.
+/// All type errors, or the first syntax error.
 pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<TypeError>> {
     let expression = parse(text, environment.macros()).map_err(|error| vec![error.into()])?;
     let mut checked = check(&expression, environment);
@@ -68,10 +68,10 @@ pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<Typ
 
 mod literals;
 
-/// Parses an expression and checks nothing: what is wrong is found when it runs.
+/// Parses an expression without checking it: errors are found at run time.
 ///
 /// # Errors
-/// The first thing that is no CEL.
+/// The first syntax error.
 pub fn compile_unchecked(text: &str, environment: &Environment) -> Result<Program, SyntaxError> {
     let expression = parse(text, environment.macros())?;
     let mut checked = check(&expression, environment);
@@ -82,7 +82,7 @@ pub fn compile_unchecked(text: &str, environment: &Environment) -> Result<Progra
     })
 }
 
-/// Errors as cel-go prints them, one below the other with the line of each.
+/// Formats errors like cel-go, each with its source line.
 pub fn render_errors(text: &str, errors: &[TypeError]) -> String {
     let mut out = String::new();
     for error in errors {

@@ -1,15 +1,15 @@
-//! Types, how they are written, and when a value of one may stand for another
-//! (cel-go's checker, whose rules decide what is a compile error; docs/spec/cel.md §3.2).
+//! CEL types, their spelling and assignability (the rules of cel-go's checker, which decide
+//! what is a compile error; docs/spec/cel.md §3.2).
 
 use std::fmt;
 
-/// A type as far as it is known before anything runs.
+/// A static type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the type that it is called")]
 pub enum Type {
-    /// Anything; what is in resources.
+    /// Any type; that of values in resources.
     Dyn,
-    /// That of an expression with an error.
+    /// Type of an expression with an error.
     Error,
     Null,
     Bool,
@@ -25,40 +25,40 @@ pub enum Type {
     Optional(Box<Type>),
     /// The type of types.
     Type(Box<Type>),
-    /// A scalar that may be null.
+    /// A nullable scalar.
     Wrapper(Box<Type>),
     /// A declared object with fields.
     Object(String),
-    /// A type of a library, and its parameters.
+    /// A library type, and its parameters.
     Opaque(String, Vec<Type>),
     /// A type parameter of an overload.
     Parameter(String),
-    /// A type that is found out yet.
+    /// A type variable still to be inferred.
     Variable(usize),
 }
 
 impl Type {
-    /// A list of something.
+    /// A list type.
     pub fn list(item: Type) -> Type {
         Type::List(Box::new(item))
     }
 
-    /// A map.
+    /// A map type.
     pub fn map(key: Type, value: Type) -> Type {
         Type::Map(Box::new(key), Box::new(value))
     }
 
-    /// An optional of something.
+    /// An optional type.
     pub fn optional(inner: Type) -> Type {
         Type::Optional(Box::new(inner))
     }
 
-    /// Whether nothing is known of it.
+    /// Whether it is dyn.
     pub fn is_dyn(&self) -> bool {
         matches!(self, Type::Dyn | Type::Error)
     }
 
-    /// The parts of a type that is built of others.
+    /// Component types.
     fn parts(&self) -> Vec<&Type> {
         match self {
             Type::List(inner) | Type::Optional(inner) => vec![inner],
@@ -128,10 +128,10 @@ impl fmt::Display for Type {
     }
 }
 
-/// One way to call a function.
+/// An overload of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overload {
-    /// Whether it is called on its first argument.
+    /// Whether its first argument is the receiver.
     pub is_method: bool,
     /// The types of its arguments.
     pub arguments: Vec<Type>,
@@ -140,7 +140,7 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Reads an overload as the table of functions writes it.
+    /// Parses an overload from the table of functions.
     pub fn parse(text: &str) -> Overload {
         let (call, result) = text.split_once(" -> ").unwrap_or((text, "dyn"));
         let (target, rest) = match call.split_once(".(") {
@@ -157,7 +157,7 @@ impl Overload {
     }
 }
 
-/// Splits at the commas outside of brackets.
+/// Splits at commas outside brackets.
 fn split_types(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |character| {
@@ -202,20 +202,20 @@ fn parse_type(text: &str) -> Type {
     }
 }
 
-/// What the type variables stand for.
+/// Inferred types of type variables.
 #[derive(Debug, Clone, Default)]
 pub struct Substitution {
     found: Vec<Option<Type>>,
 }
 
 impl Substitution {
-    /// A type that is not known yet.
+    /// A fresh type variable.
     pub fn fresh(&mut self) -> Type {
         self.found.push(None);
         Type::Variable(self.found.len() - 1)
     }
 
-    /// An overload with type variables for its parameters.
+    /// Replaces the parameters of an overload by fresh type variables.
     pub fn instantiate(&mut self, overload: &Overload) -> Overload {
         let mut names: Vec<(String, Type)> = Vec::new();
         let mut rename = |ty: &Type| self.rename(ty, &mut names);
@@ -241,7 +241,7 @@ impl Substitution {
         }
     }
 
-    /// The type with what is known of its variables; those unknown are dyn if asked for.
+    /// The type with its variables replaced; unknown ones become dyn if requested.
     pub fn apply(&self, ty: &Type, to_dyn: bool) -> Type {
         match ty {
             Type::Variable(number) => match self.find(*number) {
@@ -263,8 +263,8 @@ impl Substitution {
         }
     }
 
-    /// Whether each of `from` may stand where the other is wanted; what is found out of
-    /// type variables is kept only then.
+    /// Whether each of `from` is assignable to its counterpart; keeps the inferred
+    /// variables only if so.
     pub fn assign_all(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mut trial = self.clone();
         let fits = from.len() == to.len()
@@ -278,7 +278,7 @@ impl Substitution {
         fits
     }
 
-    /// As [`Substitution::assign_all`], for one.
+    /// Like [`Substitution::assign_all`], for one type.
     pub fn assign(&mut self, from: &Type, to: &Type) -> bool {
         self.assign_all(std::slice::from_ref(from), std::slice::from_ref(to))
     }
@@ -322,7 +322,7 @@ impl Substitution {
         }
     }
 
-    /// Whether the variable may stand for the type, and whether it stood for one before.
+    /// Whether the variable can denote the type, and whether it already had one.
     fn substitute(&mut self, ty: &Type, number: usize) -> (bool, bool) {
         if *ty == Type::Variable(number) {
             return (true, true);
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(none.result.to_string(), "net.IP");
     }
 
-    /// Every row of the table of functions is one that the checker understands.
+    /// The checker accepts every row of the table of functions.
     #[test]
     fn every_overload_of_the_table_reads_back() {
         for function in kpvm_format::cel::Function::ALL {

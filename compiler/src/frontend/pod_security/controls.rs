@@ -1,25 +1,25 @@
-//! The table of the Pod Security Standards as Kyverno applies them
-//! (docs/spec/pod-security.md §4 to 6): every control with its level, its revisions by Kubernetes version, the fields
-//! that it looks at and the values that it allows. Everything else that knows a control
-//! by name asks here.
+//! The table of the Pod Security Standards as applied by Kyverno (docs/spec/pod-security.md
+//! §4 to §6): every control with its level, its revisions by Kubernetes version, the fields
+//! it checks and the values it allows. All other code looks controls up here.
 
-/// Which level a control belongs to; the restricted level holds the baseline one's too.
+/// Level of a control; the restricted level includes the baseline one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// `baseline`
     Baseline,
-    /// `restricted`; anything but `baseline` is evaluated like it (section 3).
+    /// `restricted`; any value but `baseline` is treated as this (docs/spec/pod-security.md
+    /// §3).
     Restricted,
 }
 
-/// Whether an exclusion of a control needs images (section 1).
+/// Whether an exclusion of a control needs images (docs/spec/pod-security.md §1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// It must not have them.
+    /// It must not have images.
     Pod,
-    /// It must have them.
+    /// It must have images.
     Container,
-    /// It may.
+    /// It may have images.
     Mixed,
 }
 
@@ -28,116 +28,117 @@ pub enum Scope {
 pub struct Control {
     /// Id of the check.
     pub id: &'static str,
-    /// The name by which policies exclude it; two may share one; empty where they cannot.
+    /// Name by which policies exclude it; may be shared; empty if it cannot be excluded.
     pub name: &'static str,
     /// Its level.
     pub level: Level,
-    /// What an exclusion of it needs.
+    /// Whether an exclusion needs images.
     pub scope: Scope,
     /// The reason in messages.
     pub reason: &'static str,
-    /// The reason where not exactly one value is bad; empty for the same.
+    /// The reason if the number of bad values is not one; empty if the same.
     pub reasons: &'static str,
-    /// Whether reports name the images of the containers concerned (section 11).
+    /// Whether reports name the images of the containers concerned
+    /// (docs/spec/pod-security.md §11).
     pub names_images: bool,
-    /// What it demands, by version, ascending. The first applies below its version too.
+    /// Demands by version, ascending. The first also applies to earlier versions.
     pub revisions: &'static [Revision],
-    /// Fields that Kyverno knows it by although no error has that path, so that an
-    /// exclusion of them never applies (section 11).
+    /// Fields that Kyverno associates with it although no error has that path, so an
+    /// exclusion of them never applies (docs/spec/pod-security.md §11).
     pub idle_fields: &'static [&'static str],
 }
 
 impl Control {
-    /// Whether any revision looks at annotations.
+    /// Whether any revision checks annotations.
     pub fn looks_at_annotations(&self) -> bool {
         let mut tests = self.revisions.iter().flat_map(|revision| revision.tests);
         tests.any(|test| matches!(test.of, Of::Annotations(_) | Of::ContainerAnnotations(_)))
     }
 }
 
-/// What a control demands from a version on.
+/// Demands of a control from a version on.
 #[derive(Debug)]
 pub struct Revision {
-    /// Minor version of Kubernetes.
+    /// Kubernetes minor version.
     pub since: u32,
-    /// Whether pods that say that they run on Windows are let through (section 6.19).
+    /// Whether it ignores pods that declare Windows (docs/spec/pod-security.md §6.19).
     pub spares_windows: bool,
-    /// The tests; those with a smaller place come first in messages.
+    /// Tests; those with a smaller place come first in messages.
     pub tests: &'static [Test],
 }
 
-/// One thing that is tested.
+/// A single test.
 #[derive(Debug)]
 pub struct Test {
-    /// Place of its errors among the control's, below 4.
+    /// Position of its errors among the control's, below 4.
     pub place: u8,
-    /// Where it looks.
+    /// The tested values.
     pub of: Of,
-    /// What it demands.
+    /// The demand.
     pub demand: Demand,
 }
 
-/// Where a test looks. Paths are keys with dots; `[*]` stands for every item.
+/// Values that a test applies to. Paths are dotted keys; `[*]` stands for every item.
 #[derive(Debug)]
 pub enum Of {
-    /// A field of the pod's spec.
+    /// A field of the pod spec.
     Pod(&'static str),
     /// A field of every container, init containers first, ephemeral ones last.
     Containers(&'static str),
-    /// The annotations whose key satisfies a wildcard.
+    /// Annotations whose key matches a wildcard.
     Annotations(&'static str),
-    /// For every container the annotation whose key is this text and its name.
+    /// For every container, the annotation whose key is this text followed by its name.
     ContainerAnnotations(&'static str),
 }
 
-/// What is demanded.
+/// Demand on a value.
 #[derive(Debug)]
 pub enum Demand {
     /// A boolean must not be true.
     NotTrue,
     /// A boolean must not be false.
     NotFalse,
-    /// A boolean must be false: nothing there is an error too, of another kind where the
-    /// whole security context is missing (section 6.15).
+    /// A boolean must be false; a missing value is also an error, of another kind if the
+    /// whole security context is missing (docs/spec/pod-security.md §6.15).
     False,
     /// A number must not be 0.
     NotZero,
-    /// A number must be 0, or not there.
+    /// A number must be 0 or absent.
     Zero,
-    /// A text must satisfy one of the wildcards. Where the object around it is there, no
-    /// text counts as an empty one; without the object everything is fine.
+    /// A text must match one of the wildcards. If its object exists, a missing text counts
+    /// as empty; without the object everything is allowed.
     OneOf(&'static [&'static str]),
-    /// The same, but nothing there is fine.
+    /// The same, but a missing value is allowed.
     OneOfIfSet(&'static [&'static str]),
-    /// Every text of a list must be one of these; those that are not are the bad value.
+    /// Every text of a list must be one of these; the others are the bad values.
     EachOneOf(&'static [&'static str]),
-    /// A list must hold this text.
+    /// A list must contain this text.
     Holds(&'static str),
-    /// The value must be there, unless the same field of the pod's spec is as demanded.
+    /// The value must exist, unless the same field of the pod spec satisfies the demand.
     Set {
-        /// What stands below the field where its error lies; may be empty.
+        /// Path below the field at which its error is located; may be empty.
         below: &'static str,
-        /// What the pod's field must be, or what stands below it.
+        /// Required value of the pod's field, or of the path below it.
         inherits: Inherited,
-        /// Whether the error counts only where the control has no other.
+        /// Whether the error counts only if the control has no other.
         is_fallback: bool,
     },
-    /// An object must not be there; the bad value is one of its members.
+    /// An object must be absent; the bad value is one of its members.
     Absent(&'static str),
-    /// An object must have one of the first keys; else the error is about the first of the
-    /// second ones that it has, or `unknown` (section 6.14).
+    /// An object must have one of the first keys; otherwise the error names the first of
+    /// the second ones it has, or `unknown` (docs/spec/pod-security.md §6.14).
     Sourced {
-        /// One is enough.
+        /// One of these is enough.
         allowed: &'static [&'static str],
-        /// In this order.
+        /// Forbidden keys, in this order.
         forbidden: &'static [&'static str],
     },
-    /// A text must be empty; the control lists no errors (section 6.18).
+    /// A text must be empty; the control lists no errors (docs/spec/pod-security.md §6.18).
     EmptyUnlisted,
 }
 
 impl Demand {
-    /// Whether everything is fine where the object around the field is missing.
+    /// Whether everything is allowed if the object of the field is missing.
     pub fn allows_nothing(&self) -> bool {
         match self {
             Demand::False | Demand::Holds(_) | Demand::Set { .. } | Demand::Sourced { .. } => false,
@@ -154,7 +155,7 @@ impl Demand {
     }
 }
 
-/// What makes up for a container's missing value.
+/// Pod-level value that substitutes for a container's missing value.
 #[derive(Debug)]
 pub enum Inherited {
     /// `true`
@@ -293,7 +294,7 @@ macro_rules! sysctls {
     () => { sysctls!("net.ipv4.ip_unprivileged_port_start") };
 }
 
-/// Every control, in the order in which messages list them.
+/// All controls, in the order in which messages list them.
 pub const CONTROLS: &[Control] = &[
     Control {
         id: "allowPrivilegeEscalation",

@@ -1,5 +1,5 @@
-//! Assertion trees: sections 2.1, 3.1 and 3.2 for what keys and leaves may hold, and a
-//! walk over literal trees that the bytecode has to agree with.
+//! Assertion trees: hostile keys and leaves, and a walk over literal trees with which the
+//! bytecode has to agree.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -223,7 +223,7 @@ fn large_objects() {
     }
 }
 
-/// A failure's text has its limit, and so have all together.
+/// The text of a failure is limited, and so is the sum of all.
 #[test]
 fn messages_have_their_limit() {
     let object = thing(&format!(r#"{{"a": "{}"}}"#, "\\n".repeat(100_000)));
@@ -255,7 +255,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A value as the literal tree that it satisfies: keys that say more are escaped.
+/// The literal tree that a value satisfies, with special keys escaped.
 fn literal(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(literal).collect(),
@@ -273,8 +273,8 @@ fn literal(value: &Value) -> Value {
     }
 }
 
-/// How many failures a literal tree has (docs/spec/assert.md §5 and 6); `None` where it
-/// cannot be evaluated.
+/// Number of failures of a literal tree (docs/spec/assert.md §5 and 6); `None` if it cannot
+/// be evaluated.
 fn failures(expected: &Value, found: &Value) -> Option<usize> {
     match (expected, found) {
         (Value::Object(members), _) if members.is_empty() => Some(usize::from(found.is_null())),
@@ -317,7 +317,7 @@ fn statuses(tree: &Value, found: &Value) -> Vec<String> {
     }
 }
 
-/// A part of an expression, so that many together are one.
+/// A token; several together form an expression.
 fn token() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "a", "b", ".", "[", "]", "0", "*", "@", "$", "$x", "`1`", "'t'", "+", "-", "/", "//", "%",
@@ -345,7 +345,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands in parentheses: it is refused with its place, or it is evaluated.
+    /// Any text in parentheses is either refused with its place or evaluated.
     #[test]
     fn expressions_of_any_kind(tokens in prop::collection::vec(token(), 1..12), value in value()) {
         let expression = tokens.concat();

@@ -1,4 +1,4 @@
-//! Section 3.1: the bytes of a bundle.
+//! The bytes of a bundle.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ use super::oracle::{Expect, Seen, check, compile_policies, policy_with_pattern, 
 pub(crate) const SECTION_TABLE: usize = 60;
 pub(crate) const SECTION_ENTRY: usize = 12;
 
-/// A bundle of corpus policies with at least so many bytes.
+/// A bundle of corpus policies of at least this many bytes.
 fn real_bundle(bytes: usize) -> Vec<u8> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
     let mut sources = Sources::new();
@@ -42,7 +42,7 @@ fn real_bundle(bytes: usize) -> Vec<u8> {
     panic!("the corpus gives no bundle of {bytes} bytes");
 }
 
-/// Writes length and digest anew, so that only the tables are wrong.
+/// Updates length and digest, so that only the tables are wrong.
 pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = bytes.len() as u64;
     bytes[16..24].copy_from_slice(&length.to_le_bytes());
@@ -51,7 +51,7 @@ pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Objects that reach most of the corpus' rules.
+/// Objects that match most rules of the corpus.
 fn objects() -> Vec<Vec<u8>> {
     let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop",
         "labels": {"app": "a", "example.com/b": "c"}, "annotations": {"x": "y"}},
@@ -69,7 +69,7 @@ fn objects() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Loads and, where that works, evaluates; the text is what happened.
+/// Loads and, if that succeeds, evaluates; returns what happened as text.
 fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
     let Ok(bundle) = Bundle::load(bytes) else {
         return false;
@@ -80,7 +80,7 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
             continue;
         };
         for response in evaluation.responses() {
-            // Rendering is part of it.
+            // Rendering counts too.
             assert!(response.message().len() <= 1 << 16);
             let _ = (response.policy(), response.rule(), response.failure());
         }
@@ -100,7 +100,7 @@ fn shown(evaluation: Evaluation<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Makes text of what it hears.
+/// Records events as text.
 struct Telling;
 
 impl Observer for Telling {
@@ -139,7 +139,7 @@ fn every_prefix() {
             Bundle::load(&bytes[..length]).is_err(),
             "row 2, {length} bytes"
         );
-        // The length in the header made to fit as well.
+        // With a matching length in the header.
         if length >= SECTION_TABLE {
             let sealed = seal(bytes[..length].to_vec());
             assert!(
@@ -150,12 +150,12 @@ fn every_prefix() {
     }
 }
 
-/// Flips every `step`-th bit, on two threads; the digest is right each time.
+/// Flips every `step`-th bit, on two threads, each time with a valid digest.
 fn flip_bits(step: usize) {
     flip_bits_of(&real_bundle(20_000), &objects(), step);
 }
 
-/// [`flip_bits`] of a bundle, tried on objects.
+/// Like [`flip_bits`], with a given bundle and objects.
 pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
     assert!(exercise(bytes, objects));
     let bits = bytes.len() * 8;
@@ -167,7 +167,7 @@ pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
                     .filter(|bit| {
                         let mut bytes = bytes.to_vec();
                         bytes[bit / 8] ^= 1 << (bit % 8);
-                        // The header's own fields are checked as they are.
+                        // Fields of the header are checked unsealed.
                         let header = bit / 8 < 56;
                         exercise(&if header { bytes } else { seal(bytes) }, objects)
                     })
@@ -179,7 +179,7 @@ pub(crate) fn flip_bits_of(bytes: &[u8], objects: &[Vec<u8>], step: usize) {
     assert!(evaluated < bits / step, "row 3");
 }
 
-/// Row 3, a sample in which every bit position comes up.
+/// Row 3: a sample that includes every bit position.
 #[test]
 fn flipped_bits() {
     flip_bits(61);
@@ -216,7 +216,7 @@ fn section_tables() {
             (entry + 8, length + 1),
             (entry + 8, u32::MAX),
             (entry + 8, u32::MAX - offset + 1),
-            // Row 10: far more entries than there are bytes.
+            // Row 10: more entries than bytes.
             (entry + 8, 1 << 31),
         ];
         for (at, value) in wrong {
@@ -264,7 +264,7 @@ fn versions_flags_and_tails() {
     );
 }
 
-/// A bundle with one policy whose one rule, for Things, has this body.
+/// A bundle with one policy and one rule, for Things, with this body.
 fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) -> Vec<u8> {
     let mut builder = BundleBuilder::new();
     let (name, kind) = (builder.text("r"), builder.text("Thing"));
@@ -471,7 +471,7 @@ fn tables() {
         offset: U32::new(offset),
         length: U32::new(length),
     };
-    // A constant that refers to itself, and a chain of them as long as the file allows.
+    // A constant that refers to itself, and the longest chain that fits.
     let itself = bundle_with(pass(), |builder| {
         let symbol = builder.symbols.intern("a").0;
         builder.paths.push(StaticPath {
@@ -528,7 +528,7 @@ fn tables() {
     refused("row 9, a rule of a missing policy", "malformed", &bytes);
 }
 
-/// Row 6 on the cold tables: what explanations, traces and coverage read.
+/// Row 6 on the cold tables, which explanations, traces and coverage read.
 #[test]
 fn sites_and_places() {
     type Change = fn(&mut BundleBuilder);
@@ -622,7 +622,7 @@ fn index_and_pool() {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         word(entry + 4)..word(entry + 4) + word(entry + 8)
     };
-    // Sections by the format's documentation: 1 pool, 24 index, 25 rules of the index.
+    // Numbers of sections: 1 pool, 24 index, 25 rules of the index.
     for number in [24, 25] {
         for at in section(number) {
             for value in [0u8, 1, 2, 255] {

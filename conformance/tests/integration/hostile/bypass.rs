@@ -1,4 +1,4 @@
-//! Section 3.5: attempts to get a violating object past a rule.
+//! Attempts to get a violating object past a rule.
 
 use kpvm::engine::{GroupVersionKind, Input, Request};
 
@@ -9,7 +9,7 @@ use super::oracle::{
 const PASS: Expect = Expect::Results(&["r pass"]);
 const FAIL: Expect = Expect::Results(&["r fail"]);
 
-/// Row 67: kinds of outcome are never found by searching texts.
+/// Row 67: outcomes are never derived from texts.
 #[test]
 fn texts_that_look_like_an_outcome() {
     for phrase in [
@@ -39,7 +39,7 @@ fn texts_that_look_like_an_outcome() {
     }
 }
 
-/// Row 68: text of an object is data.
+/// Row 68: texts of an object are data.
 #[test]
 fn text_of_the_object_is_never_evaluated() {
     for text in [
@@ -64,7 +64,7 @@ const NO_PRIVILEGED: &str = "{spec: {\
     =(initContainers): [{=(securityContext): {=(privileged): false}}], \
     containers: [{=(securityContext): {=(privileged): false}}]}}";
 
-/// Row 71: the one violation is found wherever it hides.
+/// Row 71: a single violation is found at any place.
 #[test]
 fn violations_in_one_place_only() {
     let policy = policy_with_pattern(NO_PRIVILEGED).replace("[Pod, Thing]", "[Pod]");
@@ -110,7 +110,7 @@ fn request_seen(policy: &str, request: &Request<'_>) -> Seen {
     }
 }
 
-/// Row 72: what docs/spec/policies.md, cases 1, 2 and 4, say of subresources.
+/// Row 72: subresources (docs/spec/policies.md, cases 1, 2 and 4).
 #[test]
 fn subresources() {
     let rows: [(&str, &str, Expect); 8] = [
@@ -146,10 +146,10 @@ fn subresources() {
     }
 }
 
-/// Rows 74 and 75: the object decides namespaces and names, the request the kind.
+/// Rows 74 and 75: namespace and name come from the object, the kind from the request.
 #[test]
 fn names_and_namespaces() {
-    // Filter, metadata, what must happen.
+    // Filter, metadata, required outcome.
     let rows: [(&str, &str, Expect); 14] = [
         (
             "namespaces: [shop]",
@@ -166,7 +166,7 @@ fn names_and_namespaces() {
             r#"{"name": "t"}"#,
             Expect::Results(&[]),
         ),
-        // docs/spec/policies.md, case 14: `*` takes the empty namespace, `?*` does not.
+        // docs/spec/policies.md, case 14: `*` matches the empty namespace, `?*` does not.
         ("namespaces: ['*']", r#"{"name": "t"}"#, FAIL),
         (
             "namespaces: ['?*']",
@@ -187,7 +187,7 @@ fn names_and_namespaces() {
         ),
         ("names: ['web-*']", r#"{}"#, Expect::Results(&[])),
         ("names: ['*']", r#"{}"#, FAIL),
-        // Wildcards of the object's own name are plain text.
+        // Wildcards in the object's own name are plain text.
         (
             "names: ['web-1']",
             r#"{"name": "web-*"}"#,

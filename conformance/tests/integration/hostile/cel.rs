@@ -1,11 +1,11 @@
-//! Section 3.6 for CEL: what nests too deep or is no expression is refused with the
-//! policy; what runs away is ended by the budget of the expression, and fails the rule.
+//! CEL: expressions that nest too deeply or do not parse are refused with the policy;
+//! expressions that exceed their budget fail the rule.
 
 use super::oracle::{Expect, check_policy, policy_with, run, thing};
 
 const FAILS: Expect = Expect::Results(&["r fail"]);
 
-/// A rule of one CEL expression.
+/// A rule with one CEL expression.
 fn policy(expression: &str) -> String {
     let text = serde_json::to_string(expression).unwrap();
     policy_with(&format!(
@@ -69,13 +69,13 @@ fn nesting() {
                 &around("true ? true : ", "true", "", 5_000),
                 too_deep,
             ),
-            // A chain of one operator is no nesting.
+            // A chain of one operator does not nest.
             row(
                 "cel-1",
                 &format!("true{}", " && true".repeat(5_000)),
                 Expect::Results(&["r pass"]),
             ),
-            // As deep as is allowed.
+            // The greatest allowed depth.
             row(
                 "cel-1",
                 &around("(", "true", ")", 95),
@@ -249,7 +249,7 @@ fn validating(fields: &str, expression: &str) -> String {
     )
 }
 
-/// Variables where each is made of the one before.
+/// Variables that each use the one before.
 fn chain(length: usize, first: &str, rest: impl Fn(usize) -> String) -> String {
     let rest = (1..=length).map(|number| {
         let text = rest(number - 1);

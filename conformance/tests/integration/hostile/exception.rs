@@ -1,4 +1,4 @@
-//! Row 99 and section 2.1: exceptions, which must never excuse more than they say.
+//! Exceptions (row 99), which must never excuse more than they state.
 
 use kpvm::engine::{Input, Request};
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ fn what_an_exception_does_not_say_it_does_not_excuse() {
     }
 }
 
-/// The message lists what it can hold.
+/// The list of exceptions in a message is bounded.
 #[test]
 fn a_message_has_its_limit() {
     let policies = policy_with("{message: m, deny: {}}");
@@ -181,7 +181,7 @@ fn a_message_has_its_limit() {
     assert_eq!(results[0].2.len(), 4096);
 }
 
-/// A filter of an exception over few values, so that many hold.
+/// A filter of an exception over few values, so that many match.
 fn filter() -> impl Strategy<Value = String> {
     let kinds = prop::sample::select(vec!["[Thing]", "[Pod]", "[]", "['*']"]);
     let names = prop::sample::select(vec!["[t]", "[x]", "['?']", "[]"]);

@@ -1,11 +1,11 @@
-//! Section 3.6: expressions, regular expressions, quantities and times. What runs away
-//! is ended by fuel or a limit, with the status `error`.
+//! Expressions, regular expressions, quantities and times. Fuel or a limit stops runaway
+//! work, with the status `error`.
 
 use super::oracle::{Expect, check_policy, policy_with, run, thing};
 
 const ERROR: Expect = Expect::Results(&["r error"]);
 
-/// A rule that computes an expression (ASCII) and denies if it gives `x`.
+/// A rule that evaluates an (ASCII) expression and denies if the result is `x`.
 fn policy(expression: &str) -> String {
     let key = format!("{:?}", format!("{{{{ {expression} }}}}"));
     policy_with(&format!(

@@ -1,6 +1,6 @@
-//! Hostile inputs, row by row: every row has the number of the catalogue of hostile
-//! inputs (sections 3.1 to 3.7), an input, and what must happen. All rows go through
-//! one oracle ([`oracle::check`]) on a thread with a small stack.
+//! A catalogue of hostile inputs. Every row has an input and the required outcome, and runs
+//! under one oracle ([`oracle::check`]) on a thread with a small stack. A number identifies
+//! the attack that a row belongs to; several rows can share one.
 
 mod assertion;
 mod bundle;

@@ -1,6 +1,6 @@
-//! What must hold for every row: the program returns (no panic, no overflow of a 256
-//! KiB stack), within a bound of time and memory, says the same on a second run, and
-//! where the input is refused nothing says pass.
+//! What must hold for every row: the program returns without a panic or an overflow of a
+//! 256 KiB stack, within bounds of time and memory, with the same answer on a second run,
+//! and refused input never passes.
 
 use std::fmt::Write;
 use std::thread;
@@ -16,15 +16,15 @@ use kpvm_syntax::yaml::{self, DuplicateKeys};
 /// Stack of the thread that runs a row (row 106).
 const STACK: usize = 256 << 10;
 
-/// Stack for rows that go deep in the compiler: without optimisation its frames are an
-/// order of magnitude larger, so the bound of row 106 holds for optimised builds.
+/// Stack for rows that nest deeply in the compiler. Its unoptimised frames are an order of
+/// magnitude larger, so the bound of row 106 holds for optimised builds.
 const DEEP_COMPILER_STACK: usize = if cfg!(debug_assertions) {
     8 * STACK
 } else {
     STACK
 };
 
-/// Time for one row without optimisation; rows are meant to take far less.
+/// Time limit of a row in unoptimised builds; rows should take far less.
 const TIME: Duration = Duration::from_secs(20);
 
 /// Memory beyond a multiple of the input.
@@ -33,7 +33,7 @@ const MEMORY: u64 = 64 << 20;
 /// Memory for each byte of an object, and of a policy.
 const MEMORY_PER_BYTE: [u64; 2] = [40, 160];
 
-/// What a program said about its input.
+/// Observed outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// The input was refused, with this message.
@@ -42,10 +42,10 @@ pub(crate) enum Seen {
     Evaluated(Vec<(String, String, String)>),
 }
 
-/// What must happen.
+/// Required outcome.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expect {
-    /// Refused, and the message has this text.
+    /// Refused with a message that contains this text.
     Refused(&'static str),
     /// Evaluated to exactly these `rule status` lines.
     Results(&'static [&'static str]),
@@ -55,7 +55,7 @@ pub(crate) enum Expect {
     Either,
 }
 
-/// Runs a row twice under the oracle and gives what was seen.
+/// Runs a row twice under the oracle and returns the outcome.
 fn observe(row: &str, stack: usize, memory_bound: u64, run: impl Fn() -> Seen + Sync) -> Seen {
     let once = || {
         let mut seen = Seen::Refused(String::new());
@@ -78,7 +78,7 @@ fn observe(row: &str, stack: usize, memory_bound: u64, run: impl Fn() -> Seen + 
     first
 }
 
-/// Observes a row and compares it with what must happen.
+/// Runs a row and compares the outcome with the required one.
 pub(crate) fn check(row: &str, input_bytes: usize, expect: Expect, run: impl Fn() -> Seen + Sync) {
     let memory = MEMORY + MEMORY_PER_BYTE[0] * input_bytes as u64;
     judge(row, &observe(row, STACK, memory, run), expect);
@@ -205,8 +205,8 @@ pub(crate) fn run(policies: &str, object: &[u8]) -> Seen {
     }
 }
 
-/// A policy with one rule `r` for Pods and custom objects, and this validate block
-/// (YAML in flow style).
+/// A policy with one rule `r` for Pods and custom objects and this validate block (YAML in
+/// flow style).
 pub(crate) fn policy_with(validate: &str) -> String {
     format!(
         "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: p}}\nspec:\n  rules:\n  \

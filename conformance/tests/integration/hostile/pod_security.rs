@@ -1,6 +1,6 @@
-//! Section 3.5 for `podSecurity`: Pods that try to get past the standards, fields of
-//! wrong types first. Kyverno decodes a Pod into its Go type before it looks at it, so that
-//! a wrong type anywhere is an error (docs/spec/pod-security.md §2).
+//! `podSecurity`: Pods that try to get past the standards, mainly with fields of wrong types.
+//! Kyverno decodes a Pod into its Go type first, so a wrong type anywhere is an error
+//! (docs/spec/pod-security.md §2).
 
 use kpvm::engine::{Bundle, Input, Request, Session};
 use kpvm_compiler::frontend::pod_security::controls::{CONTROLS, Demand, Of};
@@ -35,7 +35,7 @@ fn good_spec() -> Value {
     json!({"containers": [{"name": "a", "image": "nginx", "securityContext": context}]})
 }
 
-/// Puts a value at a path of keys, `[*]` being the first item of a list.
+/// Sets the value at a path of keys; `[*]` is the first item of a list.
 fn set(mut place: &mut Value, path: &str, value: &Value) {
     for key in path.split('.') {
         let (key, is_list) = match key.strip_suffix("[*]") {
@@ -56,7 +56,7 @@ fn set(mut place: &mut Value, path: &str, value: &Value) {
     *place = value.clone();
 }
 
-/// What a field of the controls may be.
+/// Type of a field that controls read.
 fn fits(demand: &Demand, value: &Value) -> bool {
     match demand {
         Demand::NotTrue | Demand::NotFalse | Demand::False => value.is_boolean(),
@@ -70,13 +70,13 @@ fn fits(demand: &Demand, value: &Value) -> bool {
     }
 }
 
-/// Every path that a control looks at, with what may stand there.
+/// Every path that a control reads, with the type there.
 fn paths() -> Vec<(String, &'static Demand)> {
     let tests = CONTROLS
         .iter()
         .flat_map(|control| control.revisions)
         .flat_map(|revision| revision.tests)
-        // Of these fields there are other tests.
+        // Other tests cover these fields.
         .filter(|test| !matches!(test.demand, Demand::Set { .. }));
     let mut paths = Vec::new();
     for test in tests {
@@ -93,7 +93,7 @@ fn paths() -> Vec<(String, &'static Demand)> {
     paths
 }
 
-/// The answers of one rule to many Pods that are not `expected`.
+/// Answers of one rule to many Pods that differ from `expected`.
 fn answers_but(expected: &str, bundle: &[u8], pods: &[Vec<u8>]) -> Seen {
     let bundle = Bundle::load(bundle).unwrap();
     let mut session = Session::new(&bundle);
@@ -132,7 +132,7 @@ fn wrong_types_in_every_field_that_controls_read() {
     for (path, demand) in paths() {
         let mut pods = Vec::new();
         for value in wrong.iter().filter(|value| !fits(demand, value)) {
-            // `[]` is a list of texts without any.
+            // `[]` is an empty list of texts.
             let is_list = matches!(demand, Demand::EachOneOf(_) | Demand::Holds(_));
             if is_list && *value == json!([]) {
                 continue;
@@ -141,7 +141,7 @@ fn wrong_types_in_every_field_that_controls_read() {
             set(&mut spec, &path, value);
             pods.push(pod(&spec));
         }
-        // Everything on the way there, too.
+        // And every value on the way there.
         for (dot, _) in path.match_indices('.') {
             let parent = &path[..dot];
             let (parent, list) = match parent.strip_suffix("[*]") {
@@ -190,8 +190,8 @@ fn wrong_types_around_the_spec() {
     }
 }
 
-/// Go takes keys in any case; of two keys for one field the last in byte order is decoded
-/// into what the first gave.
+/// Go accepts keys in any case; of two keys for one field, the later one in byte order is
+/// decoded into the result of the first.
 #[test]
 fn keys_in_another_case() {
     let bundle = compile_policies(&restricted()).unwrap();
@@ -222,7 +222,7 @@ fn keys_in_another_case() {
     });
 }
 
-/// Exclusions hold for what they name and for nothing else.
+/// Exclusions apply only to what they name.
 #[test]
 fn exclusions_reach_no_further() {
     let privileged = |name: &str, image: &str| json!({"name": name, "image": image, "securityContext": {"privileged": true}});
@@ -254,7 +254,7 @@ fn exclusions_reach_no_further() {
             json!([privileged("*", "nginx"), privileged("b", "evil")]),
         ),
         (
-            // Each exempted container takes away one finding of its own name.
+            // Each exempted container removes one finding of its own name.
             "the same name, more often than it is exempted",
             excluded("nginx"),
             json!([privileged("a", "nginx"), privileged("a", "evil")]),
@@ -266,7 +266,7 @@ fn exclusions_reach_no_further() {
     }
 }
 
-/// Work and memory stay within their bounds; what crosses them is an error.
+/// Work and memory are bounded; exceeding a bound is an error.
 #[test]
 fn many_violations() {
     let excludes = "{controlName: Privilege Escalation, images: ['*'], restrictedField: 'spec.containers[*].securityContext.allowPrivilegeEscalation', values: [x]},".repeat(50);
@@ -292,7 +292,7 @@ fn many_violations() {
     }
 }
 
-/// Section 3.4: what is unknown in a policy is told with its place.
+/// Unknown names in a policy are reported with their places.
 #[test]
 fn names_that_mean_nothing() {
     for (block, message) in [
@@ -346,7 +346,7 @@ fn bundles() {
         pod(&json!({"containers": [null], "HostPID": true})),
     ];
     flip_bits_of(&bytes, &objects, 977);
-    // A field that its slots do not find would not be checked.
+    // A field missing from its slots would not be checked.
     let bundle = Bundle::load(bytes.as_slice()).unwrap();
     let slots = bundle
         .section_sizes()

@@ -1,4 +1,4 @@
-//! Section 3.2: policies.
+//! Policies.
 
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
@@ -29,7 +29,7 @@ fn check_all(rows: &[Row]) {
     }
 }
 
-/// A policy whose spec is this text, indented by two blanks.
+/// A policy with this text as its spec, indented by two spaces.
 fn with_spec(spec: &str) -> String {
     format!("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: p}}\nspec:\n{spec}")
 }
@@ -96,7 +96,7 @@ fn fields_and_keys() {
                     .replace("{name: p}", "{name: p, namespace: default}");
                 format!("{cluster}---\n{own}")
             },
-            // The object has no namespace, so only the cluster policy looks at it.
+            // The object has no namespace, so only the cluster policy applies.
             Expect::Results(&["r pass"]),
         ),
     ]);
@@ -111,7 +111,7 @@ fn warnings(policy: String) -> Vec<&'static str> {
     warnings.map(|warning| warning.code).collect()
 }
 
-/// Rows 17 and 21: what Kyverno accepts although it checks nothing, or less than written.
+/// Rows 17 and 21: policies that Kyverno accepts although they check less than they state.
 #[test]
 fn what_checks_less_than_it_seems_gives_a_warning() {
     for spec in ["  rules: []\n", "  rules: null\n", "  background: true\n"] {
@@ -227,7 +227,7 @@ fn anchors_in_nonsense() {
         policy_with_pattern("{(spec): {x: ok}}"),
         Expect::Results(&["r pass"]),
     ));
-    // docs/spec/patterns.md, case 52: blanks outside of an anchor do not count, inside they do.
+    // docs/spec/patterns.md, case 52: spaces outside an anchor do not count, inside they do.
     rows.push(row(
         "20, blanks",
         policy_with_pattern("{spec: {' (x) ': bad}}"),
@@ -374,7 +374,7 @@ fn kinds() {
         row("29", with_kind("'?hing'"), Expect::Results(&["r pass"])),
         row("29", with_kind("'*/*/*/*'"), Expect::Either),
         row("29", with_kind("things"), Expect::Results(&[])),
-        // A Cyrillic letter in front.
+        // Starts with a Cyrillic letter.
         row("29", with_kind("'\u{422}hing'"), Expect::Results(&[])),
         row("29", with_kind("''"), Expect::NeverPass),
         row("29", with_kind("'////'"), Expect::NeverPass),
@@ -385,7 +385,7 @@ fn kinds() {
 #[test]
 fn foreach_and_context() {
     let mut rows = Vec::new();
-    // Row 25: what a list expression may give that is no list.
+    // Row 25: results of a list expression that are not lists.
     for list in [
         "request.object",
         "request.object.spec.x",
@@ -406,7 +406,7 @@ fn foreach_and_context() {
         let validate = format!("{{foreach: [{open}{inner}{close}]}}");
         rows.push(row("25", policy_with(&validate), Expect::Either));
     }
-    // Row 26: entries that need one another, and one that needs itself.
+    // Row 26: entries that depend on each other, and one that depends on itself.
     for context in [
         "[{name: a, variable: {value: '{{ b }}'}}, {name: b, variable: {value: '{{ a }}'}}]",
         "[{name: a, variable: {jmesPath: b}}, {name: b, variable: {jmesPath: a}}]",

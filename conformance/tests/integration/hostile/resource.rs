@@ -1,11 +1,11 @@
-//! Section 3.4: objects as JSON.
+//! Objects as JSON.
 
 use super::oracle::{Expect, check, policy_with_pattern, run, thing};
 
 const PASS: Expect = Expect::Results(&["r pass"]);
 const FAIL: Expect = Expect::Results(&["r fail"]);
 
-/// Row, pattern of the spec (YAML), spec of the object (JSON), what must happen.
+/// Row, pattern of the spec (YAML), spec of the object (JSON), required outcome.
 type SpecRow = (&'static str, &'static str, String, Expect);
 
 fn check_specs(rows: &[SpecRow]) {
@@ -305,7 +305,7 @@ fn roots_and_kinds() {
     check_objects("64", Expect::Results(&[]), &[long.into_bytes()]);
 }
 
-/// Row 66: a value of another type never satisfies a pattern by confusion.
+/// Row 66: a value of another type never satisfies a pattern by accident.
 #[test]
 fn wrong_types() {
     check_specs(&[

@@ -1,5 +1,4 @@
-//! Section 3.7, as far as it is about suites: values files, test files, and what they
-//! name (rows 94, 97 and 98).
+//! Suites: values files, test files, and the files they name (rows 94, 97 and 98).
 
 use std::fmt::Write;
 use std::fs;
@@ -14,7 +13,7 @@ const TEST: &str = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {
 const VALUES: &str = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\n";
 const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n";
 
-/// A suite of one policy and one Pod, with these values and this further text.
+/// A suite of one policy and one Pod, with these values and this additional text.
 fn suite(more: &str) -> String {
     format!(
         "{TEST}policies: [policy.yaml]\nresources: [pod.yaml]\nvariables: values.yaml\n{more}\n\
@@ -22,7 +21,7 @@ fn suite(more: &str) -> String {
     )
 }
 
-/// Runs a suite in a directory of its own: each row with its verdict, or the first error.
+/// Runs a suite in its own directory; returns the verdict of each row, or the first error.
 fn run(row: &str, test: &str, values: &str) -> Seen {
     let name: String = row.chars().filter(char::is_ascii_alphanumeric).collect();
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -128,7 +127,7 @@ fn values_files() {
     }
 }
 
-/// Row 98, and what a suite names.
+/// Row 98, and names in a suite.
 #[test]
 fn test_files() {
     let results = |results: &str| {
@@ -225,7 +224,7 @@ fn test_files() {
     }
 }
 
-/// Row 98: what agrees although nothing was compared is counted, and can fail a run.
+/// Row 98: rows that agree without a comparison are counted and can fail a run.
 #[test]
 fn what_is_missing_is_no_success() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("missing-is-no-success");

@@ -1,4 +1,4 @@
-//! Section 3.3: YAML as a format, read as resources are.
+//! YAML as a format, read like resources.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use super::oracle::{Expect, Seen, check, compile_policies, evaluate, policy_with_pattern};
 
-/// Reads documents; an error names line and column.
+/// Reads documents; errors name line and column.
 fn read(text: &str) -> Result<Vec<Tree>, String> {
     let options = yaml::Options {
         duplicate_keys: DuplicateKeys::LastWins,
@@ -209,7 +209,7 @@ fn documents() {
     }
 }
 
-/// Rows 37 to 40: what go-yaml v2 makes of plain scalars (docs/spec/cli.md §8.3).
+/// Rows 37 to 40: types of plain scalars in go-yaml v2 (docs/spec/cli.md §8.3).
 #[test]
 fn scalars() {
     let text = |text: &str| Some(TreeValue::String(text.into()));
@@ -255,14 +255,14 @@ fn scalars() {
 
 #[test]
 fn wide_encodings_are_never_an_empty_document() {
-    // Row 43: as text with the zeros of UTF-16 and UTF-32 in it.
+    // Row 43: read as UTF-8, with the zero bytes of UTF-16 and UTF-32.
     let wide: String = thing("  x: ok").chars().flat_map(|c| [c, '\0']).collect();
     assert!(read(&wide).is_err());
 }
 
 #[test]
 fn an_alias_bomb_is_refused_at_once() {
-    // Row 31: within 50 ms, also without optimisation.
+    // Row 31: within 50 ms even in unoptimised builds.
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..9 {
         let items = vec![format!("*a{}", level - 1); 9].join(", ");

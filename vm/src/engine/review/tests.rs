@@ -7,7 +7,7 @@ fn limits() -> Limits {
     Limits::DEFAULT
 }
 
-/// A review as an API server writes it, with everything that is read from it.
+/// A review as an API server writes it, with all members that are read.
 fn whole() -> Value {
     json!({
         "kind": "AdmissionReview",
@@ -35,7 +35,7 @@ fn whole() -> Value {
     })
 }
 
-/// What was read, in a form that outlives the buffer.
+/// What was read, independent of the buffer.
 fn read(text: &[u8]) -> Result<Value, ReviewError> {
     let mut buffer = DocumentBuffer::new();
     let review = Review::read(text, &mut buffer, &limits())?;
@@ -57,8 +57,8 @@ fn read(text: &[u8]) -> Result<Value, ReviewError> {
     }))
 }
 
-/// The same by way of serde_json, for a review whose members have their own names, once
-/// each, and their types.
+/// The same through serde_json, for a review whose members have their exact names, no
+/// duplicates, and their types.
 fn expected(review: &Value) -> Value {
     let request = &review["request"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -119,8 +119,8 @@ fn a_request_carries_what_the_review_says() {
     );
 }
 
-/// Hostile row 101: letter case does not matter, the last of equal members counts, and
-/// `null` says nothing, but for what Go keeps behind a pointer.
+/// Hostile row 101: names are case-insensitive, the last duplicate wins, and `null` counts
+/// as absent, except where Go has a pointer.
 #[test]
 fn members_are_found_as_go_finds_them() {
     let rows = [
@@ -249,7 +249,7 @@ fn what_is_no_review_is_refused() {
     assert!(matches!(read, Err(ReviewError::Json(_))), "{read:?}");
 }
 
-/// What is deeper, or a longer number, than the quick way follows.
+/// Deeper nesting and longer numbers than the fast path supports.
 #[test]
 fn what_is_unusual_is_read_all_the_same() {
     let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
@@ -267,7 +267,7 @@ fn what_is_unusual_is_read_all_the_same() {
     assert!(matches!(read(text.as_bytes()), Err(ReviewError::Json(_))));
 }
 
-/// Whether the objects that a review was cut into are JSON.
+/// Whether the located objects are JSON.
 fn objects_are_sound(found: &Value) -> bool {
     ["object", "oldObject"]
         .iter()
@@ -292,7 +292,7 @@ proptest! {
         match (read(text.as_bytes()), serde_json::from_str::<Value>(&text)) {
             (Ok(found), Ok(review)) => {
                 prop_assert!(objects_are_sound(&found), "{text}");
-                // Members that came to go by other names are told by serde_json alone.
+                // Only serde_json detects members that were renamed.
                 prop_assert_eq!(&found["operation"], &expected(&review)["operation"]);
             }
             (Ok(found), Err(error)) => prop_assert!(!objects_are_sound(&found), "{text}: {error}"),

@@ -1,4 +1,4 @@
-//! Assertions (docs/spec/assert.md §2): each failure of a tree is an outcome of its own.
+//! Assertions (docs/spec/assert.md §2): each failure of a tree is a separate outcome.
 
 use kpvm_format::table::Rule;
 
@@ -8,7 +8,7 @@ use crate::engine::response::Status;
 use crate::machine::Setting;
 
 impl Evaluator<'_, '_> {
-    /// The outcome of the first failure; those of the others wait behind it.
+    /// Outcome of the first failure; those of the others are queued.
     pub(super) fn judge_assertions(&mut self, setting: Setting<'_>) -> Judgement {
         let failures = std::mem::take(&mut self.machine.failures);
         let mut judgements = failures.iter().map(|failure| {
@@ -28,7 +28,7 @@ impl Evaluator<'_, '_> {
         first.unwrap_or_else(|| self.out_of_fuel())
     }
 
-    /// Unlike other bodies, the old object is looked at only where the new one fails and
+    /// Unlike for other bodies, the old object is evaluated only if the new one fails and
     /// the request is an update, whatever the preconditions say.
     pub(super) fn allow_existing_failures(
         &mut self,

@@ -1,5 +1,5 @@
-//! Exceptions (docs/spec/policies.md §9; docs/spec/pod-security.md §10): which of them hold for the
-//! object at hand, and what that makes of the rule.
+//! Exceptions (docs/spec/policies.md §9; docs/spec/pod-security.md §10): which of them
+//! apply to the object, and their effect on the rule.
 
 use crate::engine::observer::Stage;
 use kpvm_format::Tables;
@@ -10,10 +10,10 @@ use crate::engine::response::{ExceptionRange, Status};
 use crate::machine::{Ending, Setting};
 
 impl Evaluator<'_, '_> {
-    /// The exceptions of the rule that hold, in order.
+    /// Exceptions of the rule that apply, in order.
     ///
     /// # Errors
-    /// When a limit is crossed: in doubt the rule is neither skipped nor passed.
+    /// If a limit is exceeded: in doubt the rule is neither skipped nor passed.
     pub(super) fn exceptions_that_hold(
         &mut self,
         rule: &Rule,
@@ -33,8 +33,8 @@ impl Evaluator<'_, '_> {
         Ok(ExceptionRange { start, end })
     }
 
-    /// What exceptions come to before the body is looked at: all of them skip the rule
-    /// together, or, of a podSecurity rule, the first that is about the whole rule.
+    /// Effect of exceptions before the body runs: all of them together skip the rule; for a
+    /// podSecurity rule, the first one for the whole rule does.
     pub(super) fn skip_by_exceptions(
         &mut self,
         rule: &Rule,
@@ -44,7 +44,7 @@ impl Evaluator<'_, '_> {
             return None;
         }
         if body_kind(rule) != BodyKind::PodSecurity {
-            // Kyverno's text has no blank in front of the first key.
+            // Kyverno's text has no space before the first key.
             return Some(self.skipped("rule is skipped due to policy exceptions", exceptions));
         }
         let is_whole = exceptions
@@ -58,8 +58,8 @@ impl Evaluator<'_, '_> {
         Some(self.skipped("rule is skipped due to policy exception ", alone))
     }
 
-    /// Takes away the findings that the exceptions of a podSecurity rule exempt from, one
-    /// exception after the other. Where nothing is left they skip the rule together.
+    /// Removes the findings exempted by the exceptions of a podSecurity rule, one exception
+    /// after the other. If nothing remains, they skip the rule together.
     pub(super) fn exempt_findings(
         &mut self,
         exceptions: ExceptionRange,

@@ -1,5 +1,5 @@
-//! ValidatingAdmissionPolicies (docs/spec/cel.md §5): errors are errors, and what passes
-//! says nothing.
+//! ValidatingAdmissionPolicies (docs/spec/cel.md §5): errors stay errors, and a pass has no
+//! message.
 
 use kpvm_format::table::Rule;
 
@@ -9,7 +9,7 @@ use crate::engine::response::Status;
 use crate::machine::{Ending, Setting};
 
 impl Evaluator<'_, '_> {
-    /// What a ValidatingAdmissionPolicy that matched comes to.
+    /// Outcome of a ValidatingAdmissionPolicy that matched.
     pub(super) fn judge_admission_policy(
         &mut self,
         rule: &Rule,
@@ -20,7 +20,7 @@ impl Evaluator<'_, '_> {
             Ending::Text { text, .. } => self.fixed(Status::Skip, self.text_entry(text)),
             ending => {
                 let mut judgement = self.judge_cel(ending);
-                // The cost limit is the error of an expression as well.
+                // Exceeding the cost limit is also an error of the expression.
                 if matches!(ending, Ending::Failed { .. } | Ending::OutOfFuel) {
                     judgement.status = Status::Error;
                 }
