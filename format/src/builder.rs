@@ -8,7 +8,9 @@ use zerocopy::little_endian::U32;
 use crate::bundle::{
     Bundle, DIGEST_START, FORMAT_VERSION, HEADER_LENGTH, MAGIC, SECTION_ENTRY_LENGTH,
 };
+use crate::code;
 pub use crate::sections::BundleBuilder;
+use crate::sections::Tables;
 use crate::site::{Segment, Site, SitePathId, SitePathInterner, SiteWriter};
 use crate::symbol::SymbolId;
 use crate::table::{BundleFacts, OmittedFacts, Pair, PolicyFacts, Range, SitePath, Text};
@@ -187,7 +189,19 @@ impl BundleBuilder {
     pub fn finish(mut self) -> Vec<u8> {
         self.seal();
         let symbols = self.symbols.finish();
-        let mut sections: Vec<&[u8]> = vec![&symbols, self.pool.as_str().as_bytes()];
+        let tables = Tables {
+            blocks: &self.blocks,
+            code: &self.code,
+            ..Tables::EMPTY
+        };
+        let mut code = Vec::new();
+        let mut rest = self.code.as_slice();
+        for length in tables.code_lengths() {
+            let (piece, behind) = rest.split_at(rest.len().min(length as usize));
+            code::pack(piece, &mut code);
+            rest = behind;
+        }
+        let mut sections: Vec<&[u8]> = vec![&symbols, self.pool.as_str().as_bytes(), &code];
         sections.extend(self.table_bytes());
         let mut bytes = vec![0; HEADER_LENGTH];
         let mut offset = HEADER_LENGTH + sections.len() * SECTION_ENTRY_LENGTH;

@@ -12,8 +12,8 @@
 //!            …  sections, in the order of the table, without gaps
 //! ```
 //!
-//! Integers are little endian. Sections are arrays of fixed-size records, the symbol table,
-//! or the text pool, and are used in place ([`crate::sections`] lists them).
+//! Integers are little endian. Sections are the symbol table, the text pool, the packed code
+//! ([`crate::code`]) and arrays of fixed-size records; all but the code are used in place ([`crate::sections`] lists them).
 
 use std::borrow::Cow;
 use std::ops;
@@ -23,6 +23,8 @@ use sha2::{Digest, Sha256};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
+use crate::code;
+use crate::instruction::Instruction;
 use crate::meta::Meta;
 use crate::sections::{SECTION_COUNT, SECTION_NAMES, Tables};
 use crate::symbol::SymbolTable;
@@ -34,6 +36,7 @@ pub const MAGIC: [u8; 8] = *b"kpvm\r\n\x1a\n";
 /// The format that this crate reads and writes.
 pub const FORMAT_VERSION: u32 = 5;
 
+const CODE_SECTION: usize = 2;
 pub(crate) const HEADER_LENGTH: usize = 60;
 pub(crate) const DIGEST_START: usize = 56;
 pub(crate) const SECTION_ENTRY_LENGTH: usize = 12;
@@ -86,12 +89,13 @@ pub enum LoadError {
 
 /// A verified bundle over borrowed or owned bytes.
 ///
-/// Tables stay where they are in the bytes; only the facts for people are decoded, when
-/// they are first asked for.
+/// Tables stay where they are in the bytes. Code is unpacked once, and the facts for people
+/// when they are first asked for.
 #[derive(Debug, Clone)]
 pub struct Bundle<'b> {
     bytes: Cow<'b, [u8]>,
     sections: [ops::Range<usize>; SECTION_COUNT],
+    code: Vec<Instruction>,
     meta: OnceLock<Meta>,
 }
 
@@ -105,9 +109,10 @@ impl<'b> Bundle<'b> {
     pub fn load(bytes: impl Into<Cow<'b, [u8]>>) -> Result<Self, LoadError> {
         let bytes = bytes.into();
         let sections = read_sections(&bytes)?;
-        let bundle = Self {
+        let mut bundle = Self {
             bytes,
             sections,
+            code: Vec::new(),
             meta: OnceLock::new(),
         };
         let symbols = bundle.section(0);
@@ -120,11 +125,12 @@ impl<'b> Bundle<'b> {
                 return Err(LoadError::Sections(format!("section {number} is reversed")));
             }
         }
-        let Some(tables) = bundle.cut_tables() else {
-            return Err(LoadError::Sections(
-                "a table is no whole number of records".into(),
-            ));
-        };
+        let no_records = || LoadError::Sections("a table is no whole number of records".into());
+        let tables = bundle.cut_tables().ok_or_else(no_records)?;
+        let lengths = tables.code_lengths();
+        bundle.code = code::unpack(bundle.section(CODE_SECTION), lengths)
+            .ok_or_else(|| VerifyError::new("the code cannot be unpacked"))?;
+        let tables = bundle.cut_tables().ok_or_else(no_records)?;
         verify::verify(&tables)?;
         Ok(bundle)
     }
@@ -143,7 +149,8 @@ impl<'b> Bundle<'b> {
     }
 
     fn cut_tables(&self) -> Option<Tables<'_>> {
-        Tables::cut((0..SECTION_COUNT).map(|number| self.section(number)))
+        let sections = (0..SECTION_COUNT).map(|number| self.section(number));
+        Tables::cut(sections, &self.code)
     }
 
     /// The facts for people.

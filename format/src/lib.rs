@@ -18,6 +18,7 @@
 mod builder;
 pub mod bundle;
 pub mod cel;
+mod code;
 pub mod condition;
 pub mod disassemble;
 pub mod function;
@@ -30,6 +31,7 @@ pub mod signature;
 pub mod site;
 pub mod symbol;
 pub mod table;
+mod varint;
 mod verify;
 
 pub use builder::BundleBuilder;

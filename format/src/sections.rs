@@ -15,12 +15,12 @@ use crate::table::*;
 
 macro_rules! sections {
     ($( $(#[doc = $doc:literal])+ $field:ident : $type:ty;)+) => {
-        /// Number of sections: the symbols, the text pool and the tables.
-        pub(crate) const SECTION_COUNT: usize = 2 + [$(stringify!($field)),+].len();
+        /// Number of sections: the symbols, the text pool, the code and the tables.
+        pub(crate) const SECTION_COUNT: usize = 3 + [$(stringify!($field)),+].len();
 
         /// Names of the sections in their order.
         pub(crate) const SECTION_NAMES: [&str; SECTION_COUNT] =
-            ["symbols", "pool", $(stringify!($field)),+];
+            ["symbols", "pool", "code", $(stringify!($field)),+];
 
         /// All tables of a bundle, borrowed from its bytes.
         #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,8 @@ macro_rules! sections {
             pub symbols: SymbolTable<'a>,
             /// The text pool.
             pub pool: &'a str,
+            /// The code of all blocks, unpacked.
+            pub code: &'a [Instruction],
             $($(#[doc = $doc])+ pub $field: &'a [$type],)+
         }
 
@@ -37,14 +39,22 @@ macro_rules! sections {
             pub const EMPTY: Tables<'static> = Tables {
                 symbols: SymbolTable::EMPTY,
                 pool: "",
+                code: &[],
                 $($field: &[],)+
             };
 
             /// Cuts the tables from the bytes of the sections, which come in order.
-            pub(crate) fn cut(mut sections: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+            pub(crate) fn cut(
+                mut sections: impl Iterator<Item = &'a [u8]>,
+                code: &'a [Instruction],
+            ) -> Option<Self> {
+                let symbols = SymbolTable::from_verified(sections.next()?)?;
+                let pool = std::str::from_utf8(sections.next()?).ok()?;
+                let _packed_code = sections.next()?;
                 Some(Tables {
-                    symbols: SymbolTable::from_verified(sections.next()?)?,
-                    pool: std::str::from_utf8(sections.next()?).ok()?,
+                    symbols,
+                    pool,
+                    code,
                     $($field: <[$type]>::ref_from_bytes(sections.next()?).ok()?,)+
                 })
             }
@@ -63,18 +73,21 @@ macro_rules! sections {
             pub(crate) sites_of_blocks: BTreeMap<u32, Vec<Site>>,
             /// Whether the tables that derive from others are there.
             pub(crate) is_sealed: bool,
+            /// The code of all blocks.
+            pub code: Vec<Instruction>,
             $($(#[doc = $doc])+ pub $field: Vec<$type>,)+
         }
 
         impl BundleBuilder {
             /// Takes over the tables of a bundle as they are.
             pub(crate) fn with_tables(mut self, tables: &Tables<'_>) -> Self {
+                self.code = tables.code.to_vec();
                 $(self.$field = tables.$field.to_vec();)+
                 self
             }
 
             /// The tables as they are written.
-            pub(crate) fn table_bytes(&self) -> [&[u8]; SECTION_COUNT - 2] {
+            pub(crate) fn table_bytes(&self) -> [&[u8]; SECTION_COUNT - 3] {
                 [$(self.$field.as_bytes()),+]
             }
 
@@ -89,8 +102,6 @@ macro_rules! sections {
 }
 
 sections! {
-    /// The code of all blocks.
-    code: Instruction;
     /// The blocks.
     blocks: Block;
     /// The static paths, parents first.
@@ -233,6 +244,18 @@ impl<'a> Tables<'a> {
     pub fn instruction(&self, id: InstructionId) -> Option<&'a Instruction> {
         let block = self.blocks.get(id.block as usize)?;
         self.block_code(block).get(id.position as usize)
+    }
+
+    /// Lengths of the pieces of code that blocks have, each once, in their order.
+    pub(crate) fn code_lengths(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let mut end = 0u32;
+        self.blocks.iter().filter_map(move |block| {
+            let is_new = block.start.get() == end;
+            if is_new {
+                end = end.saturating_add(block.length.get());
+            }
+            is_new.then_some(block.length.get())
+        })
     }
 
     /// The code of a block.

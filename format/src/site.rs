@@ -24,6 +24,7 @@ use zerocopy::little_endian::{I32, U32};
 
 use crate::sections::Tables;
 use crate::table::{NONE, Place, Range, SiteKind, SiteLabel, SitePath, SitePlace, SiteRun, Text};
+use crate::varint;
 
 /// Most sites of a run: how many are decoded to find one.
 pub const MAX_RUN: usize = 16;
@@ -249,19 +250,7 @@ impl<'a> SiteReader<'a> {
 
     #[inline]
     fn varint(&mut self) -> Option<u32> {
-        let first = self.byte()?;
-        if first < 0x80 {
-            return Some(u32::from(first));
-        }
-        let mut value = u64::from(first & 0x7f);
-        for shift in [7u32, 14, 21, 28] {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return u32::try_from(value).ok();
-            }
-        }
-        None
+        varint::read(&mut self.bytes)
     }
 }
 
@@ -271,14 +260,6 @@ fn zigzag(value: i32) -> u32 {
 
 fn unzigzag(value: u32) -> i32 {
     (value >> 1) as i32 ^ -((value & 1) as i32)
-}
-
-fn write_varint(mut value: u32, bytes: &mut Vec<u8>) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 /// Packs sites, equal runs once.
@@ -327,21 +308,21 @@ impl SiteWriter {
         for site in sites {
             if site.place.source.get() != source {
                 bytes.push(ESCAPE);
-                write_varint(site.place.source.get(), &mut bytes);
+                varint::write(site.place.source.get(), &mut bytes);
             }
             let distance = site.position - position;
             match u8::try_from(distance) {
                 Ok(short) if short < ESCAPE => bytes.push(site.kind as u8 | short << 4),
                 _ => {
                     bytes.push(site.kind as u8 | ESCAPE << 4);
-                    write_varint(distance, &mut bytes);
+                    varint::write(distance, &mut bytes);
                 }
             }
-            write_varint(self.label(site.label), &mut bytes);
-            write_varint(site.path.0.wrapping_add(1), &mut bytes);
+            varint::write(self.label(site.label), &mut bytes);
+            varint::write(site.path.0.wrapping_add(1), &mut bytes);
             let distance = site.place.line.get().wrapping_sub(line);
-            write_varint(zigzag(distance), &mut bytes);
-            write_varint(site.place.column.get(), &mut bytes);
+            varint::write(zigzag(distance), &mut bytes);
+            varint::write(site.place.column.get(), &mut bytes);
             position = site.position;
             source = site.place.source.get();
             line = site.place.line.get();

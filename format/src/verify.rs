@@ -631,7 +631,6 @@ fn verify_block(tables: &Tables<'_>, block: &Block) -> Verified {
     let nesting = loop_nesting(code)?;
     for (position, instruction) in code.iter().enumerate() {
         let op = decode(instruction)?;
-        verify_unused_fields(op, instruction)?;
         verify_pair(op, code.get(position + 1))?;
         for operand in op.operands() {
             let value = instruction.operand(operand.field);
@@ -659,18 +658,6 @@ fn verify_pair(op: Op, next: Option<&Instruction>) -> Verified {
     ensure(op.is_test() == is_followed, || {
         format!("{} and CelOnError are no pair", op.name())
     })
-}
-
-/// A field without an operand is zero, so that equal code has equal bytes.
-fn verify_unused_fields(op: Op, instruction: &Instruction) -> Verified {
-    for field in [Field::A, Field::B, Field::E, Field::C, Field::D] {
-        if op.operands().iter().all(|operand| operand.field != field) {
-            ensure(instruction.operand(field) == 0, || {
-                format!("an operand of {} that it does not have", op.name())
-            })?;
-        }
-    }
-    Ok(())
 }
 
 fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: u32) -> Verified {

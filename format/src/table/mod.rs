@@ -63,7 +63,6 @@ macro_rules! without_texts {
 without_texts!(
     u8, U16, U32, U64, U128, I32, I64, Range, [U32; 2], [Range; 3]
 );
-without_texts!(crate::instruction::Instruction);
 
 impl Texts for Text {
     fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
