@@ -1,10 +1,10 @@
-//! Four CEL expressions over all containers of a 7 KB Pod, beside the crate `cel` on the
-//! same four.
+//! Four CEL expressions over all containers of a 7 KB Pod, compared with the crate `cel` on
+//! the same four.
 //!
 //! `cargo bench -p kpvm-bench --bench cel` prints medians of candidates that take turns
-//! (see [`kpvm_bench::interleave`]). Ours is the whole rule from the Pod's bytes, match
-//! block and response included, less the time of reading them. The peer compiles its
-//! expressions once, and evaluates them in a context that is built already.
+//! (see [`kpvm_bench::interleave`]). kpvm's time is that of the whole rule from the Pod's
+//! bytes, including match block and response, minus the time to read them. The peer
+//! compiles its expressions once, and evaluates them in an existing context.
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
@@ -23,7 +23,7 @@ use kpvm_bench::workload::{CEL_EXPRESSIONS, bundle, cel_rule, limited_pod};
 /// Evaluations timed together.
 const PODS: usize = 250;
 
-/// The peer, its context built.
+/// The peer, with an existing context.
 fn time_execute(programs: &[Program], context: &Context<'_, '_>, times: usize) -> Duration {
     time(|| {
         for _ in 0..times {
@@ -52,7 +52,7 @@ fn main() {
         assert_eq!(found, Value::Bool(true));
     }
     let mut session = Session::new(&bundle);
-    // What is subtracted is the time of reading everything.
+    // The time to read everything is subtracted.
     session.set_projection(false);
     let evaluation = session
         .evaluate(&Request::create(Input::Json(&pod)))

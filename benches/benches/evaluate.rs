@@ -1,5 +1,5 @@
-//! From the JSON bytes of a 7 KB Pod to the verdict of twenty rules, beside the time
-//! that simd-json takes to build its tape from the same bytes.
+//! From the JSON bytes of a 7 KB Pod to the verdict of twenty rules, compared with
+//! simd-json building its tape from the same bytes.
 //!
 //! `cargo bench -p kpvm-bench --bench evaluate` prints medians of candidates that take
 //! turns (see [`kpvm_bench::interleave`]), over one Pod and over many different ones.
@@ -17,7 +17,7 @@ use kpvm_bench::workload::{POD, bundle, compliant_pod, different_pods, twenty_ru
 /// Evaluations timed together.
 const PODS: usize = 250;
 
-/// How many rules answer, and how many of them pass.
+/// Number of rules that respond, and number of passes.
 fn count(bundle: &Bundle<'_>, pod: &[u8]) -> (usize, usize) {
     let mut session = Session::new(bundle);
     let evaluation = session
@@ -29,7 +29,7 @@ fn count(bundle: &Bundle<'_>, pod: &[u8]) -> (usize, usize) {
     (evaluation.responses().len(), passed.count())
 }
 
-/// Evaluation and decision beside reading and simd-json's tape.
+/// Evaluation and decision compared with reading and simd-json's tape.
 fn print_ratios(name: &str, bundle: &Bundle<'_>, pods: &[Vec<u8>]) {
     let (rules, passed) = count(bundle, &pods[0]);
     assert!(

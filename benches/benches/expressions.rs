@@ -1,15 +1,14 @@
-//! A deny rule of three conditions over the containers of a 7 KB Pod, beside the crate
-//! `jmespath` on the same three expressions.
+//! A deny rule of three conditions over the containers of a 7 KB Pod, compared with the
+//! crate `jmespath` on the same three expressions.
 //!
-//! `cargo bench -p kpvm-bench --bench expressions` prints medians of candidates that
-//! take turns (see [`kpvm_bench::interleave`]). Ours is the whole rule: match block,
-//! substitution and operators, from the Pod's bytes, less the time of reading them.
-//! The peer compiles its expressions once, and evaluates them over its own value that
-//! is parsed already. It is measured both ways that it can be called:
+//! `cargo bench -p kpvm-bench --bench expressions` prints medians of candidates that take
+//! turns (see [`kpvm_bench::interleave`]). kpvm's time is that of the whole rule, including
+//! match block, substitution and operators, from the Pod's bytes, minus the time to read
+//! them. The peer compiles its expressions once, and evaluates them over its own value,
+//! which is already parsed. It is measured both ways it can be called:
 //!
-//! - `Expression::search`, what its documentation shows. On stable Rust that copies the
-//!   value first, whatever it is.
-//! - `interpret`, the evaluator underneath, over a shared value that nobody copies.
+//! - `Expression::search`, as documented. On stable Rust that copies the value first.
+//! - `interpret`, the underlying evaluator, over a shared value without a copy.
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
@@ -28,7 +27,7 @@ use kpvm_bench::workload::{EXPRESSIONS, bundle, expression_rule, limited_pod};
 /// Evaluations timed together.
 const PODS: usize = 250;
 
-/// The peer as its documentation shows it.
+/// The peer as documented.
 fn time_search(expressions: &[Expression<'_>], context: &Variable, times: usize) -> Duration {
     time(|| {
         for _ in 0..times {
@@ -57,7 +56,8 @@ fn interpreted(expression: &Expression<'_>, context: &Rcvar) -> Rcvar {
     interpret(context, expression.as_ast(), &mut around).expect("the expression has a value")
 }
 
-/// The rule is there and passes, and the peer finds what that takes.
+/// Checks that the rule exists and passes, and that the peer finds the corresponding
+/// values.
 fn check(bundle: &Bundle<'_>, pod: &[u8], expressions: &[Expression<'_>], context: &Rcvar) {
     let mut session = Session::new(bundle);
     let evaluation = session
@@ -90,7 +90,7 @@ fn main() {
 
     let pods = vec![pod; PODS];
     let mut session = Session::new(&bundle);
-    // What is subtracted is the time of reading everything.
+    // The time to read everything is subtracted.
     session.set_projection(false);
     let mut buffer = DocumentBuffer::new();
     let [evaluate, read, search, interpret] = medians(

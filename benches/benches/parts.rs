@@ -1,9 +1,9 @@
-//! What each part costs by itself, and all of them together: reading, matching,
-//! evaluating, rendering, loading, compiling, from end to end.
+//! Cost of each part separately, and of all of them together: reading, matching,
+//! evaluating, rendering, loading, compiling, end to end.
 //!
-//! `cargo bench -p kpvm-bench --bench parts` prints criterion's estimates, and how they
-//! changed since the run before; behind `--` goes a part of a name, to run only some. How
-//! these compare with others is for the other benches, where candidates take turns.
+//! `cargo bench -p kpvm-bench --bench parts` prints criterion's estimates, and their change
+//! since the previous run; part of a name after `--` selects parts. Other benches, in which
+//! candidates take turns, compare with peers.
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
@@ -36,10 +36,10 @@ const PODS: u64 = 250;
 /// Policies of W3 that do not match.
 const FURTHER: usize = 10_000;
 
-/// Pods of W4 here; the program itself is given more by the bench `table`.
+/// Pods of W4 here; the bench `table` gives more to the program.
 const LINES: usize = 1000;
 
-/// A work that is timed over a list of Pods, as a bench of one Pod of them.
+/// Work timed over a list of Pods, reported per Pod.
 fn bench_pods(
     criterion: &mut Criterion,
     name: &str,
@@ -77,7 +77,7 @@ fn w1_pods() -> [(&'static str, Vec<Vec<u8>>); 2] {
     ]
 }
 
-/// So many policies that do not match.
+/// Policies that do not match.
 fn further(about: About, count: usize) -> Sources {
     let mut sources = Sources::new();
     sources.add("further.yaml", further_policies(about, count));
@@ -237,7 +237,7 @@ fn render(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Bytes to a bundle that is verified.
+/// Bytes to a verified bundle.
 fn load_and_verify(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("load");
     for (name, sources) in [

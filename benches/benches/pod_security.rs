@@ -1,8 +1,8 @@
 //! From the JSON bytes of a 7 KB Pod to the verdict of `podSecurity` at the restricted
-//! level, beside the time that simd-json takes to build its tape from the same bytes.
+//! level, compared with simd-json building its tape from the same bytes.
 //!
-//! `cargo bench -p kpvm-bench --bench pod_security` prints medians of candidates that
-//! take turns (see [`kpvm_bench::interleave`]).
+//! `cargo bench -p kpvm-bench --bench pod_security` prints medians of candidates that take
+//! turns (see [`kpvm_bench::interleave`]).
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 

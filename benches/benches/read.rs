@@ -1,9 +1,9 @@
-//! Reading a 7 KB Pod (as the API server sends it, managedFields and status
-//! included): kpvm's reader beside simd-json's tape.
+//! Reading a 7 KB Pod (as sent by the API server, with managedFields and status): kpvm's
+//! reader compared with simd-json's tape.
 //!
 //! `cargo bench -p kpvm-bench --bench read` prints the ratio of the reader to
-//! `simd_json::to_tape`, for one Pod and for many different ones (which no branch
-//! predictor knows by heart), taken in turns so that a busy machine hits both alike.
+//! `simd_json::to_tape`, for one Pod and for many different ones (which branch predictors
+//! cannot memorise), in turns so that a busy machine affects both alike.
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
@@ -15,7 +15,7 @@ use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{POD, different_pods};
 use kpvm_format::symbol::{SymbolTable, SymbolTableBuilder};
 
-/// Keys that the rules of a usual policy set look at; the Pod has many others.
+/// Keys read by the rules of a typical policy set; the Pod has many others.
 const SYMBOLS: &str = "apiVersion kind metadata name namespace generateName labels \
     annotations ownerReferences controller uid spec status template jobTemplate containers \
     initContainers ephemeralContainers image imagePullPolicy imagePullSecrets env envFrom value \
@@ -54,8 +54,8 @@ fn time_kpvm(
     })
 }
 
-/// The same with `simd_json::to_tape`. It changes its input, so the copies are made
-/// before the clock starts.
+/// The same with `simd_json::to_tape`. It modifies its input, so copies are made before the
+/// measurement.
 fn time_simd_json(texts: &[Vec<u8>]) -> Duration {
     let mut copies = texts.to_vec();
     time(|| {
@@ -65,7 +65,7 @@ fn time_simd_json(texts: &[Vec<u8>]) -> Duration {
     })
 }
 
-/// The same with simd-json's buffers and tape kept.
+/// The same with reused buffers and tape of simd-json.
 fn time_simd_json_kept(texts: &[Vec<u8>], buffers: &mut simd_json::Buffers) -> Duration {
     let mut copies = texts.to_vec();
     let mut tape = simd_json::Tape::null();

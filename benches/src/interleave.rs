@@ -1,28 +1,28 @@
-//! Comparing times on a machine that does other things too: the candidates take
-//! turns, so that what slows one slows all, and of each the median counts.
+//! Compares times on a busy machine: the candidates take turns, so that load affects all of
+//! them alike, and the median of each counts.
 //!
-//! A turn is short. One that outlasts the time that the system gives a process on a
-//! busy machine is always interrupted, and then no median tells how long it takes.
+//! Turns are short: one that exceeds the scheduler's time slice on a busy machine is always
+//! interrupted, and then no median is meaningful.
 //!
-//! Enters: candidates that time themselves (so that each can prepare outside of its
-//! clock). Leaves: microseconds for one item. Nothing is printed here.
+//! Candidates time themselves, so that each can prepare outside its measurement. Returns
+//! microseconds per item; prints nothing.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Rounds of which the median is taken.
+/// Rounds for the median.
 const ROUNDS: usize = 41;
 
-/// Items of one turn.
+/// Items per turn.
 const TURN: usize = 25;
 
-/// Works on the items of a range and says how long that took.
+/// Works on a range of items and returns the time taken.
 pub type Candidate<'c> = &'c mut dyn FnMut(Range<usize>) -> Duration;
 
-/// The time of each candidate in microseconds for one of `items` items: the mean
-/// over turns of the median over rounds. A round goes through all items before any
-/// comes again, so that different items stay a surprise to the processor. Who begins a turn
-/// finds its items outside of the caches, so in each round another one begins.
+/// Time of each candidate in microseconds per item, for `items` items: the mean over turns
+/// of the median over rounds. A round covers all items once, so that items stay
+/// unpredictable to the processor. The first candidate of a turn finds its items outside
+/// the caches, so each round another one begins.
 pub fn medians<const N: usize>(items: usize, candidates: [Candidate<'_>; N]) -> [f64; N] {
     let turns = items.div_ceil(TURN);
     let mut times = vec![[const { Vec::new() }; N]; turns];
@@ -45,7 +45,7 @@ pub fn medians<const N: usize>(items: usize, candidates: [Candidate<'_>; N]) -> 
     sums.map(|sum| sum * 1e6 / items as f64)
 }
 
-/// How long `work` takes.
+/// Time taken by `work`.
 pub fn time(work: impl FnOnce()) -> Duration {
     let start = Instant::now();
     work();

@@ -1,13 +1,13 @@
-//! Another program at the other end of two pipes, one line in, one line out.
+//! A program connected by two pipes: one line in, one line out.
 //!
-//! Nothing is started but the program named. `benches/peers/build` builds those of this
+//! Only the named program is started. `benches/peers/build` builds those of this
 //! repository.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Where `benches/peers/build` puts a program.
+/// Path of a program built by `benches/peers/build`.
 pub fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("peers/bin")

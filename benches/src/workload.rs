@@ -315,6 +315,57 @@ pub fn write_pods(count: usize, seed: u64, out: &mut impl std::io::Write) -> std
     Ok(())
 }
 
+/// Pods of 7 KB as an API server returns them, one a line, the same for the same seed: with
+/// `managedFields`, `status`, and nulls such as that of `lastProbeTime`. Every tenth is [`POD`],
+/// which the Pod Security policies refuse.
+///
+/// # Errors
+/// Those of the writer.
+///
+/// # Panics
+/// When the Pod is not the one that this was written for.
+pub fn write_server_pods(
+    count: usize,
+    seed: u64,
+    out: &mut impl std::io::Write,
+) -> std::io::Result<()> {
+    const NAME: &str = "orders-api-7d9c6b5f4-x2x8k";
+    const NAMESPACE: &str = "shop-production";
+    const UID: &str = "3f0c5a52-7b1e-4c58-9d3a-5be1c0a7e2d4";
+    const ANNOTATIONS: &str = "\"annotations\":{";
+    const APPLIED: &str = r#""annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"creationTimestamp\":null,\"labels\":null,\"name\":\"NAME\"},\"status\":{}}\n","#;
+    let pods = [compliant_pod(), POD.to_vec()];
+    let [compliant, refused] = pods.map(|pod| String::from_utf8_lossy(&pod).into_owned());
+    assert!(
+        refused.contains("\"lastProbeTime\":null"),
+        "a Pod has nulls"
+    );
+    assert_eq!(
+        refused.matches(ANNOTATIONS).count(),
+        1,
+        "one map of annotations"
+    );
+    let mut state = seed;
+    for number in 0..count {
+        let mut pick = |end| next(&mut state, end);
+        let (team, app) = (pick(50), pick(400));
+        let pod = if pick(10) == 0 { &refused } else { &compliant };
+        let deletion = ["", "\"deletionTimestamp\":null,"][pick(2)];
+        let name = format!("app-{app}-{number:08}");
+        let pod = pod
+            .replace(ANNOTATIONS, &format!("{deletion}{APPLIED}"))
+            .replace("NAME", &name)
+            .replace(NAME, &name)
+            .replace(NAMESPACE, &format!("team-{team}"))
+            .replace(
+                UID,
+                &format!("{number:08x}-{app:04x}-4000-8000-{team:012x}"),
+            );
+        writeln!(out, "{pod}")?;
+    }
+    Ok(())
+}
+
 /// One enforced rule of the Pod Security Standards at the restricted level.
 pub fn restricted_rule() -> Sources {
     let mut sources = Sources::new();

@@ -13,8 +13,7 @@ use kpvm_syntax::tree::{Span, Tree};
 use kpvm_syntax::yaml::DuplicateKeys;
 use serde_json::{Map, Value, json};
 
-use crate::mock_host::read_documents;
-use crate::strict::Decoder;
+use crate::strict::{Decoder, read_documents};
 
 /// What is known of the world outside.
 #[derive(Debug, Clone, Default)]

@@ -54,14 +54,6 @@ pub enum EvaluationError {
     NotAnObject(String),
 }
 
-/// Whether a computed rule is a written rule or generated from it (docs/spec/cli.md §4.3).
-pub fn is_computed_from(computed: &str, written: &str) -> bool {
-    let generated = computed.strip_prefix("autogen-");
-    computed == written
-        || generated.is_some_and(|rule| rule == written)
-        || generated.and_then(|rule| rule.strip_prefix("cronjob-")) == Some(written)
-}
-
 /// Message as reported: the rule's `reportProperties` may override it, by status or always
 /// (docs/spec/cli.md §10.2).
 pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {

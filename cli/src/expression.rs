@@ -34,6 +34,24 @@ pub fn evaluate(text: &str, input: &Value) -> Result<Value, String> {
         .map_err(|error| error.to_string())
 }
 
+/// The value of an expression over a value, without time or randomness.
+///
+/// # Errors
+/// What is wrong with the expression, or with running it.
+pub fn query(text: &str, root: &Value) -> Result<Value, String> {
+    let shown = |error: &dyn std::fmt::Display| format!("{text}: {error}");
+    let code = expression::compile_expression(text).map_err(|error| shown(&error))?;
+    let bundle = Bundle::load(code).map_err(|error| shown(&error))?;
+    let mut session = ExpressionSession::new(&bundle);
+    session
+        .set_input(root, Numbers::Float)
+        .map_err(|error| shown(&error))?;
+    session
+        .evaluate(0)
+        .and_then(|answer| answer.to_value())
+        .map_err(|error| shown(&error))
+}
+
 /// The code of an expression as text for people.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use serde_json::Value;
 
-use crate::mock_host::Cluster;
+use crate::cluster::Cluster;
 
 /// Resources that are known although no object of them is given.
 const REGISTERED: [&str; 9] = [

@@ -11,24 +11,17 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, ExpressionSession};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
-use kpvm_compiler::expression::compile_expression;
-use kpvm_compiler::source::{LineColumn, SourceId};
-use kpvm_semantics::limits::Limits;
-use kpvm_semantics::resource_kind;
-use kpvm_syntax::tree::{Span, Tree};
-use kpvm_syntax::yaml::{self, DuplicateKeys};
+use kpvm_syntax::tree::Tree;
+use kpvm_syntax::yaml::DuplicateKeys;
 use serde_json::{Map, Value, json};
 
 use crate::cel_context::CelContext;
+use crate::cluster::Cluster;
+use crate::expression::query;
 use crate::fake_client::{self, Parameters};
 use crate::host::ProcessHost;
-use crate::input::read_regular_file;
-use crate::line_index::LineIndex;
-use crate::strict::{Decoder, Text};
-use crate::values::Labels;
+use crate::strict::{Decoder, Text, read_documents};
 
 /// Answers from mocks.
 #[derive(Debug, Clone, Default)]
@@ -51,14 +44,6 @@ pub struct MockHost {
 struct Response {
     status: i64,
     body: Value,
-}
-
-/// The objects that an API server has.
-#[derive(Debug, Clone, Default)]
-pub struct Cluster {
-    objects: Vec<Value>,
-    /// Plural name by group and kind, from definitions of custom resources.
-    plurals: BTreeMap<(String, String), String>,
 }
 
 impl MockHost {
@@ -374,286 +359,12 @@ fn project(path: &str, root: &Value, place: &Tree, decoder: &mut Decoder) -> Val
     })
 }
 
-/// The documents of a further file; what is wrong with it is refused where it is named.
-pub(crate) fn read_documents(
-    file: &Path,
-    duplicate_keys: DuplicateKeys,
-    named: Span,
-    decoder: &mut Decoder,
-) -> Vec<Tree> {
-    let options = yaml::Options {
-        duplicate_keys,
-        limits: &Limits::DEFAULT,
-    };
-    let shown = file.display();
-    let text = read_regular_file(file).unwrap_or_else(|reason| {
-        decoder.refuse(named, format!("cannot read {shown}: {reason}"), None);
-        String::new()
-    });
-    let mut documents = Vec::new();
-    for document in yaml::read_all(&text, options) {
-        match document {
-            Ok(tree) => documents.push(tree),
-            Err(error) => {
-                let place = LineIndex::new(&text).line_column(&text, error.span.start as usize);
-                let LineColumn { line, column } = place;
-                let message = format!("{shown}:{line}:{column}: {}", error.kind);
-                decoder.refuse(named, message, None);
-            }
-        }
-    }
-    documents
-}
-
-/// What an expression finds in a value.
-///
-/// # Errors
-/// What is wrong with the expression, or with running it.
-pub fn query(expression: &str, root: &Value) -> Result<Value, String> {
-    let shown = |error: &dyn std::fmt::Display| format!("{expression}: {error}");
-    let code = compile_expression(expression).map_err(|error| shown(&error))?;
-    let bundle = Bundle::load(code).map_err(|error| shown(&error))?;
-    let mut session = ExpressionSession::new(&bundle);
-    session
-        .set_input(root, Numbers::Float)
-        .map_err(|error| shown(&error))?;
-    session
-        .evaluate(0)
-        .and_then(|answer| answer.to_value())
-        .map_err(|error| shown(&error))
-}
-
-fn metadata<'v>(object: &'v Value, key: &str) -> &'v str {
-    let value = object
-        .get("metadata")
-        .and_then(|metadata| metadata.get(key));
-    value.and_then(Value::as_str).unwrap_or_default()
-}
-
-fn field<'v>(object: &'v Value, key: &str) -> &'v str {
-    object.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-impl Cluster {
-    /// Reads files of the kind ClusterResource (docs/spec/cli.md §2).
-    pub fn read(files: &[Text], directory: &Path, decoder: &mut Decoder) -> Self {
-        let mut cluster = Self::default();
-        for file in files {
-            let path = directory.join(&file.text);
-            let beside = path.parent().unwrap_or(directory);
-            let strict = DuplicateKeys::Refuse;
-            for document in read_documents(&path, strict, file.span, decoder) {
-                cluster.read_document(&document, file, beside, decoder);
-            }
-        }
-        cluster
-    }
-
-    fn read_document(
-        &mut self,
-        document: &Tree,
-        file: &Text,
-        directory: &Path,
-        decoder: &mut Decoder,
-    ) {
-        // Places in another text say nothing here: what is wrong is refused at its name.
-        let mut inner = Decoder::new("cluster-resource", SourceId::default());
-        let fields = inner.fields(document, &["apiVersion", "kind", "metadata", "spec"]);
-        let spec = fields
-            .get("spec")
-            .map(|spec| inner.fields(spec, &["crds", "resources"]));
-        let part = |name: &str| spec.as_ref().and_then(|spec| spec.get(name));
-        let definitions = inner.plain_texts(part("crds"));
-        let objects = inner.items(part("resources")).iter().map(Tree::to_json);
-        self.objects.extend(objects);
-        for problem in inner.diagnostics {
-            let message = format!("{}: {}", file.text, problem.message);
-            decoder.refuse(file.span, message, problem.hint);
-        }
-        for definition in definitions {
-            let path = directory.join(definition);
-            let strict = DuplicateKeys::Refuse;
-            for definition in read_documents(&path, strict, file.span, decoder) {
-                self.define(&definition.to_json());
-            }
-        }
-    }
-
-    /// Adds an object.
-    pub fn add(&mut self, object: Value) {
-        self.objects.push(object);
-    }
-
-    /// Adds a CustomResourceDefinition, which says the plural of a kind.
-    pub fn define(&mut self, definition: &Value) {
-        let name = |pointer: &str| {
-            let name = definition.pointer(pointer).and_then(Value::as_str);
-            name.unwrap_or_default().to_owned()
-        };
-        let key = (name("/spec/group"), name("/spec/names/kind"));
-        self.plurals.insert(key, name("/spec/names/plural"));
-    }
-
-    /// Names of resources by group and kind, from definitions of custom resources.
-    pub fn plurals(&self) -> BTreeMap<(String, String), String> {
-        self.plurals.clone()
-    }
-
-    /// The labels of the namespaces that it has (docs/spec/cli.md §7.3).
-    pub fn namespace_labels(&self) -> BTreeMap<String, Labels> {
-        let namespaces = self.select("", "v1", "namespaces", None);
-        let labels = |object: &Value| -> Labels {
-            let labels = object
-                .pointer("/metadata/labels")
-                .and_then(Value::as_object);
-            let text = |value: &Value| value.as_str().map(str::to_owned);
-            let pairs = labels.into_iter().flatten();
-            pairs
-                .filter_map(|(key, value)| Some((key.clone(), text(value)?)))
-                .collect()
-        };
-        namespaces
-            .map(|object| (metadata(object, "name").to_owned(), labels(object)))
-            .collect()
-    }
-
-    /// Whether an object is of a resource, which goes by the plural of its kind.
-    fn is_of(&self, object: &Value, group: &str, version: &str, plural: &str) -> bool {
-        let (api_version, kind) = (field(object, "apiVersion"), field(object, "kind"));
-        let own = api_version.split_once('/').unwrap_or(("", api_version));
-        if own != (group, version) {
-            return false;
-        }
-        let defined = self.plurals.get(&(group.to_owned(), kind.to_owned()));
-        match defined {
-            Some(defined) => defined == plural,
-            None => resource_kind::plural(kind) == plural,
-        }
-    }
-
-    /// The objects of a resource: of one namespace, or of all.
-    fn select<'c>(
-        &'c self,
-        group: &'c str,
-        version: &'c str,
-        plural: &'c str,
-        namespace: Option<&'c str>,
-    ) -> impl Iterator<Item = &'c Value> {
-        let is_here = move |object: &&Value| {
-            namespace.is_none_or(|namespace| metadata(object, "namespace") == namespace)
-                && self.is_of(object, group, version, plural)
-        };
-        self.objects.iter().filter(is_here)
-    }
-
-    /// Whether there is an object of a resource, whatever its group.
-    pub(crate) fn has_resource(&self, plural: &str) -> bool {
-        let mut objects = self.objects.iter();
-        objects.any(|object| resource_kind::plural(field(object, "kind")) == plural)
-    }
-
-    /// The object of a name.
-    pub(crate) fn one(
-        &self,
-        group: &str,
-        version: &str,
-        plural: &str,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Value, String> {
-        let mut all = self.select(group, version, plural, namespace);
-        let found = all.find(|object| metadata(object, "name") == name);
-        let separator = if group.is_empty() { "" } else { "." };
-        found
-            .cloned()
-            .ok_or_else(|| format!("{plural}{separator}{group} \"{name}\" not found"))
-    }
-
-    /// The objects of a resource: of one namespace, or of all.
-    pub fn list(
-        &self,
-        group: &str,
-        version: &str,
-        plural: &str,
-        namespace: Option<&str>,
-    ) -> Vec<Value> {
-        let found = self.select(group, version, plural, namespace);
-        found.cloned().collect()
-    }
-
-    /// The answer to a question of CEL about objects: null for one that is not there.
-    fn answer(&self, query: &ExternalQuery<'_>) -> Option<Result<Value, String>> {
-        let parts = |api_version: &'_ str| -> (String, String) {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            (group.to_owned(), version.to_owned())
-        };
-        match *query {
-            ExternalQuery::ResourceGet {
-                api_version,
-                resource,
-                namespace,
-                name,
-            } => {
-                let (group, version) = parts(api_version);
-                let found = self.one(&group, &version, resource, Some(namespace), name);
-                Some(Ok(found.unwrap_or_default()))
-            }
-            ExternalQuery::ResourceList {
-                api_version,
-                resource,
-                namespace,
-            } => {
-                let (group, version) = parts(api_version);
-                let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-                let items = self.list(&group, &version, resource, namespace);
-                Some(Ok(json!({ "items": items })))
-            }
-            _ => None,
-        }
-    }
-
-    /// The answer to a GET: an object, or a list of objects.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub fn get(&self, path: &str) -> Result<Value, String> {
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        let (group, version, rest) = match parts.as_slice() {
-            ["api", version, rest @ ..] => ("", *version, rest),
-            ["apis", group, version, rest @ ..] => (*group, *version, rest),
-            _ => return Err(format!("the server could not find {path}")),
-        };
-        let (namespace, rest) = match rest {
-            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
-            rest => (None, rest),
-        };
-        match rest {
-            [plural] if !plural.contains('?') => {
-                let items: Vec<&Value> = self.select(group, version, plural, namespace).collect();
-                Ok(
-                    json!({ "apiVersion": version_of(group, version), "kind": "List", "items": items }),
-                )
-            }
-            [plural, name] if !name.contains('?') => {
-                self.one(group, version, plural, namespace, name)
-            }
-            _ => Err(format!("the mocked cluster does not answer GET {path}")),
-        }
-    }
-}
-
-fn version_of(group: &str, version: &str) -> String {
-    match group {
-        "" => version.to_owned(),
-        group => format!("{group}/{version}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use kpvm_compiler::source::SourceId;
 
     fn host(test: Value) -> Result<MockHost, String> {
         let (mut host, test) = (MockHost::default(), Tree::from(&test));
@@ -668,12 +379,13 @@ mod tests {
     }
 
     fn cluster(objects: Value) -> MockHost {
-        let mut cluster = Cluster {
-            objects: objects.as_array().unwrap().clone(),
-            ..Cluster::default()
-        };
-        let definition = ("shop.io".to_owned(), "Goose".to_owned());
-        cluster.plurals.insert(definition, "geese".to_owned());
+        let mut cluster = Cluster::default();
+        for object in objects.as_array().unwrap() {
+            cluster.add(object.clone());
+        }
+        let definition =
+            json!({"spec": {"group": "shop.io", "names": {"kind": "Goose", "plural": "geese"}}});
+        cluster.define(&definition);
         let mut host = MockHost::default();
         host.set_cluster(cluster, true);
         host
@@ -781,7 +493,7 @@ mod tests {
             ("/api/v1/namespaces/a", "a"),
         ] {
             let object = get(path).unwrap().unwrap();
-            assert_eq!(metadata(&object, "name"), name, "{path}");
+            assert_eq!(object["metadata"]["name"], *name, "{path}");
         }
         for (path, count) in [
             ("/api/v1/configmaps", 2),

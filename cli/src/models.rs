@@ -4,13 +4,16 @@
 use std::io;
 use std::path::PathBuf;
 
-use kpvm_compiler::compile::Options;
+use kpvm_compiler::compile::{Options, check_documents, check_exceptions};
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::policy::discovery::Discovery;
 use kpvm_compiler::policy::model::{Policy, PolicyException};
+use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_exception, read_policy};
+use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating_policy};
 use kpvm_compiler::policy::validating_policy::{CelException, ValidatingPolicy};
 use kpvm_compiler::source::Location;
 use kpvm_semantics::limits::Limits;
+use kpvm_syntax::manifest;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::{Value, json};
 
@@ -18,7 +21,7 @@ use crate::diagnostics::{show_error, show_note};
 use crate::input::read_inputs;
 use crate::list::{Item, expand};
 use crate::policies::{self, Policies, PolicyPaths};
-use crate::report::{write_json, write_yaml};
+use crate::serialised::{write_json, write_yaml};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, Streams};
 use crate::text::count;
 
@@ -89,7 +92,7 @@ pub fn load(
         exceptions_within_policies: true,
         exceptions_among: None,
     };
-    let mut models = policies::load_models(&paths, &mut io::stdin(), &options);
+    let mut models = read_models(&paths, &mut io::stdin(), &options);
     read_definitions(&arguments.definitions, &mut models);
     models.read.show(streams)?;
     if !models.read.unreadable.is_empty() {
@@ -113,6 +116,53 @@ pub fn load(
     Ok(Ok(models))
 }
 
+/// Reads all policies and exceptions and checks them as Kyverno does when they are
+/// loaded, but compiles nothing: rules that are not supported yet are there as well.
+fn read_models(paths: &PolicyPaths<'_>, stdin: &mut dyn io::Read, options: &Options) -> Models {
+    let (mut read, documents) = policies::read(paths, stdin, options);
+    let diagnostics = &mut read.compilation.diagnostics;
+    diagnostics.extend(documents.diagnostics);
+    diagnostics.extend(check_documents(&documents.policies, options));
+    diagnostics.extend(check_exceptions(&documents.exceptions, options));
+    // What is wrong has been said.
+    let mut said = Vec::new();
+    let mut models = Models {
+        policies: Vec::new(),
+        validating: Vec::new(),
+        admission: 0,
+        exceptions: Vec::new(),
+        cel_exceptions: Vec::new(),
+        discovery: Discovery::default(),
+        read,
+    };
+    for (source, tree) in &documents.policies {
+        match document_kind(tree) {
+            DocumentKind::ValidatingPolicy => {
+                let policy = read_validating_policy(tree, *source, &mut said);
+                models.validating.extend(policy);
+            }
+            DocumentKind::AdmissionPolicy | DocumentKind::AdmissionBinding => {
+                models.admission += 1;
+            }
+            _ => models
+                .policies
+                .extend(read_policy(tree, *source, &mut said)),
+        }
+    }
+    for (source, tree) in &documents.exceptions {
+        match document_kind(tree) {
+            DocumentKind::CelException => {
+                let exception = read_cel_exception(tree, *source, &mut said);
+                models.cel_exceptions.extend(exception);
+            }
+            _ => models
+                .exceptions
+                .extend(read_exception(tree, *source, &mut said)),
+        }
+    }
+    models
+}
+
 /// Documents of other kinds beside definitions are passed over.
 fn read_definitions(paths: &[PathBuf], models: &mut Models) {
     let inputs = read_inputs(paths, &mut io::empty());
@@ -122,7 +172,7 @@ fn read_definitions(paths: &[PathBuf], models: &mut Models) {
             duplicate_keys: DuplicateKeys::Refuse,
             limits: &Limits::DEFAULT,
         };
-        let documents = yaml::read_all(&file.text, options);
+        let documents = manifest::read_all(&file.text, options);
         let source = models.read.sources.add(file.name, file.text);
         for document in documents {
             let document = match document {

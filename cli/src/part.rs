@@ -59,6 +59,8 @@ pub struct Outcome<'f> {
     pub unreadable: usize,
     /// How many lists had no items at all.
     pub empty_lists: usize,
+    /// How many texts were read into trees.
+    pub texts: usize,
     /// The services that rules wanted to ask.
     pub services: BTreeSet<String>,
     /// Kinds of the samples.
@@ -103,6 +105,7 @@ impl<'f> Part<'f> {
         outcome.unreadable = unreadable;
         outcome.notes = report::notes(resources);
         outcome.empty_lists = resources.empty_lists;
+        outcome.texts = resources.sources.iter().count();
         outcome.add_scan(scan);
         Ok(Self {
             reports,
@@ -122,6 +125,7 @@ impl<'f> Outcome<'f> {
             problems: 0,
             unreadable: 0,
             empty_lists: 0,
+            texts: 0,
             services: BTreeSet::new(),
             sampled: BTreeSet::new(),
             known: BTreeSet::new(),
@@ -138,6 +142,7 @@ impl<'f> Outcome<'f> {
         self.problems += more.problems;
         self.unreadable += more.unreadable;
         self.empty_lists += more.empty_lists;
+        self.texts += more.texts;
         self.services.extend(more.services);
         let room = NOTES.saturating_sub(self.notes.len());
         self.notes.extend(more.notes.into_iter().take(room));

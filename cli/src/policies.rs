@@ -9,21 +9,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use kpvm_compiler::compile::{
-    Compilation, Options, check_documents, check_exceptions, compile_with_exceptions,
-};
+use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
-use kpvm_compiler::policy::discovery::Discovery;
-use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_exception, read_policy};
-use kpvm_compiler::policy::read_validating::{read_cel_exception, read_validating_policy};
+use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{Location, SourceId, Sources};
+use kpvm_syntax::manifest;
 use kpvm_syntax::tree::{Tree, TreeValue};
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::input::{InputFile, Unreadable, read_inputs};
 use crate::list::{Item, expand};
-use crate::models::Models;
 use crate::omitted;
 use crate::problem::show_unreadable;
 use crate::resources::Resources;
@@ -132,55 +128,11 @@ pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Optio
     policies
 }
 
-/// Reads all policies and exceptions and checks them as Kyverno does when they are
-/// loaded, but compiles nothing: rules that are not supported yet are there as well.
-pub fn load_models(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Models {
-    let (mut policies, documents) = read(paths, stdin, options);
-    let diagnostics = &mut policies.compilation.diagnostics;
-    diagnostics.extend(documents.diagnostics);
-    diagnostics.extend(check_documents(&documents.policies, options));
-    diagnostics.extend(check_exceptions(&documents.exceptions, options));
-    // What is wrong has been said.
-    let mut said = Vec::new();
-    let mut models = Models {
-        policies: Vec::new(),
-        validating: Vec::new(),
-        admission: 0,
-        exceptions: Vec::new(),
-        cel_exceptions: Vec::new(),
-        discovery: Discovery::default(),
-        read: Policies::default(),
-    };
-    for (source, tree) in &documents.policies {
-        match document_kind(tree) {
-            DocumentKind::ValidatingPolicy => {
-                let policy = read_validating_policy(tree, *source, &mut said);
-                models.validating.extend(policy);
-            }
-            DocumentKind::AdmissionPolicy | DocumentKind::AdmissionBinding => {
-                models.admission += 1;
-            }
-            _ => models
-                .policies
-                .extend(read_policy(tree, *source, &mut said)),
-        }
-    }
-    for (source, tree) in &documents.exceptions {
-        match document_kind(tree) {
-            DocumentKind::CelException => {
-                let exception = read_cel_exception(tree, *source, &mut said);
-                models.cel_exceptions.extend(exception);
-            }
-            _ => models
-                .exceptions
-                .extend(read_exception(tree, *source, &mut said)),
-        }
-    }
-    models.read = policies;
-    models
-}
-
-fn read(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> (Policies, Documents) {
+pub(crate) fn read(
+    paths: &PolicyPaths<'_>,
+    stdin: &mut dyn Read,
+    options: &Options,
+) -> (Policies, Documents) {
     let mut policies = Policies::default();
     let mut reader = Reader::new(&mut policies, options);
     reader.apply_exceptions = paths.exceptions_within_policies;
@@ -199,11 +151,11 @@ fn read(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> (Po
 }
 
 /// What was read and is to be compiled.
-struct Documents {
-    policies: Vec<(SourceId, Tree)>,
-    exceptions: Vec<(SourceId, Tree)>,
+pub(crate) struct Documents {
+    pub(crate) policies: Vec<(SourceId, Tree)>,
+    pub(crate) exceptions: Vec<(SourceId, Tree)>,
     /// What was wrong with other documents.
-    diagnostics: Vec<Diagnostic>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 impl Documents {
@@ -347,7 +299,7 @@ impl<'p> Reader<'p> {
             duplicate_keys: DuplicateKeys::Refuse,
             limits: &self.options.limits,
         };
-        let documents = yaml::read_all(&file.text, options);
+        let documents = manifest::read_all(&file.text, options);
         let source = self.policies.sources.add(file.name, file.text);
         for document in documents {
             match document {

@@ -17,9 +17,10 @@ use kpvm_format::instruction::{Instruction, Op};
 use serde_json::Value;
 
 use crate::cel_context::CelContext;
+use crate::cluster::Cluster;
+use crate::expression::query;
 use crate::fake_client::{self, Parameters};
 use crate::host::ProcessHost;
-use crate::mock_host::{Cluster, query};
 use crate::resources::{Resource, Resources};
 
 /// What rules may learn beside the resources.

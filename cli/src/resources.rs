@@ -11,25 +11,17 @@ use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::{Before, LineColumn, Location, SourceId, Sources};
 use kpvm_semantics::limits::Limits;
 use kpvm_semantics::resource_kind::{self, Scope};
+use kpvm_syntax::json;
+use kpvm_syntax::manifest;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
-use kpvm_syntax::yaml::{self, DuplicateKeys};
-use serde_json::Value;
+use kpvm_syntax::yaml::{self, DuplicateKeys, YamlError};
 
 use crate::input::{InputFile, Unreadable, read_inputs, read_regular_file};
 use crate::line_index::LineIndex;
 use crate::list::{Item, ListKind, expand};
+use crate::nulls;
+use crate::place::Place;
 use crate::problem::Problem;
-use crate::scan::Place;
-
-/// Keys whose null values count as empty maps (docs/spec/cli.md §8.6, step 4).
-const NULL_IS_EMPTY: [&str; 6] = [
-    "annotations",
-    "labels",
-    "matchLabels",
-    "nodeSelector",
-    "data",
-    "stringData",
-];
 
 /// One object to evaluate.
 #[derive(Debug, Clone)]
@@ -283,7 +275,7 @@ impl Resources {
             return self.refuse("no-kind", source, tree.span, message, Some(hint));
         }
         default_namespace(&mut tree);
-        empty_nulls(&mut tree);
+        nulls::replace(&mut tree);
         self.list.push(Resource {
             tree,
             source,
@@ -358,35 +350,27 @@ fn clean_path(path: &str) -> String {
     format!("{root}{}", parts.join("/"))
 }
 
-/// The documents of a file: YAML, or where that is not even YAML, JSON values one
-/// behind the other. YAML comes first because it keeps the place of every value.
+/// The documents of a file: JSON values one after another, or YAML.
 fn documents(file: &InputFile, duplicate_keys: DuplicateKeys) -> Vec<Result<Tree, (Span, String)>> {
+    if duplicate_keys == DuplicateKeys::LastWins && manifest::begins_like_json(&file.text) {
+        let options = json::Options {
+            duplicate_keys,
+            numbers: json::Numbers::Kubernetes,
+            limits: &Limits::DEFAULT,
+        };
+        if let Ok(trees) = json::read_stream(&file.text, options) {
+            return trees.into_iter().map(Ok).collect();
+        }
+    }
     let options = yaml::Options {
         duplicate_keys,
         limits: &Limits::DEFAULT,
     };
-    let documents = yaml::read_all(&file.text, options);
-    if duplicate_keys == DuplicateKeys::LastWins
-        && documents.iter().any(Result::is_err)
-        && let Some(trees) = read_json(&file.text)
-    {
-        return trees.into_iter().map(Ok).collect();
-    }
+    let documents = manifest::read_all(&file.text, options).into_iter();
+    let explain = |error: YamlError| (error.span, error.kind.to_string());
     documents
-        .into_iter()
-        .map(|document| document.map_err(|error| (error.span, error.kind.to_string())))
+        .map(|document| document.map_err(explain))
         .collect()
-}
-
-/// JSON values, if the text is nothing else; their places are not known apart.
-fn read_json(text: &str) -> Option<Vec<Tree>> {
-    if !text.trim_start().starts_with(['{', '[']) {
-        return None;
-    }
-    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text)
-        .into_iter()
-        .collect();
-    Some(values.ok()?.iter().map(Tree::from).collect())
 }
 
 /// Whether the kind is known to be cluster-scoped. Every unknown kind counts as
@@ -429,29 +413,6 @@ fn default_namespace(tree: &mut Tree) {
             key_span: metadata.key_span,
             ..namespace
         }),
-    }
-}
-
-/// docs/spec/cli.md §8.6, step 4.
-fn empty_nulls(tree: &mut Tree) {
-    let mut waiting = vec![tree];
-    while let Some(tree) = waiting.pop() {
-        match &mut tree.value {
-            TreeValue::Map(members) => {
-                for member in members {
-                    if member.value.is_null() && NULL_IS_EMPTY.contains(&&*member.key) {
-                        member.value.value = TreeValue::Map(Vec::new());
-                    }
-                    waiting.push(&mut member.value);
-                }
-            }
-            TreeValue::List(items) => waiting.extend(items),
-            TreeValue::Null
-            | TreeValue::Bool(_)
-            | TreeValue::Int(_)
-            | TreeValue::Float(_)
-            | TreeValue::String(_) => {}
-        }
     }
 }
 

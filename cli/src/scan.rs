@@ -2,7 +2,6 @@
 //! these are counted as Kyverno's command line counts (docs/spec/cli.md §9.7).
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use kpvm::engine::{Bundle, RuleResponse, Status};
 use kpvm::host::Host;
@@ -14,9 +13,10 @@ use kpvm_format::table::{self, PolicyFlags, RuleFlags};
 use serde::Serialize;
 
 use crate::evaluation::{Circumstances, Evaluator};
+use crate::place::Place;
 use crate::problem::Problem;
 use crate::resources::{Resource, Resources};
-use crate::unmatched::{self, Unmatched};
+use crate::unmatched::Unmatched;
 
 /// How objects are evaluated.
 #[derive(Debug, Clone, Default)]
@@ -100,28 +100,6 @@ impl Summary {
     /// All findings.
     pub fn total(&self) -> usize {
         self.pass + self.fail + self.warn + self.error + self.skip
-    }
-}
-
-/// A place in a named file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Place {
-    /// The file.
-    pub file: String,
-    /// The line, from 1.
-    pub line: u32,
-    /// The character in the line, from 1.
-    pub column: u32,
-    /// The character behind the last one; only where that is known and on the same line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub end_column: Option<u32>,
-}
-
-impl fmt::Display for Place {
-    /// `file:line:column`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
 }
 
@@ -339,20 +317,10 @@ impl<'b> Scanner<'b> {
         }
         problems
     }
-
-    /// Adds to the scan of all objects why policies matched none of them, as far as samples
-    /// tell. Each such policy takes an evaluation.
-    pub fn explain_unmatched(
-        &mut self,
-        scan: &mut Scan<'_>,
-        samples: &[Resources],
-        host: &mut dyn Host,
-    ) {
-        unmatched::explain(scan, self.bundle, samples, &mut self.evaluator, host);
-    }
 }
 
-fn object(resource: &Resource, resources: &Resources) -> Object {
+/// What reports say of a resource.
+pub fn object(resource: &Resource, resources: &Resources) -> Object {
     let name = match (&resource.payload, resource.metadata("name")) {
         (Some(payload), _) => &payload.path,
         (None, "") => resource.metadata("generateName"),

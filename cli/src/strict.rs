@@ -6,12 +6,17 @@
 //! A tree enters, plain values leave. Everything that is wrong is collected, not only
 //! the first thing.
 
+use std::path::Path;
+
 use kpvm_compiler::diagnostic::Diagnostic;
-use kpvm_compiler::source::{Location, SourceId};
+use kpvm_compiler::source::{LineColumn, Location, SourceId};
 use kpvm_semantics::limits::Limits;
+use kpvm_syntax::manifest;
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 
+use crate::input::read_regular_file;
+use crate::line_index::LineIndex;
 use crate::nearest::did_you_mean;
 use crate::problem::Problem;
 
@@ -87,7 +92,7 @@ impl Decoder {
             limits: &Limits::DEFAULT,
         };
         let mut documents = Vec::new();
-        for document in yaml::read_all(text, options) {
+        for document in manifest::read_all(text, options) {
             match document {
                 Ok(tree) => documents.push(tree),
                 Err(error) => {
@@ -252,4 +257,34 @@ impl Decoder {
             }
         }
     }
+}
+/// The documents of a further file; what is wrong with it is refused where it is named.
+pub fn read_documents(
+    file: &Path,
+    duplicate_keys: DuplicateKeys,
+    named: Span,
+    decoder: &mut Decoder,
+) -> Vec<Tree> {
+    let options = yaml::Options {
+        duplicate_keys,
+        limits: &Limits::DEFAULT,
+    };
+    let shown = file.display();
+    let text = read_regular_file(file).unwrap_or_else(|reason| {
+        decoder.refuse(named, format!("cannot read {shown}: {reason}"), None);
+        String::new()
+    });
+    let mut documents = Vec::new();
+    for document in manifest::read_all(&text, options) {
+        match document {
+            Ok(tree) => documents.push(tree),
+            Err(error) => {
+                let place = LineIndex::new(&text).line_column(&text, error.span.start as usize);
+                let LineColumn { line, column } = place;
+                let message = format!("{shown}:{line}:{column}: {}", error.kind);
+                decoder.refuse(named, message, None);
+            }
+        }
+    }
+    documents
 }

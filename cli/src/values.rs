@@ -15,7 +15,7 @@ use kpvm_semantics::limits::Limits;
 use kpvm_syntax::tree::Tree;
 use serde_json::{Map, Value, json};
 
-use crate::evaluation::is_computed_from;
+use crate::computed_rule::is_computed_from;
 use crate::input::{Unreadable, read_file};
 use crate::nearest::did_you_mean;
 use crate::problem::Problem;

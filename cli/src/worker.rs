@@ -1,33 +1,32 @@
 //! Evaluates pieces of the input, one after another.
 //!
-//! A piece goes in, a part of every report leaves. An object in JSON that needs no
-//! completion is read by the engine from where it stands; if it passes everything, that is
-//! all that is done with it. Any other goes the way of all resources: into a tree with
-//! places, so that a report can say where what is.
+//! A piece goes in, a part of every report comes out. An object in JSON that needs no completion
+//! is evaluated from its text; only if a rule does not pass is it also read into a tree, for the
+//! places of findings. Any other object is read into a tree first, and evaluated from that.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 
 use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, Input, Operation, Request, Session, Status};
+use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
 use kpvm_compiler::source::Before;
 use kpvm_format::table::BodyKind;
-use memchr::memmem;
-use serde::Deserialize;
 
 use crate::diagnostics;
 use crate::evaluation::Circumstances;
+use crate::head::Head;
 use crate::input::{InputFile, Unreadable, read_file, utf8};
 use crate::json_text::{skip_space, value_end};
 use crate::list::ListKind;
+use crate::nulls;
 use crate::part::{Part, View};
 use crate::piece::{self, Holds, Piece, Text};
+use crate::place::Place;
 use crate::position::Position;
 use crate::problem::Problem;
 use crate::resource_host::{Outside, ResourceHost, is_global_entry};
 use crate::resources::{Resources, is_cluster_scoped};
-use crate::scan::{Facts, Object, Place, Scan, Scanner, Settings};
+use crate::scan::{self, Facts, Object, Scan, Scanner, Settings, failed_check};
 
 /// A line that is longer is shown nowhere, so that what stands before an object on its line
 /// need not be there.
@@ -80,33 +79,14 @@ struct Origin<'t> {
     from_directory: bool,
 }
 
-/// What is asked of an object before it is known to be one that the engine can read from
-/// its text.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head<'h> {
-    #[serde(borrow)]
-    api_version: Option<Cow<'h, str>>,
-    #[serde(borrow)]
-    kind: Option<Cow<'h, str>>,
-    #[serde(borrow)]
-    metadata: Metadata<'h>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct Metadata<'h> {
-    #[serde(borrow)]
-    name: Cow<'h, str>,
-    #[serde(borrow)]
-    generate_name: Cow<'h, str>,
-    #[serde(borrow)]
-    namespace: Cow<'h, str>,
-    #[serde(borrow)]
-    uid: Cow<'h, str>,
-    #[serde(borrow)]
-    resource_version: Cow<'h, str>,
+/// An object in JSON.
+struct Json<'t> {
+    /// Its text.
+    bytes: &'t [u8],
+    /// What precedes it.
+    before: Before,
+    /// The text that excerpts are taken from, and what precedes that.
+    text: &'t dyn Fn() -> (Vec<u8>, Before),
 }
 
 impl<'p> Worker<'p> {
@@ -234,62 +214,52 @@ impl<'p> Worker<'p> {
                 before: origin.before,
             };
             position.go(bytes.get(..start).unwrap_or_default());
-            let before = position.before;
-            let object = bytes.get(start..).unwrap_or_default().trim_ascii_end();
-            if self.passes(object, Origin { before, ..origin }, work) {
+            let object = Json {
+                bytes: bytes.get(start..).unwrap_or_default().trim_ascii_end(),
+                before: position.before,
+                text: &|| (bytes.clone(), origin.before),
+            };
+            if self.json(&object, origin, work) {
                 return;
             }
         }
         self.tree(bytes, origin, work);
     }
 
-    /// Evaluates one object in JSON, or what else stands in its place.
+    /// Evaluates one object in JSON, or whatever is in its place.
     fn object(&mut self, bytes: &[u8], origin: Origin<'_>, work: &mut Work<'p>) {
-        if self.passes(bytes, origin, work) {
-            return;
-        }
-        // What stands before it on its line takes up room in an excerpt.
-        let indent = origin.before.columns.min(SHOWN_COLUMNS);
-        let mut text = vec![b' '; indent as usize];
-        text.extend_from_slice(bytes);
-        let before = Before {
-            columns: origin.before.columns - indent,
-            ..origin.before
+        let text = || {
+            // What precedes it on its line takes up room in an excerpt.
+            let indent = origin.before.columns.min(SHOWN_COLUMNS);
+            let mut text = vec![b' '; indent as usize];
+            text.extend_from_slice(bytes);
+            let before = Before {
+                columns: origin.before.columns - indent,
+                ..origin.before
+            };
+            (text, before)
         };
-        self.tree(text, Origin { before, ..origin }, work);
+        let object = Json {
+            bytes,
+            before: origin.before,
+            text: &text,
+        };
+        if !self.json(&object, origin, work) {
+            let (text, before) = text();
+            self.tree(text, Origin { before, ..origin }, work);
+        }
     }
 
-    /// Evaluates a text the long way.
+    /// Evaluates what a text holds, from trees.
     fn tree(&mut self, bytes: Vec<u8>, origin: Origin<'_>, work: &mut Work<'p>) {
-        let Origin {
-            name,
-            before,
-            list,
-            from_directory,
-        } = origin;
-        let name = name.to_owned();
-        let text = match utf8(bytes, before.lines) {
-            Ok(text) => text,
-            Err(reason) => return work.refuse(Unreadable { name, reason }),
-        };
-        let file = InputFile {
-            name,
-            text,
-            from_directory,
-        };
-        match list {
-            Some(list) => work.resources.add_item(file, before, list),
-            None => work.resources.add_part(file, before),
-        }
         let resources = &mut work.resources;
+        add_text(bytes, origin, resources);
         // These are no objects to evaluate.
         for entry in resources.list.extract_if(.., |one| is_global_entry(one)) {
             self.host.add_entry(&entry);
         }
         for resource in &resources.list {
-            let kind = resource.text("kind");
-            if !self.sampled.contains(kind) {
-                self.sampled.insert(kind.to_owned());
+            if self.sampled.insert(resource.text("kind").to_owned()) {
                 work.samples.push(resources.sample(resource));
             }
         }
@@ -298,34 +268,32 @@ impl<'p> Worker<'p> {
         resources.list.clear();
     }
 
-    /// Whether an object that can be taken as it is written passes every rule; if so, it is
-    /// evaluated.
-    fn passes(&mut self, bytes: &[u8], origin: Origin<'_>, work: &mut Work<'p>) -> bool {
-        // Some nulls count as empty maps.
-        if !self.is_plain || memmem::find(bytes, b"null").is_some() {
+    /// Evaluates an object from its JSON text, if that is all that it takes.
+    fn json(&mut self, object: &Json<'_>, origin: Origin<'_>, work: &mut Work<'p>) -> bool {
+        if !self.is_plain {
             return false;
         }
-        let Ok(head) = serde_json::from_slice::<Head<'_>>(bytes) else {
+        let Some(bytes) = nulls::replace_in_json(object.bytes) else {
             return false;
         };
-        let completed = origin.list.and_then(|list| completed(bytes, &head, list));
-        if let Some(bytes) = completed {
-            return self.passes_as_it_is(&bytes, origin, work);
-        }
-        self.passes_with(bytes, &head, origin, work)
-    }
-
-    fn passes_as_it_is(&mut self, bytes: &[u8], origin: Origin<'_>, work: &mut Work<'p>) -> bool {
-        match serde_json::from_slice::<Head<'_>>(bytes) {
-            Ok(head) => self.passes_with(bytes, &head, origin, work),
-            Err(_) => false,
+        let Some(head) = Head::read(&bytes) else {
+            return false;
+        };
+        let Some(bytes) = origin.list.and_then(|list| completed(&bytes, &head, list)) else {
+            return self.evaluate_json(&bytes, &head, object, origin, work);
+        };
+        match Head::read(&bytes) {
+            Some(head) => self.evaluate_json(&bytes, &head, object, origin, work),
+            None => false,
         }
     }
 
-    fn passes_with(
+    /// Evaluates an object in JSON as it is meant, unless something else than its text decides.
+    fn evaluate_json(
         &mut self,
         bytes: &[u8],
         head: &Head<'_>,
+        object: &Json<'_>,
         origin: Origin<'_>,
         work: &mut Work<'p>,
     ) -> bool {
@@ -349,27 +317,50 @@ impl<'p> Worker<'p> {
         let Ok(evaluation) = self.session.evaluate_with(&request, &mut self.host) else {
             return false;
         };
-        let mut responses = evaluation.responses();
-        if responses.any(|response| response.status() != Status::Pass) {
-            return false;
-        }
-        match self.plan.settings.keep_passes {
-            true => work.scan.add_object(object(bytes, head, origin)),
-            // Kind and namespace tell which policies matched none.
-            false => work.scan.count_object(kind, &head.metadata.namespace),
-        }
-        let tables = self.plan.bundle.tables();
-        for response in evaluation.responses() {
-            let scan = &mut work.scan;
-            scan.add(&response, &tables, self.plan.settings, || None);
-        }
-        if !self.sampled.contains(kind) {
+        let Work {
+            resources,
+            scan,
+            samples,
+            ..
+        } = work;
+        let (settings, tables) = (self.plan.settings, self.plan.bundle.tables());
+        let passes = |response: RuleResponse<'_>| response.status() == Status::Pass;
+        let is_new = !self.sampled.contains(kind);
+        if is_new {
             self.sampled.insert(kind.to_owned());
-            let text = String::from_utf8_lossy(bytes);
-            let resources = Resources::from_text(origin.name, &text);
-            let sample = resources.list.first();
-            let sample = sample.map(|resource| resources.sample(resource));
-            work.samples.extend(sample);
+        }
+        if evaluation.responses().all(passes) {
+            match settings.keep_passes {
+                true => scan.add_object(reported(object, head, origin)),
+                // Kind and namespace tell which policies matched none.
+                false => scan.count_object(kind, &head.metadata.namespace),
+            }
+            for response in evaluation.responses() {
+                scan.add(&response, &tables, settings, || None);
+            }
+            if is_new {
+                let text = String::from_utf8_lossy(bytes);
+                let resources = Resources::from_text(origin.name, &text);
+                let sample = resources.list.first();
+                samples.extend(sample.map(|resource| resources.sample(resource)));
+            }
+            return true;
+        }
+        // Findings have places, which are looked up in a tree.
+        let (text, before) = (object.text)();
+        add_text(text, Origin { before, ..origin }, resources);
+        let Some(resource) = resources.list.pop() else {
+            // The problem is known.
+            return true;
+        };
+        scan.add_object(scan::object(&resource, resources));
+        for response in evaluation.responses() {
+            let files = &self.plan.bundle.meta().sources;
+            let failed = || failed_check(&response, &resource, resources, files);
+            scan.add(&response, &tables, settings, failed);
+        }
+        if is_new {
+            samples.push(resources.sample(&resource));
         }
         true
     }
@@ -383,8 +374,35 @@ impl Work<'_> {
     }
 }
 
-/// What reports say of an object.
-fn object(bytes: &[u8], head: &Head<'_>, origin: Origin<'_>) -> Object {
+/// Reads the objects of a text into trees.
+fn add_text(bytes: Vec<u8>, origin: Origin<'_>, resources: &mut Resources) {
+    let Origin {
+        name,
+        before,
+        list,
+        from_directory,
+    } = origin;
+    let name = name.to_owned();
+    match utf8(bytes, before.lines) {
+        Ok(text) => {
+            let file = InputFile {
+                name,
+                text,
+                from_directory,
+            };
+            match list {
+                Some(list) => resources.add_item(file, before, list),
+                None => resources.add_part(file, before),
+            }
+        }
+        Err(reason) => resources
+            .problems
+            .push(Problem::Unreadable(Unreadable { name, reason })),
+    }
+}
+
+/// What reports say of an object in JSON.
+fn reported(object: &Json<'_>, head: &Head<'_>, origin: Origin<'_>) -> Object {
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let metadata = &head.metadata;
     Object {
@@ -397,22 +415,22 @@ fn object(bytes: &[u8], head: &Head<'_>, origin: Origin<'_>) -> Object {
         },
         uid: metadata.uid.to_string(),
         resource_version: metadata.resource_version.to_string(),
-        place: place(bytes, origin),
+        place: place(object, origin.name),
         ..Object::default()
     }
 }
 
-/// Where an object stands.
-fn place(bytes: &[u8], origin: Origin<'_>) -> Place {
-    let Before { lines, columns } = origin.before;
+/// The place of an object in JSON.
+fn place(object: &Json<'_>, file: &str) -> Place {
+    let Before { lines, columns } = object.before;
     let mut end = Position {
         offset: 0,
-        before: origin.before,
+        before: object.before,
     };
-    end.go(bytes);
+    end.go(object.bytes);
     let is_short = end.before.lines == lines;
     Place {
-        file: origin.name.to_owned(),
+        file: file.to_owned(),
         line: lines.saturating_add(1),
         column: columns.saturating_add(1),
         end_column: is_short.then_some(end.before.columns.saturating_add(1)),
@@ -468,4 +486,82 @@ fn is_plain(circumstances: &Circumstances) -> bool {
         && plurals.is_empty()
         && subresources.is_empty()
         && user.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::piece::Piece;
+    use crate::report::Format;
+    use kpvm_compiler::compile::{Options, compile};
+    use kpvm_compiler::source::Sources;
+
+    const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: labels
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: x, pattern: {metadata: {labels: {app: '?*'}}}}
+";
+
+    /// An object in JSON is read into a tree only if a rule does not pass, whatever nulls it has.
+    #[test]
+    fn objects_that_pass_are_not_read_into_trees() {
+        let mut sources = Sources::new();
+        sources.add("p.yaml", POLICY);
+        let bundle = compile(&sources, &Options::default()).bundle.unwrap();
+        let bundle = Bundle::load(bundle).unwrap();
+        let pod = |labels: &str, more: &str| {
+            format!(
+                r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a","namespace":"b","creationTimestamp":null,"labels":{labels}}},"status":{{"conditions":[{{"lastProbeTime":null{more}}}]}}}}"#
+            )
+        };
+        let good = pod(r#"{"app":"a"}"#, "");
+        let bad = pod("null", "");
+        for (lines, texts, findings) in [
+            ([&good, &good, &good], 0, [3, 0]),
+            ([&good, &bad, &good], 1, [2, 1]),
+            ([&bad, &bad, &bad], 3, [0, 3]),
+            // Only a reader of JSON takes surrogate pairs.
+            (
+                [&pod("null", r#","icon":"\ud83c\udf88""#), &good, &good],
+                1,
+                [2, 1],
+            ),
+        ] {
+            let facts = Facts::new(&bundle);
+            let plan = Plan {
+                bundle: &bundle,
+                facts: &facts,
+                settings: &Settings::default(),
+                outside: &Outside::default(),
+                view: &View {
+                    formats: vec![Format::Text],
+                    policies: None,
+                    now: 0,
+                    verbose: false,
+                    exception_ttl: 0,
+                },
+            };
+            let text = lines.map(String::as_str).join("\n");
+            let part = piece::Part {
+                name: "pods.ndjson".into(),
+                before: Before::default(),
+                bytes: text.clone().into_bytes(),
+                holds: Holds::Lines,
+            };
+            let piece = Piece {
+                bytes: 0,
+                texts: vec![Text::Part(part)],
+            };
+            let outcome = Worker::new(plan).evaluate(piece).unwrap().outcome;
+            assert_eq!(outcome.texts, texts, "{text}");
+            assert_eq!(outcome.problems, 0, "{text}");
+            let summary = outcome.scan.summary;
+            assert_eq!([summary.pass, summary.fail], findings, "{text}");
+        }
+    }
 }

@@ -2,24 +2,30 @@
 
 use std::collections::HashMap;
 
-use kpvm_format::meta::{Meta, OmittedRule, PolicyMeta};
+use kpvm_format::meta::{Meta, OmittedRule};
+use kpvm_format::table::BodyKind;
 use kpvm_format::{Bundle, BundleBuilder};
 use kpvm_semantics::limits::Limits;
+use kpvm_syntax::manifest;
 use kpvm_syntax::tree::{Span, Tree};
 use kpvm_syntax::yaml;
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::emit::{self, TooBig};
 use crate::frontend::cel;
-use crate::link::Exceptions;
+use crate::ir::{Module, Owner};
+use crate::link::{Exceptions, Targets};
 use crate::lower::validating_policy;
-use crate::lower::{LowerError, Lowerer};
+use crate::lower::{self, LowerError};
+use crate::passes;
+use crate::phase::{self, Phase};
+use crate::policy::AnyPolicy;
 use crate::policy::admission_policy::{
-    AdmissionBinding, AdmissionPolicy, read_admission_binding, read_admission_policy,
+    AdmissionBinding, read_admission_binding, read_admission_policy,
 };
-use crate::policy::model::{Policy, PolicyKind, Rule, Spanned};
+use crate::policy::model::{Policy, Rule};
 use crate::policy::read::{DocumentKind, document_kind};
 use crate::policy::read_validating::{read_cel_exception, read_validating_policy};
-use crate::policy::validating_policy::ValidatingPolicy;
 use crate::policy::{read, validate};
 use crate::source::{Location, SourceId, Sources};
 use crate::{link, lint};
@@ -37,6 +43,8 @@ pub struct Options {
     pub ignore_assert: bool,
     /// The limits of the compiler.
     pub limits: Limits,
+    /// Print the result of a phase instead of writing a bundle.
+    pub emit: Option<Phase>,
 }
 
 impl Default for Options {
@@ -46,6 +54,7 @@ impl Default for Options {
             check: true,
             ignore_assert: false,
             limits: Limits::DEFAULT,
+            emit: None,
         }
     }
 }
@@ -55,6 +64,8 @@ impl Default for Options {
 pub struct Compilation {
     /// The bundle; `None` when there was an error.
     pub bundle: Option<Vec<u8>>,
+    /// What [`Options::emit`] asked for; `None` when there was an error.
+    pub printed: Option<String>,
     /// Everything found, in the order of the sources.
     pub diagnostics: Vec<Diagnostic>,
     /// The rules left out.
@@ -81,7 +92,7 @@ pub fn compile(sources: &Sources, options: &Options) -> Compilation {
     let mut diagnostics = Vec::new();
     let mut documents = Vec::new();
     for (source, file) in sources.iter() {
-        for document in yaml::read_all(&file.text, read_options(options)) {
+        for document in manifest::read_all(&file.text, read_options(options)) {
             match document {
                 Ok(tree) => documents.push((source, tree)),
                 Err(error) => {
@@ -130,57 +141,166 @@ pub fn compile_with_exceptions(
         exceptions: exceptions.len(),
         ..Compilation::default()
     };
-    let mut lowerer = Lowerer::new();
-    for policy in &policies {
-        let policy = match policy {
-            AnyPolicy::Classic(policy) => policy,
-            AnyPolicy::Validating(policy) => {
-                let found = lowerer.lower_validating_policy(policy, sources, &options.limits);
-                diagnostics.extend(found);
-                continue;
-            }
-            AnyPolicy::Admission(policy) => {
-                let found = lowerer.lower_admission_policy(policy, sources, &options.limits);
-                diagnostics.extend(found);
-                continue;
-            }
-        };
-        lowerer.lower_policy(policy, sources, &options.limits, &mut |rule, error| {
-            refuse(
-                policy,
-                rule,
-                error,
-                sources,
-                options,
-                &mut diagnostics,
-                &mut compilation.omitted,
-            );
-        });
+    match options.emit {
+        Some(Phase::Policy) => compilation.printed = Some(phase::policies_text(&policies)),
+        Some(Phase::Rules) => compilation.printed = Some(phase::rules_text(&policies)),
+        Some(Phase::Ir | Phase::Optimised | Phase::Bytecode) | None => {}
     }
+    let mut module = lower_policies(
+        &policies,
+        sources,
+        options,
+        &mut diagnostics,
+        &mut compilation.omitted,
+    );
     // With errors in policies it is not known what names exceptions could mean.
-    if !diagnostics.iter().any(is_error) {
+    if exceptions.len() > 0 && !diagnostics.iter().any(is_error) {
+        let targets = Targets::of_module(&module);
         link::add_exceptions(
-            &mut lowerer,
+            &mut module,
+            &targets,
             &exceptions,
             &compilation.omitted,
             sources,
-            &options.limits,
             &mut diagnostics,
         );
     }
-    let mut bundle = lowerer.finish();
-    compilation.rules = bundle.rules.len();
+    compilation.rules = module.rules.entries().len();
     compilation.diagnostics = diagnostics;
     if !compilation.has_errors() {
+        let mut bundle = BundleBuilder::new();
         bundle.meta = meta(&policies, sources, &compilation.omitted);
-        bundle.share();
-        compilation.bundle = Some(bundle.finish());
+        compilation.write(module, sources, bundle, options.emit);
+    }
+    if compilation.has_errors() {
+        compilation.printed = None;
     }
     compilation
 }
 
+/// Lowers policies to a module.
+fn lower_policies(
+    policies: &[AnyPolicy],
+    sources: &Sources,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+    omitted: &mut Vec<OmittedRule>,
+) -> Module {
+    let mut module = Module::new(options.limits);
+    for policy in policies {
+        match policy {
+            AnyPolicy::Classic(policy) => {
+                lower::lower_policy(policy, &mut module, &mut |rule, error| {
+                    refuse(policy, rule, error, sources, options, diagnostics, omitted);
+                });
+            }
+            AnyPolicy::Validating(policy) => {
+                diagnostics.extend(lower::lower_validating_policy(policy, &mut module));
+            }
+            AnyPolicy::Admission(policy) => {
+                diagnostics.extend(lower::lower_admission_policy(policy, &mut module));
+            }
+        }
+    }
+    module
+}
+
+/// Reads policies and lowers them to a module; rules that cannot be lowered are left out.
+pub fn lower_documents(
+    documents: &[(SourceId, Tree)],
+    sources: &Sources,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Module {
+    let policies = read_policies(documents, Some(sources), options, diagnostics);
+    lower_policies(&policies, sources, options, diagnostics, &mut Vec::new())
+}
+
+impl Compilation {
+    /// Optimises a module and writes it into a bundle, unless a block is too big.
+    fn write(
+        &mut self,
+        mut module: Module,
+        sources: &Sources,
+        mut bundle: BundleBuilder,
+        wanted: Option<Phase>,
+    ) {
+        if wanted == Some(Phase::Ir) {
+            self.printed = Some(phase::module_text(&module, sources));
+        }
+        passes::optimise(&mut module);
+        if wanted == Some(Phase::Optimised) {
+            self.printed = Some(phase::module_text(&module, sources));
+        }
+        match emit::emit(&module, sources, &mut bundle) {
+            Ok(()) => {
+                bundle.share();
+                let bytes = bundle.finish();
+                if wanted == Some(Phase::Bytecode) {
+                    self.printed = phase::bytecode_text(&bytes);
+                }
+                self.bundle = Some(bytes);
+            }
+            Err(error) => self.diagnostics.push(too_big(&module, &error)),
+        }
+    }
+}
+
+/// What is said of a block that is too big.
+fn too_big(module: &Module, too_big: &TooBig) -> Diagnostic {
+    let TooBig { block, error } = too_big;
+    let (code, message, location, hint, subject) = match module.owner(*block) {
+        Some(Owner::Exception(exception)) => (
+            "exception-too-big",
+            format!("the conditions of the exception are too big: {error}"),
+            exception.location,
+            "split the exception into several",
+            match exception.namespace.as_str() {
+                "" => exception.name.clone(),
+                namespace => format!("{namespace}/{}", exception.name),
+            },
+        ),
+        Some(Owner::Rule(rule)) => {
+            let policy = module.policies.get(rule.policy);
+            let policy = policy.map_or("", |policy| &policy.name);
+            let is_classic =
+                !matches!(rule.body, BodyKind::Validations | BodyKind::AdmissionPolicy);
+            let (hint, subject) = match is_classic {
+                true => (
+                    "split the rule into several",
+                    format!("{policy}/{}", rule.name),
+                ),
+                false => ("split the policy into several", policy.to_owned()),
+            };
+            (
+                "rule-too-big",
+                error.to_string(),
+                rule.location,
+                hint,
+                subject,
+            )
+        }
+        None => {
+            let nowhere = Location {
+                source: SourceId(0),
+                span: Span::default(),
+            };
+            (
+                "rule-too-big",
+                error.to_string(),
+                nowhere,
+                "split the rule into several",
+                String::new(),
+            )
+        }
+    };
+    Diagnostic::error(code, message, location)
+        .hint(hint)
+        .subject(subject)
+}
+
 /// Adds `PolicyException`s to policies that were compiled before: the bundle of the
-/// result is the old one with the exceptions behind those it has. Positions in the
+/// result is the old one with the exceptions after those it has. Positions in the
 /// result's diagnostics are those of `sources`, which hold the exceptions alone.
 pub fn add_exceptions(
     bundle: &Bundle<'_>,
@@ -191,29 +311,28 @@ pub fn add_exceptions(
 ) -> Compilation {
     let exceptions = read_exceptions(exceptions, options, &mut diagnostics);
     let builder = BundleBuilder::from_bundle(bundle);
+    let tables = bundle.tables();
     let omitted = builder.meta.omitted.clone();
-    let (policies, rules) = (builder.policies.len(), builder.rules.len());
-    let mut lowerer = Lowerer::continuing(builder);
+    let mut module = Module::extending(&tables, options.limits);
     link::add_exceptions(
-        &mut lowerer,
+        &mut module,
+        &Targets::of_bundle(&tables),
         &exceptions,
         &omitted,
         sources,
-        &options.limits,
         &mut diagnostics,
     );
     let mut compilation = Compilation {
         bundle: None,
+        printed: None,
         diagnostics,
         omitted,
-        policies,
-        rules,
+        policies: tables.policies.len(),
+        rules: tables.rules.len(),
         exceptions: exceptions.len(),
     };
     if !compilation.has_errors() {
-        let mut bundle = lowerer.finish();
-        bundle.share();
-        compilation.bundle = Some(bundle.finish());
+        compilation.write(module, sources, builder, None);
     }
     compilation
 }
@@ -264,75 +383,6 @@ pub fn check_documents(documents: &[(SourceId, Tree)], options: &Options) -> Vec
     let mut diagnostics = Vec::new();
     read_policies(documents, None, options, &mut diagnostics);
     diagnostics
-}
-
-/// A policy of any kind that is compiled.
-#[allow(clippy::large_enum_variant)] // few, and all of them live as long
-enum AnyPolicy {
-    /// Of kyverno.io.
-    Classic(Policy),
-    /// Of policies.kyverno.io.
-    Validating(ValidatingPolicy),
-    /// Of Kubernetes.
-    Admission(AdmissionPolicy),
-}
-
-impl AnyPolicy {
-    fn name(&self) -> &Spanned<String> {
-        match self {
-            AnyPolicy::Classic(policy) => &policy.name,
-            AnyPolicy::Validating(policy) => &policy.name,
-            AnyPolicy::Admission(policy) => &policy.name,
-        }
-    }
-
-    fn source(&self) -> SourceId {
-        match self {
-            AnyPolicy::Classic(policy) => policy.source,
-            AnyPolicy::Validating(policy) => policy.source,
-            AnyPolicy::Admission(policy) => policy.source,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            AnyPolicy::Classic(policy) => match policy.kind {
-                PolicyKind::ClusterPolicy => "ClusterPolicy",
-                PolicyKind::Policy => "Policy",
-            },
-            AnyPolicy::Validating(policy) if policy.is_namespaced => "NamespacedValidatingPolicy",
-            AnyPolicy::Validating(_) => "ValidatingPolicy",
-            AnyPolicy::Admission(_) => "ValidatingAdmissionPolicy",
-        }
-    }
-
-    /// What no other policy has: kind, namespace and name.
-    fn identity(&self) -> (&'static str, Option<String>, String) {
-        let namespace = match self {
-            AnyPolicy::Classic(policy) => policy.namespace.clone(),
-            AnyPolicy::Validating(policy) if policy.is_namespaced => Some(policy.namespace.clone()),
-            AnyPolicy::Validating(_) | AnyPolicy::Admission(_) => None,
-        };
-        (self.kind(), namespace, self.name().value.clone())
-    }
-
-    fn meta(&self) -> PolicyMeta {
-        let (api_version, annotations, background) = match self {
-            AnyPolicy::Classic(policy) => {
-                (&policy.api_version, &policy.annotations, policy.background)
-            }
-            AnyPolicy::Validating(policy) => {
-                (&policy.api_version, &policy.annotations, policy.background)
-            }
-            AnyPolicy::Admission(policy) => (&policy.api_version, &policy.annotations, true),
-        };
-        PolicyMeta {
-            kind: self.kind().into(),
-            api_version: api_version.clone(),
-            annotations: annotations.clone(),
-            background,
-        }
-    }
 }
 
 fn read_policies(

@@ -17,20 +17,21 @@
 //! # }
 //! ```
 
+use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::Op;
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::jmespath::SyntaxError;
 use kpvm_syntax::tree::Tree;
-use zerocopy::little_endian::U32;
 
 use crate::codegen::CodegenError;
+use crate::emit::{self, TooBig};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::expression::Current;
-use crate::frontend::pools::Pools;
 use crate::frontend::scope::Scope;
 use crate::frontend::{cel, context};
-use crate::ir::{Block, Instruction, Label, Register};
-use crate::lower::Lowerer;
+use crate::ir::{Block, Instruction, Label, Module, Register};
+use crate::lower::add_loaders;
+use crate::passes;
 use crate::source::{SourceId, Sources};
 use kpvm_syntax::jmespath;
 
@@ -55,12 +56,12 @@ pub enum ExpressionError {
 /// An [`ExpressionError`]; the text of a syntax error is Kyverno's.
 pub fn compile_expression(text: &str) -> Result<Vec<u8>, ExpressionError> {
     let expression = jmespath::parse(text)?;
-    compile(|pools| {
-        let block = value_block(Scope::default(), pools, |emitter, failed| {
+    compile(|module| {
+        let block = value_block(Scope::default(), module, |emitter, failed| {
             let over = Current::Value(Register::SUBJECT);
             emitter.expression(&expression, over, failed, false)
         });
-        pools.generate(block)?;
+        module.add(block);
         Ok(())
     })
 }
@@ -110,18 +111,14 @@ pub fn compile_cel_unchecked(
 }
 
 fn compile_program(text: &str, program: &cel::Program) -> Result<Vec<u8>, CelError> {
-    let mut lowerer = Lowerer::new();
-    {
-        let sources = Sources::new();
-        let mut pools = lowerer.pools(&sources, &Limits::DEFAULT);
-        let block = value_block(Scope::default(), &mut pools, |emitter, failed| {
-            let text = emitter.pools.text(text);
-            emitter.block.push(Instruction::new(Op::CelBegin).c(text));
-            cel::lower::lower(program, &cel::lower::Bindings::default(), emitter, failed)
-        });
-        pools.generate(block)?;
-    }
-    Ok(lowerer.finish().finish())
+    let mut module = Module::new(Limits::DEFAULT);
+    let block = value_block(Scope::default(), &mut module, |emitter, failed| {
+        let text = emitter.module.text(text);
+        emitter.block.push(Instruction::new(Op::CelBegin).c(text));
+        cel::lower::lower(program, &cel::lower::Bindings::default(), emitter, failed)
+    });
+    module.add(block);
+    Ok(finish(module, &Sources::new())?.finish())
 }
 
 /// Compiles documents with `$( )` and `{{ }}` in them, over a context: the value's
@@ -131,48 +128,50 @@ fn compile_program(text: &str, program: &cel::Program) -> Result<Vec<u8>, CelErr
 /// # Errors
 /// An [`ExpressionError`]. An expression that is none is an error of the evaluation.
 pub fn compile_documents(entries: &[Tree], documents: &[Tree]) -> Result<Vec<u8>, ExpressionError> {
-    compile(|pools| {
+    compile(|module| {
         let mut scope = Scope::default();
         scope.rewrites_delete = true;
-        let entries = context::lower_entries(entries, SourceId(0), false, &mut scope, pools)
+        let entries = context::lower_entries(entries, SourceId(0), false, &mut scope, module)
             .map_err(|error| ExpressionError::Entry(error.message))?;
         for document in documents {
-            let block = value_block(scope.clone(), pools, |emitter, failed| {
+            let block = value_block(scope.clone(), module, |emitter, failed| {
                 emitter.document(document, failed)
             });
-            pools.generate(block)?;
+            module.add(block);
         }
-        for (entry, loader) in entries.loaders {
-            let block = pools.generate(loader)?;
-            if let Some(record) = pools.bundle.entries.get_mut(entry as usize) {
-                record.block = U32::new(block);
-            }
-        }
+        add_loaders(entries.loaders, module);
         Ok(())
     })
 }
 
 fn compile(
-    lower: impl FnOnce(&mut Pools<'_>) -> Result<(), ExpressionError>,
+    lower: impl FnOnce(&mut Module) -> Result<(), ExpressionError>,
 ) -> Result<Vec<u8>, ExpressionError> {
     // Context entries have places, if only in a text that is not kept.
     const FILE: &str = "<expression>";
     let mut sources = Sources::new();
     sources.add(FILE, "");
-    let mut lowerer = Lowerer::new();
-    lower(&mut lowerer.pools(&sources, &Limits::DEFAULT))?;
-    let mut bundle = lowerer.finish();
+    let mut module = Module::new(Limits::DEFAULT);
+    lower(&mut module)?;
+    let mut bundle = finish(module, &sources)?;
     bundle.meta.sources.push(FILE.into());
     Ok(bundle.finish())
+}
+
+fn finish(mut module: Module, sources: &Sources) -> Result<BundleBuilder, CodegenError> {
+    passes::optimise(&mut module);
+    let mut bundle = BundleBuilder::new();
+    emit::emit(&module, sources, &mut bundle).map_err(|TooBig { error, .. }| error)?;
+    Ok(bundle)
 }
 
 /// A block that returns what `compute` computes.
 fn value_block(
     scope: Scope,
-    pools: &mut Pools<'_>,
-    compute: impl FnOnce(&mut Emitter<'_, '_>, Label) -> Register,
+    module: &mut Module,
+    compute: impl FnOnce(&mut Emitter<'_>, Label) -> Register,
 ) -> Block {
-    let mut emitter = Emitter::new(SourceId(0), scope, pools);
+    let mut emitter = Emitter::new(SourceId(0), scope, module);
     let failed = emitter.block.label();
     let value = compute(&mut emitter, failed);
     emitter

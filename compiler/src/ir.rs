@@ -1,14 +1,27 @@
-//! The intermediate representation: what every front end produces and the
-//! optimiser and the code generator consume.
+//! The intermediate representation: what front ends build, passes rewrite, and emission turns
+//! into a bundle.
 //!
-//! A block is a list of instructions of the bundle's instruction set with as many
-//! registers as it likes (each written in one place) and jumps to labels. Control
-//! flow is structured by construction: jumps go forward, loops are nested.
+//! A [`Module`] holds policies, rules, blocks, and the tables that these refer to by typed
+//! numbers. A block is a list of instructions of the bundle's instruction set with any number
+//! of registers (each written in one place) and jumps to labels. Control flow is structured by
+//! construction: jumps go forward, loops are nested.
 
 use kpvm_format::instruction::{Field, Op, OperandKind};
 pub use kpvm_format::table::SiteKind;
 
 use crate::source::Location;
+
+mod id;
+mod intern;
+mod module;
+pub mod print;
+mod record;
+mod rule;
+
+pub use self::id::*;
+pub use self::module::*;
+pub use self::record::*;
+pub use self::rule::*;
 
 /// A virtual register; 0 is the root of the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,36 +126,36 @@ impl Instruction {
 
     /// With operand `a`.
     #[must_use]
-    pub fn a(mut self, a: u32) -> Self {
-        self.a = a;
+    pub fn a(mut self, a: impl Operand) -> Self {
+        self.a = a.number();
         self
     }
 
     /// With operand `b`.
     #[must_use]
-    pub fn b(mut self, b: u32) -> Self {
-        self.b = b;
+    pub fn b(mut self, b: impl Operand) -> Self {
+        self.b = b.number();
         self
     }
 
     /// With operand `e`.
     #[must_use]
-    pub fn e(mut self, e: u32) -> Self {
-        self.e = e;
+    pub fn e(mut self, e: impl Operand) -> Self {
+        self.e = e.number();
         self
     }
 
     /// With operand `c`.
     #[must_use]
-    pub fn c(mut self, c: u32) -> Self {
-        self.c = c;
+    pub fn c(mut self, c: impl Operand) -> Self {
+        self.c = c.number();
         self
     }
 
     /// With operand `d`.
     #[must_use]
-    pub fn d(mut self, d: u32) -> Self {
-        self.d = d;
+    pub fn d(mut self, d: impl Operand) -> Self {
+        self.d = d.number();
         self
     }
 
@@ -209,7 +222,7 @@ impl Instruction {
     }
 }
 
-/// An instruction or a label in front of one.
+/// An instruction, or a label before one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// An instruction.
@@ -261,7 +274,7 @@ impl Block {
         Register(self.registers - 1)
     }
 
-    /// A label that stands nowhere yet.
+    /// A label that is not placed yet.
     pub fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)

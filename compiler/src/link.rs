@@ -1,26 +1,23 @@
-//! Exceptions into a bundle: which rules each of them names, and for each pair the
-//! block that says whether it holds.
+//! Linking of exceptions: which rules each of them names, and for each pair the block that
+//! says whether it holds.
 //!
-//! All that is asked of a rule stands in the bundle's tables, so that exceptions can
-//! join policies that were compiled long before.
+//! Rules are known by what a bundle says of them, so that exceptions can join policies that
+//! were compiled before.
 
 mod cel_exception;
+mod targets;
 
 use std::collections::HashMap;
 
-use kpvm_format::BundleBuilder;
 use kpvm_format::meta::OmittedRule;
-use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, BodyKind, NONE, PolicyFlags, Range};
-use kpvm_semantics::limits::Limits;
+use kpvm_format::table::BodyKind;
 use kpvm_semantics::wildcard;
-use zerocopy::little_endian::U32;
 
-use crate::codegen::CodegenError;
+use self::targets::TargetRule;
+pub(crate) use self::targets::Targets;
 use crate::diagnostic::Diagnostic;
 use crate::frontend::exception::{lower_exception, lower_exclusions};
-use crate::frontend::scope::Scope;
-use crate::lower::Lowerer;
+use crate::ir::{self, Module};
 use crate::policy::model::{CoveredRules, PolicyException, Spanned};
 use crate::policy::spelling::nearest;
 use crate::policy::validating_policy::CelException;
@@ -44,22 +41,22 @@ impl Exceptions {
     }
 }
 
-/// Adds exceptions behind those that rules have already. One that names a policy or a
-/// rule that is neither in the bundle nor among those left out is a warning.
+/// Adds exceptions to a module, for the rules that they name. One that names a policy or a
+/// rule that is neither among the targets nor among those left out is a warning.
 pub(crate) fn add_exceptions(
-    lowerer: &mut Lowerer,
+    module: &mut Module,
+    targets: &Targets,
     exceptions: &Exceptions,
     omitted: &[OmittedRule],
     sources: &Sources,
-    limits: &Limits,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    cel_exception::add(lowerer, &exceptions.cel, sources, limits, diagnostics);
+    cel_exception::add(module, targets, &exceptions.cel, sources, diagnostics);
     let exceptions = exceptions.classic.as_slice();
     if exceptions.is_empty() {
         return;
     }
-    let policies = PolicyNames::of(lowerer.bundle(), omitted);
+    let policies = PolicyNames::of(targets, omitted);
     if !policies.policies.is_empty() {
         for exception in exceptions {
             check_names(exception, &policies, diagnostics);
@@ -78,33 +75,16 @@ pub(crate) fn add_exceptions(
             }
         }
     }
-    let known = std::mem::take(&mut lowerer.bundle().exceptions);
-    for number in 0..lowerer.bundle().rules.len() {
-        let Some(&rule) = lowerer.bundle().rules.get(number) else {
-            continue;
-        };
-        let mut records = kpvm_format::Tables::range(&known, rule.exceptions).to_vec();
+    for rule in &targets.rules {
         // Exceptions of another group are about the one, none about the other.
-        let others = [BodyKind::Validations, BodyKind::AdmissionPolicy];
-        let policy = match others.iter().any(|&kind| rule.body == kind as u8) {
-            false => policies.key(rule.policy.get()),
-            true => "",
+        let policy = match rule.body {
+            BodyKind::Validations | BodyKind::AdmissionPolicy => "",
+            _ => policies.key(rule.policy),
         };
-        let name = lowerer.bundle().text_of(rule.name).to_owned();
         for exception in by_policy.get(policy).into_iter().flatten() {
-            if !covers(exception, policy, &name) {
-                continue;
+            if covers(exception, policy, &rule.name) {
+                add_exception(exception, rule, module);
             }
-            match record(exception, &rule, lowerer, sources, limits) {
-                Ok(record) => records.push(record),
-                Err(error) => diagnostics.push(too_big(exception, &error)),
-            }
-        }
-        let bundle = lowerer.bundle();
-        let range = Range::new(bundle.exceptions.len(), records.len());
-        bundle.exceptions.extend(records);
-        if let Some(rule) = bundle.rules.get_mut(number) {
-            rule.exceptions = range;
         }
     }
 }
@@ -123,74 +103,31 @@ fn names(pattern: &Spanned<String>, rule: &str) -> bool {
     wildcard::matches(pattern.value.as_bytes(), rule.as_bytes())
 }
 
-fn record(
-    exception: &PolicyException,
-    rule: &table::Rule,
-    lowerer: &mut Lowerer,
-    sources: &Sources,
-    limits: &Limits,
-) -> Result<table::Exception, CodegenError> {
-    let scope = scope_of(rule, lowerer.bundle());
-    let mut pools = lowerer.pools(sources, limits);
-    let block = lower_exception(exception, scope, &mut pools);
-    let block = pools.generate(block)?;
-    let is_pod_security = rule.body == BodyKind::PodSecurity as u8;
-    let exclusion_block = if is_pod_security && !exception.pod_security.is_empty() {
-        let block = lower_exclusions(exception, &mut pools);
-        pools.generate(block)?
-    } else {
-        NONE
-    };
-    Ok(table::Exception {
-        namespace: pools.bundle.text(&exception.namespace),
-        name: pools.bundle.text(&exception.name.value),
-        block: U32::new(block),
-        exclusion_block: U32::new(exclusion_block),
-        passes: 0,
-        priority: U32::ZERO,
-        allowed: [U32::new(NONE); 2],
-    })
+fn add_exception(exception: &PolicyException, rule: &TargetRule, module: &mut Module) {
+    let block = lower_exception(exception, rule.scope(), module);
+    let block = module.add(block);
+    let is_pod_security = rule.body == BodyKind::PodSecurity;
+    let exclusion_block = (is_pod_security && !exception.pod_security.is_empty()).then(|| {
+        let block = lower_exclusions(exception, module);
+        module.add(block)
+    });
+    module.exceptions.push(ir::Exception {
+        rule: rule.id,
+        namespace: exception.namespace.clone(),
+        name: exception.name.value.clone(),
+        block,
+        exclusion_block,
+        passes: false,
+        priority: 0,
+        allowed: [None; 2],
+        location: Location {
+            source: exception.source,
+            span: exception.tree.span,
+        },
+    });
 }
 
-/// The variables and entries that the rule's preconditions see: those of foreach
-/// blocks are not bound when exceptions are looked at.
-fn scope_of(rule: &table::Rule, bundle: &BundleBuilder) -> Scope {
-    let mut scope = Scope::default();
-    scope.rewrites_delete = true;
-    let name_of = |slot: u32| {
-        let slot = bundle.slots.get(slot as usize)?;
-        Some(bundle.symbols.text(SymbolId(slot.name.get())).to_owned())
-    };
-    let numbers = |range: Range| range.start.get()..range.start.get() + range.length.get();
-    for slot in numbers(rule.slots) {
-        if let Some(name) = name_of(slot).filter(|name| scope.slot(name).is_none()) {
-            scope.add_slot(&name, slot);
-        }
-    }
-    for number in numbers(rule.entries) {
-        let entry = bundle.entries.get(number as usize);
-        if let Some(entry) = entry.filter(|entry| entry.nested == 0)
-            && let Some(name) = name_of(entry.slot.get())
-        {
-            scope.add_entry(&name, number, false);
-        }
-    }
-    scope
-}
-
-fn too_big(exception: &PolicyException, error: &CodegenError) -> Diagnostic {
-    let location = Location {
-        source: exception.source,
-        span: exception.tree.span,
-    };
-    // The words are those of a rule; nothing but conditions can be too big here.
-    let message = format!("the conditions of the exception are too big: {error}");
-    Diagnostic::error("exception-too-big", message, location)
-        .hint("split the exception into several")
-        .subject(exception.key())
-}
-
-/// The policies of a bundle as exceptions name them, with the names of their rules.
+/// The policies as exceptions name them, with the names of their rules.
 struct PolicyNames {
     policies: Vec<PolicyName>,
 }
@@ -202,36 +139,30 @@ struct PolicyName {
 }
 
 impl PolicyNames {
-    fn of(bundle: &BundleBuilder, omitted: &[OmittedRule]) -> Self {
-        let policy_name = |policy: &table::Policy| {
-            let name = bundle.text_of(policy.name);
-            let key = if policy.flags & PolicyFlags::NAMESPACED != 0 {
-                format!("{}/{name}", bundle.text_of(policy.namespace))
-            } else {
-                name.to_owned()
-            };
-            let compiled = kpvm_format::Tables::range(&bundle.rules, policy.rules)
-                .iter()
-                .map(|rule| bundle.text_of(rule.name));
-            let left_out = omitted
-                .iter()
-                .filter(|rule| rule.policy == name)
-                .map(|rule| rule.rule.as_str());
-            PolicyName {
-                key,
-                rules: compiled.chain(left_out).map(str::to_owned).collect(),
+    fn of(targets: &Targets, omitted: &[OmittedRule]) -> Self {
+        let mut policies: Vec<PolicyName> = targets
+            .policies
+            .iter()
+            .map(|policy| PolicyName {
+                key: policy.key(),
+                rules: Vec::new(),
+            })
+            .collect();
+        for rule in &targets.rules {
+            if let Some(policy) = policies.get_mut(rule.policy) {
+                policy.rules.push(rule.name.clone());
             }
-        };
-        Self {
-            policies: bundle.policies.iter().map(policy_name).collect(),
         }
+        for (known, policy) in policies.iter_mut().zip(&targets.policies) {
+            let left_out = omitted.iter().filter(|rule| rule.policy == policy.name);
+            known.rules.extend(left_out.map(|rule| rule.rule.clone()));
+        }
+        Self { policies }
     }
 
     /// The key of policy `number`.
-    fn key(&self, number: u32) -> &str {
-        self.policies
-            .get(number as usize)
-            .map_or("", |policy| &policy.key)
+    fn key(&self, number: usize) -> &str {
+        self.policies.get(number).map_or("", |policy| &policy.key)
     }
 }
 

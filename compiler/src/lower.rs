@@ -1,28 +1,26 @@
-//! Lowering: one checked policy in, its rules and their code in the bundle out.
+//! Lowering: a checked policy in, its rules in the module out.
 
 mod admission_policy;
-mod computed_rules;
+pub(crate) mod computed_rules;
 mod rule;
 pub(crate) mod validating_policy;
 
-use std::collections::HashMap;
-
-use kpvm_format::BundleBuilder;
-use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, KeyKind, NONE, PolicyFlags, Range, RuleFlags};
-use kpvm_semantics::limits::Limits;
+use kpvm_format::table::{KeyKind, PolicyFlags, RuleFlags};
 use kpvm_syntax::tree::Span;
-use zerocopy::little_endian::U32;
 
 use self::computed_rules::{IndexedRule, computed_rules};
 use self::rule::lower_blocks;
-use crate::codegen::{self};
 use crate::diagnostic::Diagnostic;
-use crate::frontend::index_key::{self, Key};
-use crate::frontend::leaf::Leaves;
-use crate::frontend::pools::Pools;
-use crate::policy::model::{ApplyRules, FailureActionOverride, Policy, PolicyKind, Rule, Validate};
-use crate::source::{Location, Sources};
+use crate::frontend::foreach::Loaders;
+use crate::frontend::index_key;
+use crate::ir::{self, ActionOverride, IndexKey, Module, PolicyId};
+use crate::policy::model::{
+    ApplyRules, FailureActionOverride, Policy, PolicyKind, Rule, Spanned, Validate,
+};
+use crate::source::Location;
+
+pub(crate) use self::admission_policy::lower_admission_policy;
+pub(crate) use self::validating_policy::lower_validating_policy;
 
 /// Why a rule has no code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,211 +54,108 @@ fn unsupported<T>(what: &str, span: Span) -> Result<T, LowerError> {
     .into())
 }
 
-/// Lowers policies one after another into one bundle.
-#[derive(Default)]
-pub struct Lowerer {
-    bundle: BundleBuilder,
-    leaves: Leaves,
-    paths: HashMap<(u32, SymbolId), u32>,
-    texts: HashMap<String, u32>,
-    constants: HashMap<String, u32>,
-    checks: HashMap<Vec<(u32, u32)>, u32>,
-    shapes: HashMap<String, u32>,
+/// Lowers all rules of a policy, the generated ones included.
+///
+/// Rules that cannot be lowered are left out and handed to `refused`.
+pub fn lower_policy(
+    policy: &Policy,
+    module: &mut Module,
+    refused: &mut dyn FnMut(&Rule, LowerError),
+) {
+    let id = module.policies.next();
+    let first = module.rules.next();
+    for indexed in computed_rules(policy) {
+        if let Err(error) = lower_rule(policy, id, &indexed, module) {
+            refused(&indexed.rule, error);
+        }
+    }
+    let entry = ir::Policy {
+        name: policy.name.value.clone(),
+        namespace: namespace_of(policy).unwrap_or_default().to_owned(),
+        flags: policy_flags(policy),
+        rules: module.rules.since(first),
+        overrides: action_overrides(&policy.failure_action_overrides, module),
+    };
+    module.policies.push(entry);
 }
 
-impl Lowerer {
-    /// Nothing lowered yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// What goes on from a bundle.
-    pub fn continuing(bundle: BundleBuilder) -> Self {
-        Self {
-            bundle,
-            ..Self::default()
-        }
-    }
-
-    /// The bundle so far.
-    pub(crate) fn bundle(&mut self) -> &mut BundleBuilder {
-        &mut self.bundle
-    }
-
-    /// The bundle so far, to add facts to it and to write it.
-    pub fn finish(self) -> BundleBuilder {
-        self.bundle
-    }
-
-    /// Lowers all rules of a policy, the generated ones included.
-    ///
-    /// Rules that cannot be lowered are left out and handed to `refused`.
-    pub fn lower_policy(
-        &mut self,
-        policy: &Policy,
-        sources: &Sources,
-        limits: &Limits,
-        refused: &mut dyn FnMut(&Rule, LowerError),
-    ) {
-        let number = self.bundle.policies.len() as u32;
-        let first = self.bundle.rules.len();
-        for indexed in computed_rules(policy) {
-            if let Err(error) = self.lower_rule(policy, number, &indexed, sources, limits) {
-                refused(&indexed.rule, error);
-            }
-        }
-        let rules = Range::new(first, self.bundle.rules.len() - first);
-        let overrides = self.action_overrides(&policy.failure_action_overrides, sources, limits);
-        let entry = table::Policy {
-            name: self.bundle.text(&policy.name.value),
-            namespace: self.bundle.text(namespace_of(policy).unwrap_or("")),
-            flags: policy_flags(policy),
-            rules,
-            overrides,
-        };
-        self.bundle.policies.push(entry);
-    }
-
-    /// The pools of the bundle, for one block after another.
-    pub(crate) fn pools<'b>(&'b mut self, sources: &'b Sources, limits: &'b Limits) -> Pools<'b> {
-        Pools {
-            bundle: &mut self.bundle,
-            limits,
-            constants: &mut self.constants,
-            sources,
-            leaves: &mut self.leaves,
-            paths: &mut self.paths,
-            texts: &mut self.texts,
-            checks: &mut self.checks,
-            shapes: &mut self.shapes,
-        }
-    }
-
-    fn lower_rule(
-        &mut self,
-        policy: &Policy,
-        policy_number: u32,
-        indexed: &IndexedRule,
-        sources: &Sources,
-        limits: &Limits,
-    ) -> Result<(), LowerError> {
-        let rule = &indexed.rule;
-        let Some(validate) = &rule.validate else {
-            return unsupported(rule_type(rule), rule.tree.span);
-        };
-        refuse_unsupported(rule, validate)?;
-        let (first_slot, first_entry) = (self.bundle.slots.len(), self.bundle.entries.len());
-        let mut pools = self.pools(sources, limits);
-        let blocks = lower_blocks(policy, rule, validate, &mut pools)?;
-        let (slots, entries) = (pools.bundle.slots.len(), pools.bundle.entries.len());
-        let entry = table::Rule {
-            policy: U32::new(policy_number),
-            name: self.bundle.text(&rule.name.value),
-            match_block: U32::new(blocks.matching),
-            body_block: U32::new(blocks.body),
-            precondition_block: U32::new(blocks.preconditions),
-            message_block: U32::new(blocks.message),
-            properties_block: U32::new(blocks.properties),
-            slots: Range::new(first_slot, slots - first_slot),
-            entries: Range::new(first_entry, entries - first_entry),
-            body: blocks.kind as u8,
-            flags: rule_flags(policy, validate, indexed.generated),
-            message_kind: blocks.message_kind as u8,
-            message: self.bundle.text(&blocks.message_text),
-            kinds: self.index_kinds(&indexed.kinds),
-            keys: self.index_keys(policy, rule),
-            dropped_kinds: self.index_kinds(&indexed.dropped_kinds),
-            overrides: self.action_overrides(&validate.failure_action_overrides, sources, limits),
-            properties: self.properties(rule),
-            exceptions: Range::EMPTY,
-        };
-        self.bundle.rules.push(entry);
-        let location = Location {
+fn lower_rule(
+    policy: &Policy,
+    id: PolicyId,
+    indexed: &IndexedRule,
+    module: &mut Module,
+) -> Result<(), LowerError> {
+    let rule = &indexed.rule;
+    let Some(validate) = &rule.validate else {
+        return unsupported(rule_type(rule), rule.tree.span);
+    };
+    refuse_unsupported(rule, validate)?;
+    let (first_slot, first_entry) = (module.slots.next(), module.entries.next());
+    let lowered = lower_blocks(policy, rule, validate, module)?;
+    let property = |(key, value): &(String, Spanned<String>)| (key.clone(), value.value.clone());
+    let entry = ir::Rule {
+        policy: id,
+        name: rule.name.value.clone(),
+        blocks: lowered.blocks,
+        slots: module.slots.since(first_slot),
+        entries: module.entries.since(first_entry),
+        body: lowered.body,
+        flags: rule_flags(policy, validate, indexed.generated),
+        message_kind: lowered.message_kind,
+        message: lowered.message,
+        kinds: indexed.kinds.clone(),
+        keys: index_keys(policy, rule),
+        dropped_kinds: indexed.dropped_kinds.clone(),
+        overrides: action_overrides(&validate.failure_action_overrides, module),
+        properties: rule.report_properties.iter().map(property).collect(),
+        location: Location {
             source: policy.source,
             span: rule.tree.span,
-        };
-        self.bundle
-            .rule_places
-            .push(codegen::place(location, sources));
-        Ok(())
-    }
+        },
+    };
+    module.rules.push(entry);
+    Ok(())
+}
 
-    fn index_kinds(&mut self, kinds: &[String]) -> Range {
-        let start = self.bundle.index_kinds.len();
-        for kind in kinds {
-            let text = self.bundle.text(kind);
-            self.bundle.index_kinds.push(text);
+/// A namespaced policy looks at its own namespace, whatever its rules match.
+fn index_keys(policy: &Policy, rule: &Rule) -> Vec<IndexKey> {
+    match namespace_of(policy) {
+        Some(namespace) => vec![IndexKey::whole(KeyKind::Namespace, namespace)],
+        None => index_key::keys(&rule.match_block),
+    }
+}
+
+fn action_overrides(
+    overrides: &[FailureActionOverride],
+    module: &mut Module,
+) -> Vec<ActionOverride> {
+    // An action that is none of the four spellings is passed over at evaluation.
+    let valid = |entry: &&FailureActionOverride| {
+        matches!(
+            entry.action.as_str(),
+            "Enforce" | "enforce" | "Audit" | "audit"
+        )
+    };
+    let valid = overrides.iter().filter(valid);
+    valid
+        .map(|entry| ActionOverride {
+            enforces: is_enforce(&entry.action),
+            namespaces: entry.namespaces.as_ref().map(|list| module.text_list(list)),
+            selector: entry
+                .namespace_selector
+                .as_ref()
+                .map(|selector| module.selector(selector)),
+        })
+        .collect()
+}
+
+/// Lowers the loaders of context entries, which come after the body that needs them.
+pub(crate) fn add_loaders(loaders: Loaders, module: &mut Module) {
+    for (entry, loader) in loaders {
+        let block = module.add(loader);
+        if let Some(entry) = module.entries.get_mut(entry) {
+            entry.loader = Some(block);
         }
-        Range::new(start, kinds.len())
-    }
-
-    /// A namespaced policy looks at its own namespace, whatever its rules match.
-    fn index_keys(&mut self, policy: &Policy, rule: &Rule) -> Range {
-        let keys = match namespace_of(policy) {
-            Some(namespace) => vec![Key::whole(KeyKind::Namespace, namespace)],
-            None => index_key::keys(&rule.match_block),
-        };
-        self.key_range(&keys)
-    }
-
-    fn key_range(&mut self, keys: &[Key]) -> Range {
-        let start = self.bundle.index_keys.len();
-        for key in keys {
-            let entry = table::IndexKey {
-                kind: key.kind as u8,
-                whole: u8::from(key.whole),
-                text: self.bundle.text(&key.text),
-            };
-            self.bundle.index_keys.push(entry);
-        }
-        Range::new(start, keys.len())
-    }
-
-    fn properties(&mut self, rule: &Rule) -> Range {
-        let start = self.bundle.pairs.len();
-        for (key, value) in &rule.report_properties {
-            let pair = table::Pair {
-                key: self.bundle.text(key),
-                value: self.bundle.text(&value.value),
-            };
-            self.bundle.pairs.push(pair);
-        }
-        Range::new(start, rule.report_properties.len())
-    }
-
-    fn action_overrides(
-        &mut self,
-        overrides: &[FailureActionOverride],
-        sources: &Sources,
-        limits: &Limits,
-    ) -> Range {
-        // An action that is none of the four spellings is passed over at evaluation.
-        let valid = |entry: &&FailureActionOverride| {
-            matches!(
-                entry.action.as_str(),
-                "Enforce" | "enforce" | "Audit" | "audit"
-            )
-        };
-        let entries: Vec<table::ActionOverride> = overrides
-            .iter()
-            .filter(valid)
-            .map(|entry| {
-                let mut pools = self.pools(sources, limits);
-                table::ActionOverride {
-                    enforce: u8::from(is_enforce(&entry.action)),
-                    namespaces: U32::new(
-                        entry
-                            .namespaces
-                            .as_ref()
-                            .map_or(NONE, |list| pools.text_list(list)),
-                    ),
-                    selector: U32::new(pools.optional_selector(entry.namespace_selector.as_ref())),
-                }
-            })
-            .collect();
-        let start = self.bundle.action_overrides.len();
-        self.bundle.action_overrides.extend(&entries);
-        Range::new(start, entries.len())
     }
 }
 

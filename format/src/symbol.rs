@@ -285,6 +285,16 @@ impl SymbolTableBuilder {
         SymbolId(number)
     }
 
+    /// Number of symbols.
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Whether there are no symbols.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
     /// The text of a symbol; empty for a number that was not given.
     pub fn text(&self, symbol: SymbolId) -> &str {
         self.texts.get(symbol.0 as usize).map_or("", |text| &**text)

@@ -19,6 +19,11 @@ impl FunctionError {
         FunctionError::Failed(text.into())
     }
 
+    /// An error of a library that Kyverno uses, in its words.
+    pub fn failed_with(error: impl std::fmt::Display) -> Self {
+        FunctionError::Failed(error.to_string())
+    }
+
     /// An error prefixed with its function, like most of Kyverno's own.
     pub fn of(function: &str, text: impl std::fmt::Display) -> Self {
         FunctionError::Failed(format!("JMESPath function '{function}': {text}"))

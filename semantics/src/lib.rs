@@ -11,6 +11,7 @@ pub mod duration;
 mod error;
 pub mod exact_quantity;
 pub mod go_regex;
+pub mod go_yaml;
 pub mod image;
 pub mod labels;
 pub mod layout;

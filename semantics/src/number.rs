@@ -36,6 +36,12 @@ impl<const CAPACITY: usize> TextBuffer<CAPACITY> {
     }
 }
 
+impl<const CAPACITY: usize> Default for TextBuffer<CAPACITY> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<const CAPACITY: usize> Write for TextBuffer<CAPACITY> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let end = self.length + text.len();

@@ -3,6 +3,7 @@
 //! docs/spec/conditions.md §3.7).
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use crate::quote::go_quote;
 
@@ -26,8 +27,8 @@ impl<'t> Version<'t> {
     /// Parses a version.
     ///
     /// # Errors
-    /// The text of `blang/semver`.
-    pub fn parse(text: &'t str) -> Result<Self, String> {
+    /// Why the text is not a version.
+    pub fn parse(text: &'t str) -> Result<Self, VersionError<'t>> {
         parse(text)
     }
 
@@ -47,16 +48,89 @@ impl<'t> Version<'t> {
     }
 }
 
-fn parse(text: &str) -> Result<Version<'_>, String> {
+/// Why a text is not a version. The words of `blang/semver` are made when it is shown, since
+/// most comparisons only ask whether both texts are versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VersionError<'t> {
+    problem: Problem,
+    /// The part of the text that is wrong.
+    part: &'t str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Problem {
+    Empty,
+    MissingNumbers,
+    /// Something else than digits in the number of this name.
+    NumberCharacters(&'static str),
+    LeadingZeros(&'static str),
+    /// Not a number of 64 bits.
+    Number,
+    EmptyPreRelease,
+    PreReleaseLeadingZeros,
+    PreReleaseCharacters,
+    EmptyBuild,
+    BuildCharacters,
+}
+
+impl fmt::Display for VersionError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = go_quote(self.part);
+        match self.problem {
+            Problem::Empty => f.write_str("Version string empty"),
+            Problem::MissingNumbers => f.write_str("No Major.Minor.Patch elements found"),
+            Problem::NumberCharacters(name) => {
+                write!(f, "Invalid character(s) found in {name} number {part}")
+            }
+            Problem::LeadingZeros(title) => {
+                write!(f, "{title} number must not contain leading zeroes {part}")
+            }
+            Problem::Number => {
+                let problem = if self.part.is_empty() {
+                    "invalid syntax"
+                } else {
+                    "value out of range"
+                };
+                write!(f, "strconv.ParseUint: parsing {part}: {problem}")
+            }
+            Problem::EmptyPreRelease => f.write_str("Prerelease is empty"),
+            Problem::PreReleaseLeadingZeros => write!(
+                f,
+                "Numeric PreRelease version must not contain leading zeroes {part}"
+            ),
+            Problem::PreReleaseCharacters => {
+                write!(f, "Invalid character(s) found in prerelease {part}")
+            }
+            Problem::EmptyBuild => f.write_str("Build meta data is empty"),
+            Problem::BuildCharacters => {
+                write!(f, "Invalid character(s) found in build meta data {part}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for VersionError<'_> {}
+
+impl Problem {
+    /// The error about a part of a version.
+    fn at<T>(self, part: &str) -> Result<T, VersionError<'_>> {
+        Err(VersionError {
+            problem: self,
+            part,
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<Version<'_>, VersionError<'_>> {
     if text.is_empty() {
-        return Err("Version string empty".into());
+        return Problem::Empty.at(text);
     }
     let mut parts = text.splitn(3, '.');
     let (Some(major), Some(minor), Some(patch)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("No Major.Minor.Patch elements found".into());
+        return Problem::MissingNumbers.at(text);
     };
-    let major = number(major, "major", "Major number")?;
-    let minor = number(minor, "minor", "Minor number")?;
+    let major = number(major, "major", "Major")?;
+    let minor = number(minor, "minor", "Minor")?;
     let (patch, build) = match patch.split_once('+') {
         Some((patch, build)) => (patch, Some(build)),
         None => (patch, None),
@@ -65,19 +139,16 @@ fn parse(text: &str) -> Result<Version<'_>, String> {
         Some((patch, pre_release)) => (patch, Some(pre_release)),
         None => (patch, None),
     };
-    let patch = number(patch, "patch", "Patch number")?;
+    let patch = number(patch, "patch", "Patch")?;
     let pre_release = pre_release.map_or(Ok(Vec::new()), |pre_release| {
         pre_release.split('.').map(pre_release_part).collect()
     })?;
     for part in build.into_iter().flat_map(|build| build.split('.')) {
         if part.is_empty() {
-            return Err("Build meta data is empty".into());
+            return Problem::EmptyBuild.at(part);
         }
         if !is_alphanumeric(part) {
-            let part = go_quote(part);
-            return Err(format!(
-                "Invalid character(s) found in build meta data {part}"
-            ));
+            return Problem::BuildCharacters.at(part);
         }
     }
     Ok(Version {
@@ -99,52 +170,38 @@ fn has_leading_zero(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }
 
-fn number(text: &str, name: &str, title: &str) -> Result<u64, String> {
+fn number<'t>(
+    text: &'t str,
+    name: &'static str,
+    title: &'static str,
+) -> Result<u64, VersionError<'t>> {
     if !is_number(text) {
-        let text = go_quote(text);
-        return Err(format!(
-            "Invalid character(s) found in {name} number {text}"
-        ));
+        return Problem::NumberCharacters(name).at(text);
     }
     if has_leading_zero(text) {
-        let text = go_quote(text);
-        return Err(format!("{title} must not contain leading zeroes {text}"));
+        return Problem::LeadingZeros(title).at(text);
     }
     parse_number(text)
 }
 
-fn parse_number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        let problem = if text.is_empty() {
-            "invalid syntax"
-        } else {
-            "value out of range"
-        };
-        format!("strconv.ParseUint: parsing {}: {problem}", go_quote(text))
-    })
+fn parse_number(text: &str) -> Result<u64, VersionError<'_>> {
+    text.parse().or_else(|_| Problem::Number.at(text))
 }
 
-fn pre_release_part(text: &str) -> Result<Part<'_>, String> {
+fn pre_release_part(text: &str) -> Result<Part<'_>, VersionError<'_>> {
     if text.is_empty() {
-        return Err("Prerelease is empty".into());
+        return Problem::EmptyPreRelease.at(text);
     }
-    let quoted = || go_quote(text);
     if is_number(text) {
         if has_leading_zero(text) {
-            return Err(format!(
-                "Numeric PreRelease version must not contain leading zeroes {}",
-                quoted()
-            ));
+            return Problem::PreReleaseLeadingZeros.at(text);
         }
         return parse_number(text).map(Part::Number);
     }
     if is_alphanumeric(text) {
         Ok(Part::Text(text))
     } else {
-        Err(format!(
-            "Invalid character(s) found in prerelease {}",
-            quoted()
-        ))
+        Problem::PreReleaseCharacters.at(text)
     }
 }
 

@@ -5,6 +5,7 @@
 //! no policy asks for, and the runtime keeps no answer. A host that has nothing is
 //! [`NoHost`]; whatever it does not have makes a rule's status `error`, never a pass.
 
+pub use kpvm_format::instruction::immediate::Provision as ExternalKind;
 use serde_json::Value;
 
 /// A point in time.
@@ -146,30 +147,6 @@ pub enum ExternalQuery<'q> {
         /// The host name.
         host: &'q str,
     },
-}
-
-/// The kinds of data that context entries ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum ExternalKind {
-    /// [`ExternalQuery::ConfigMap`]
-    ConfigMap,
-    /// [`ExternalQuery::ApiCall`]
-    ApiCall,
-    /// [`ExternalQuery::GlobalReference`]
-    GlobalReference,
-    /// [`ExternalQuery::ImageRegistry`]
-    ImageRegistry,
-}
-
-impl ExternalKind {
-    /// Every kind in the order of its number.
-    pub const ALL: [ExternalKind; 4] = [
-        ExternalKind::ConfigMap,
-        ExternalKind::ApiCall,
-        ExternalKind::GlobalReference,
-        ExternalKind::ImageRegistry,
-    ];
 }
 
 /// Answers what a rule wants to know from outside.

@@ -1,5 +1,5 @@
-//! What takes turns in the benches of whole evaluations, each timed over a list of Pods.
-//! No bench times all of it.
+//! Candidates in the benches of whole evaluations, each timed over a list of Pods. No bench
+//! uses all of them.
 
 #![allow(dead_code)]
 
@@ -9,12 +9,12 @@ use std::time::Duration;
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
 use kpvm::engine::{Bundle, Input, Operation, Request, Session};
 use kpvm_bench::interleave::time;
-use kpvm_cli::report::write_yaml;
+use kpvm_cli::serialised::write_yaml;
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::tree::Tree;
 use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 
-/// All outcomes of every Pod, passes included.
+/// All outcomes of every Pod, including passes.
 pub(crate) fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
     time(|| {
         for pod in pods {
@@ -25,7 +25,7 @@ pub(crate) fn time_evaluate(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Dura
     })
 }
 
-/// An object as people write it: a member or item a line.
+/// An object as people write it: one member or item per line.
 pub(crate) fn to_yaml(object: &[u8]) -> Vec<u8> {
     let value: serde_json::Value = serde_json::from_slice(object).expect("a Pod is JSON");
     let mut text = Vec::new();
@@ -44,7 +44,7 @@ fn read_tree(text: &[u8]) -> Tree {
     tree.expect("a Pod is YAML")
 }
 
-/// What YAML is read into, for every Pod.
+/// Reading YAML, for every Pod.
 pub(crate) fn time_read_yaml(pods: &[Vec<u8>]) -> Duration {
     time(|| {
         for pod in pods {
@@ -65,7 +65,7 @@ pub(crate) fn time_evaluate_yaml(session: &mut Session<'_>, pods: &[Vec<u8>]) ->
     })
 }
 
-/// The decision on every Pod.
+/// The decision for every Pod.
 pub(crate) fn time_decide(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
     time(|| {
         for pod in pods {
@@ -76,7 +76,7 @@ pub(crate) fn time_decide(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Durati
     })
 }
 
-/// W5: the decision on an update of every Pod, which leaves it as it was.
+/// W5: the decision for an update of every Pod that changes nothing.
 pub(crate) fn time_update(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Duration {
     time(|| {
         for pod in pods {
@@ -93,7 +93,7 @@ pub(crate) fn time_update(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Durati
     })
 }
 
-/// What the evaluation spends on reading.
+/// The part of the evaluation spent on reading.
 pub(crate) fn time_read(
     bundle: &Bundle<'_>,
     buffer: &mut DocumentBuffer,
@@ -109,7 +109,8 @@ pub(crate) fn time_read(
     })
 }
 
-/// The evaluation without the reading: that of everything read, less reading everything.
+/// The evaluation without reading: evaluating with everything read, minus reading
+/// everything.
 pub(crate) fn time_evaluate_alone(
     bundle: &Bundle<'_>,
     session: &mut Session<'_>,
@@ -121,7 +122,7 @@ pub(crate) fn time_evaluate_alone(
     both.saturating_sub(time_read(bundle, buffer, pods))
 }
 
-/// simd-json changes its input, so the copies are made before the clock starts.
+/// simd-json modifies its input, so copies are made before the measurement.
 pub(crate) fn time_simd_json(pods: &[Vec<u8>]) -> Duration {
     let mut copies = pods.to_vec();
     time(|| {

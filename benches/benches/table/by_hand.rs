@@ -1,5 +1,5 @@
-//! The eighteen checks of `corpus/pod-security`, written by hand over a parsed value: what
-//! a programmer would write who has only these to check.
+//! The eighteen checks of `corpus/pod-security`, hand-written over a parsed value, as for a
+//! program that has only these checks.
 
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ fn one_of(value: Option<&Value>, texts: &[&str]) -> bool {
     text.is_some_and(|text| texts.contains(&text))
 }
 
-/// The rules that a Pod breaks, each once, into `broken`.
+/// Adds the rules that a Pod violates to `broken`, without duplicates.
 pub(crate) fn check(pod: &Value, broken: &mut Vec<&'static str>) {
     broken.clear();
     let mut breaks = |rule: &'static str, is_broken: bool| {
@@ -172,7 +172,7 @@ pub(crate) fn check(pod: &Value, broken: &mut Vec<&'static str>) {
     breaks("non-root-everywhere", !by_pod && !by_containers);
 }
 
-/// What holds for the contexts of pods and of containers alike.
+/// Checks common to the contexts of pods and of containers.
 fn check_context(context: Option<&Value>, breaks: &mut impl FnMut(&'static str, bool)) {
     let get = |key: &str| context.and_then(|context| context.get(key));
     if let Some(profile) = get("appArmorProfile") {

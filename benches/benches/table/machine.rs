@@ -1,4 +1,4 @@
-//! Where and when a table was made.
+//! Machine and date of a table.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,9 +1,9 @@
-//! The workloads W1 to W5 beside their peers, in one run, and the table of
+//! The workloads W1 to W5 and their peers, in one run, and the table of
 //! `docs/performance.md`.
 //!
 //! `cargo bench -p kpvm-bench --bench table` prints the table; with `-- --write` it also
-//! puts it into the page. Candidates take turns (see [`kpvm_bench::interleave`]); of each
-//! the median counts, and targets are ratios of two candidates of the same turns.
+//! writes it to the page. Candidates take turns (see [`kpvm_bench::interleave`]); the
+//! median of each counts, and targets are ratios of two candidates of the same turns.
 
 #![allow(clippy::print_stdout, clippy::expect_used, missing_docs)]
 
@@ -34,7 +34,7 @@ const PODS: usize = 250;
 /// Policies of W3 that do not match.
 const FURTHER: usize = 10_000;
 
-/// The rules that a Pod breaks, sorted.
+/// Rules that a Pod violates, sorted.
 fn broken_rules(session: &mut Session<'_>, pod: &[u8]) -> Vec<String> {
     let request = Request::create(Input::Json(pod));
     let evaluation = session.evaluate(&request).expect("a Pod is a request");
@@ -46,7 +46,7 @@ fn broken_rules(session: &mut Session<'_>, pod: &[u8]) -> Vec<String> {
     rules
 }
 
-/// Everybody has to find the same before anybody's time counts.
+/// All candidates must agree before any time counts.
 fn assert_agreement(session: &mut Session<'_>, rego: &mut Rego, pods: &[Vec<u8>]) {
     for pod in pods {
         let ours = broken_rules(session, pod);
@@ -81,7 +81,7 @@ fn measure_w1(rows: &mut Rows, name: &str, admitted: bool, pods: &[Vec<u8>]) {
             &mut |turn| time_simd_json(&pods[turn]),
         ],
     );
-    // Apart from the others: what takes long pushes them out of the caches.
+    // Separate from the others: slow candidates evict them from the caches.
     let [beside, rego, serde, hand] = medians(
         pods.len(),
         [

@@ -1,4 +1,4 @@
-//! What others need for the same, or for less.
+//! Peers: other programs that do the same work, or less.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::rows::Rows;
 const POLICY: &str = include_str!("pod_security.rego");
 const ENTRY: &str = "data.pods.deny";
 
-/// regorus: the policy compiled once for its VM.
+/// regorus, with the policy compiled once for its VM.
 pub(crate) struct Rego {
     vm: RegoVM,
 }
@@ -84,8 +84,7 @@ pub(crate) fn time_serde(texts: &[Vec<u8>]) -> Duration {
     })
 }
 
-/// The checks alone, on values that were parsed a moment ago, as ours are when they are
-/// evaluated.
+/// Only the checks, on values that were parsed just before, as kpvm's are when evaluated.
 pub(crate) fn time_by_hand(pods: &[Vec<u8>]) -> Duration {
     let mut broken = Vec::new();
     let mut total = Duration::ZERO;
@@ -99,7 +98,7 @@ pub(crate) fn time_by_hand(pods: &[Vec<u8>]) -> Duration {
     total
 }
 
-/// Reviews as a webhook gets them, to decisions.
+/// Reviews as received by a webhook, to decisions.
 pub(crate) fn time_reviews(session: &mut Session<'_>, reviews: &[Vec<u8>]) -> Duration {
     let mut buffer = DocumentBuffer::new();
     time(|| {
@@ -113,7 +112,7 @@ pub(crate) fn time_reviews(session: &mut Session<'_>, reviews: &[Vec<u8>]) -> Du
     })
 }
 
-/// Four CEL expressions, ours with match block and response, the peer's bare.
+/// Four CEL expressions; kpvm's with match block and response, the peer's bare.
 pub(crate) fn measure_cel(rows: &mut Rows) {
     let bytes = bundle(&cel_rule());
     let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");

@@ -1,9 +1,9 @@
-//! The rows of the table, and the page that they go into.
+//! Rows of the table, and the page that contains it.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// What a ratio should be.
+/// Target of a ratio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
     AtMost(f64),
@@ -26,7 +26,7 @@ impl Target {
     }
 }
 
-/// What was measured.
+/// Measurements.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     figures: String,
@@ -79,7 +79,7 @@ impl Rows {
     }
 }
 
-/// Microseconds as people say them.
+/// Formats microseconds for people.
 pub(crate) fn in_words(microseconds: f64) -> String {
     match microseconds {
         large if large >= 10_000.0 => format!("{:.1} ms", large / 1000.0),
@@ -91,7 +91,7 @@ pub(crate) fn in_words(microseconds: f64) -> String {
 const BEGIN: &str = "<!-- table: begin -->\n";
 const END: &str = "<!-- table: end -->\n";
 
-/// Replaces the table of the page.
+/// Replaces the table in the page.
 pub(crate) fn write_into_page(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/performance.md");
     let page = std::fs::read_to_string(&path).expect("the page is there");

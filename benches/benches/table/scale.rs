@@ -1,4 +1,4 @@
-//! What more policies and larger objects cost, as JSON and as YAML.
+//! Cost of more policies and of larger objects, as JSON and as YAML.
 
 use kpvm::document::DocumentBuffer;
 use kpvm::engine::{Bundle, Session};
@@ -10,10 +10,10 @@ use crate::broken_rules;
 use crate::candidates::{time_decide, time_evaluate, time_evaluate_yaml, time_read, to_yaml};
 use crate::rows::{Rows, in_words};
 
-/// Numbers of policies; none is what evaluating costs before any rule is looked at.
+/// Numbers of policies; 0 is the cost of an evaluation without any rule.
 const POLICIES: [usize; 6] = [0, 1, 17, 100, 1000, 10_000];
 
-/// Pods and policies that are evaluated together in a round, at most.
+/// Maximum number of Pods times policies evaluated in a round.
 const WORK: usize = 4000;
 
 /// Pods of one size.

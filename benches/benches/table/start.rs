@@ -1,5 +1,5 @@
-//! W4, start-up, loading and compiling: what the programs do from outside, as processes
-//! where the process counts.
+//! W4, start-up, loading and compiling: measured from outside, as processes where the
+//! process matters.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use kpvm_compiler::source::Sources;
 
 use crate::rows::{Rows, Target};
 
-/// Pods of W4 in the ordinary run; `KPVM_W4_PODS=1000000` for all of them.
+/// Pods of W4 by default; `KPVM_W4_PODS=1000000` for all of them.
 const W4_PODS: usize = 50_000;
 
-/// Runs of which the median counts.
+/// Runs for the median.
 const RUNS: usize = 21;
 
-/// The program, built with the benches' own profile by `cargo build --release`.
+/// The program, built with its release profile by `cargo build --release`.
 fn program() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/kpvm");
     if path.is_file() {
@@ -30,7 +30,7 @@ fn program() -> Option<PathBuf> {
     None
 }
 
-/// A directory of our own below the target directory.
+/// A scratch directory below the target directory.
 fn scratch(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     std::fs::create_dir_all(directory).expect("the target directory can be written");
@@ -42,7 +42,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// So many policies of one rule each about kinds of their own.
+/// Policies with one rule each, for distinct kinds.
 fn policies(count: usize) -> Sources {
     let mut sources = Sources::new();
     sources.add("policies.yaml", further_policies(About::OtherKinds, count));
@@ -103,7 +103,7 @@ pub(crate) fn measure_w4(rows: &mut Rows) {
     );
 }
 
-/// The most memory that a process has had, in kilobytes.
+/// Peak memory of a process, in kilobytes.
 fn resident(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

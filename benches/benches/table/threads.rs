@@ -1,5 +1,5 @@
-//! The same work by one thread and by as many as the machine has, each with a session of
-//! its own.
+//! The same work by one thread and by all threads of the machine, each with its own
+//! session.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use kpvm_bench::workload::{Everything, bundle, pod_security_policies};
 
 use crate::rows::{Rows, Target};
 
-/// Rounds of which the best counts: what else the machine does only adds time.
+/// Rounds, of which the best counts: other load only adds time.
 const ROUNDS: usize = 15;
 
-/// So many objects are evaluated in a round.
+/// Objects evaluated per round.
 const OBJECTS: usize = 5000;
 
-/// W2: all policies at hand over the manifests at hand.
+/// W2: all available policies over all available manifests.
 pub(crate) fn measure_w2(rows: &mut Rows) {
     let Some(everything) = Everything::read() else {
         println!("W2 is left out: ../shared is not there");
@@ -41,7 +41,7 @@ pub(crate) fn measure_w1(rows: &mut Rows, pods: &[Vec<u8>]) {
     measure(rows, &bundle, pods);
 }
 
-/// A row for each number of threads, and how much faster two are than one.
+/// A row for each number of threads, and the speed-up of two over one.
 fn measure(rows: &mut Rows, bundle: &Bundle<'_>, objects: &[Vec<u8>]) -> f64 {
     let most = std::thread::available_parallelism().map_or(2, usize::from);
     let mut best = vec![Duration::MAX; most.max(2)];
@@ -73,14 +73,14 @@ fn run(bundle: &Bundle<'_>, objects: &[Vec<u8>], threads: usize) -> Duration {
     let work = || {
         let mut session = Session::new(bundle);
         loop {
-            // A few at a time, so that the counter is hardly ever contended.
+            // A few at a time, so that the counter is rarely contended.
             let first = next.fetch_add(8, Ordering::Relaxed);
             if first >= OBJECTS {
                 return;
             }
             for number in first..first + 8 {
                 let object = &objects[number % objects.len()];
-                // What cannot be evaluated cannot on either side.
+                // Objects that cannot be evaluated fail for all candidates.
                 if let Ok(evaluation) = session.evaluate(&Request::create(Input::Json(object))) {
                     std::hint::black_box(evaluation.responses().len());
                 }

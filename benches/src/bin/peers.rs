@@ -1,11 +1,11 @@
-//! Times kpvm beside Kyverno and OPA and writes the section of `docs/performance.md`
-//! about them: `peers [--write] [--manifests DIR]`.
+//! Times kpvm, Kyverno and OPA and writes the section of `docs/performance.md` about them:
+//! `peers [--write] [--manifests DIR]`.
 //!
-//! The peers (`benches/peers/build`) time themselves in their own processes; the three
-//! take turns, and of each the median of the turns' medians counts. The command lines
-//! are timed as whole processes over the manifests.
+//! The peers (`benches/peers/build`) time themselves in their own processes; the three take
+//! turns, and the median of the turns' medians counts. The command lines are timed as whole
+//! processes over the manifests.
 //!
-//! Without `--write` the section is printed only.
+//! Without `--write` the section is only printed.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 const MODULE: &str = include_str!("../../peers/opa/pod_security.rego");
 
-/// Turns of which the median is taken.
+/// Turns for the median.
 const TURNS: usize = 7;
 
 /// Evaluations in one turn; Kyverno takes milliseconds for each.
@@ -156,8 +156,8 @@ fn in_process(name: &str, pod: &[u8]) -> Result<String, String> {
     ))
 }
 
-/// The time of an evaluation in microseconds: the median over short runs, which mostly
-/// are not interrupted.
+/// Time of an evaluation in microseconds: the median over short runs, most of which are not
+/// interrupted.
 fn time_kpvm(session: &mut Session<'_>, pod: &[u8]) -> f64 {
     let time = |_| {
         let start = Instant::now();
@@ -171,7 +171,7 @@ fn time_kpvm(session: &mut Session<'_>, pod: &[u8]) -> f64 {
     median((0..KPVM_ROUNDS / KPVM_TURN).map(time).collect())
 }
 
-/// The policy of each response, with whether it is a failure.
+/// Policy of each response, and whether it is a failure.
 fn responses(session: &mut Session<'_>, pod: &[u8]) -> Result<Vec<(String, bool)>, String> {
     let evaluation = session
         .evaluate(&Request::create(Input::Json(pod)))
@@ -252,7 +252,7 @@ fn policy_files() -> Result<Vec<String>, String> {
     Ok(list)
 }
 
-/// Median times in milliseconds, and the counts, which have to be the same.
+/// Median times in milliseconds, and the counts, which must be equal.
 fn time_both(kpvm: &Path, options: &[String]) -> Result<([f64; 2], String), String> {
     let mut times: [Vec<f64>; 2] = Default::default();
     let mut counts = String::new();
@@ -282,7 +282,7 @@ fn resource_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// How long a program takes, and the line of counts it prints.
+/// Run time of a program, and the line of counts it prints.
 fn time_process(program: &Path, options: &[String]) -> Result<(Duration, String), String> {
     let start = Instant::now();
     let output = Command::new(program)

@@ -4,12 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use kpvm_compiler::compile::Options;
+use kpvm_compiler::phase::Phase;
 
 use crate::diagnostics::show_error;
 use crate::input::reason;
 use crate::policies::{self, PolicyPaths};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
-use crate::text::{clean, count};
+use crate::text::{clean, clean_lines, count};
 
 /// Arguments of `kpc compile`.
 #[derive(Debug, clap::Args)]
@@ -26,8 +27,11 @@ pub struct Arguments {
     )]
     pub exceptions: Vec<PathBuf>,
     /// Bundle file to write
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "emit")]
+    pub output: Option<PathBuf>,
+    /// Print the result of a phase to standard output instead of writing a bundle
+    #[arg(long, value_enum, value_name = "PHASE", conflicts_with = "output")]
+    pub emit: Option<Emit>,
     /// Omit rules that are not supported yet, and list them
     #[arg(long)]
     pub skip_unsupported: bool,
@@ -36,7 +40,34 @@ pub struct Arguments {
     pub ignore_assert: bool,
 }
 
-/// Compiles policies into a bundle file.
+/// The phases of `--emit`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum Emit {
+    /// Policies as read and checked
+    Policy,
+    /// Rules, with those that autogen adds
+    Rules,
+    /// Blocks as lowered from rules
+    Ir,
+    /// Blocks after all passes
+    Optimised,
+    /// Code of the bundle
+    Bytecode,
+}
+
+impl From<Emit> for Phase {
+    fn from(emit: Emit) -> Self {
+        match emit {
+            Emit::Policy => Phase::Policy,
+            Emit::Rules => Phase::Rules,
+            Emit::Ir => Phase::Ir,
+            Emit::Optimised => Phase::Optimised,
+            Emit::Bytecode => Phase::Bytecode,
+        }
+    }
+}
+
+/// Compiles policies into a bundle file, or prints a phase.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -44,6 +75,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let options = Options {
         skip_unsupported: arguments.skip_unsupported,
         ignore_assert: arguments.ignore_assert,
+        emit: arguments.emit.map(Phase::from),
         ..Options::default()
     };
     let paths = PolicyPaths {
@@ -65,8 +97,13 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
     let Some(bundle) = &compilation.bundle else {
         return Ok(EXIT_FAILED);
     };
-    if let Err(error) = write_file(&arguments.output, bundle) {
-        let name = arguments.output.display().to_string();
+    let Some(output) = &arguments.output else {
+        let printed = compilation.printed.as_deref().unwrap_or_default();
+        writeln!(streams.out, "{}", clean_lines(printed.trim_end(), ""))?;
+        return Ok(EXIT_OK);
+    };
+    if let Err(error) = write_file(output, bundle) {
+        let name = output.display().to_string();
         let message = format!("cannot write {}: {}", clean(&name), clean(&reason(&error)));
         show_error(&message, streams.err)?;
         return Ok(EXIT_BAD_INPUT);
@@ -80,7 +117,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<u8> {
         "compiled {} with {}{exceptions} into {} ({})",
         count(compilation.policies, "policy"),
         count(compilation.rules, "rule"),
-        clean(&arguments.output.display().to_string()),
+        clean(&output.display().to_string()),
         count(bundle.len(), "byte"),
     )?;
     Ok(EXIT_OK)

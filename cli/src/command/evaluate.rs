@@ -14,6 +14,7 @@ use kpvm_semantics::duration;
 use kpvm_syntax::tree::Span;
 
 use crate::cel_context::CelContext;
+use crate::cluster::Cluster;
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
 use crate::command::explain;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
@@ -22,7 +23,6 @@ use crate::fake_client::Parameters;
 use crate::heading::Heading;
 use crate::hints;
 use crate::host::since_epoch;
-use crate::mock_host::Cluster;
 use crate::nearest::nearest;
 use crate::part::{Outcome, View};
 use crate::piece::Pieces;
@@ -32,11 +32,11 @@ use crate::report::set::Reports;
 use crate::report::{FileReport, Format, text};
 use crate::resource_host::{Outside, ResourceHost, needs_no_other_objects};
 use crate::resources::{Resources, read_resources};
-use crate::scan::{Facts, Scan, Scanner, Settings};
+use crate::scan::{Facts, Scan, Settings};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
 use crate::strict::Decoder;
 use crate::text::clean;
-use crate::unmatched;
+use crate::why_unmatched;
 use crate::worker::Plan;
 
 /// How to evaluate and report.
@@ -299,13 +299,13 @@ pub fn evaluate(
         }
     };
     streams.err.flush()?;
-    outcome.scan.unmatched = unmatched::find(&tables, &outcome.scan);
+    outcome.scan.unmatched = why_unmatched::find(&tables, &outcome.scan);
     let mut formats = view.formats.iter();
     let is_told = formats.any(|format| format.tells_unmatched())
         || hints::tell_unmatched(&outcome.scan, arguments.is_verbose());
     if is_told {
-        let mut scanner = Scanner::new(bundle, &settings);
-        scanner.explain_unmatched(&mut outcome.scan, &outcome.samples, &mut host);
+        let Outcome { scan, samples, .. } = &mut outcome;
+        why_unmatched::explain(scan, bundle, samples, &settings.circumstances, &mut host);
     }
     // docs/spec/cli.md §9.4.
     outcome.scan.summary.error += policies.map_or(0, |policies| policies.invalid.len());

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::command::load_bundle;
 use crate::demands::{self, Demands, Request};
 use crate::report::structured::{Omitted, omitted};
-use crate::report::write_json;
+use crate::serialised::write_json;
 use crate::stream::{EXIT_BAD_INPUT, EXIT_OK, Streams};
 use crate::text::{clean, count};
 

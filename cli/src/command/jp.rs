@@ -8,6 +8,7 @@ use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::signature::{self, Accepted, Arguments as Signature, Function};
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::jmespath;
+use kpvm_syntax::manifest;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 use serde_json::Value;
 
@@ -182,7 +183,7 @@ fn read_input(path: &Path, streams: &mut Streams<'_>) -> io::Result<Option<Value
         duplicate_keys: DuplicateKeys::Refuse,
         limits: &Limits::DEFAULT,
     };
-    match yaml::read_all(&file.text, options).into_iter().next() {
+    match manifest::read_all(&file.text, options).into_iter().next() {
         None => Ok(Some(Value::Null)),
         Some(Ok(tree)) => Ok(Some(expression::to_json(&tree))),
         Some(Err(error)) => {

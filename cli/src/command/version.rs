@@ -9,7 +9,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::report::{write_json, write_yaml};
+use crate::serialised::{write_json, write_yaml};
 use crate::stream::{EXIT_OK, Streams};
 
 /// Arguments of the command.

@@ -19,8 +19,8 @@ use serde::Serialize;
 
 use crate::evaluation::{EvaluationError, Evaluator};
 use crate::nearest::did_you_mean;
-use crate::report::{write_json, write_yaml};
 use crate::resources::{Resource, Resources};
+use crate::serialised::{write_json, write_yaml};
 use crate::text::rule_name;
 
 use recorder::Recorder;

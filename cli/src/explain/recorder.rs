@@ -16,8 +16,9 @@ use kpvm_semantics::anchor::Anchor;
 
 use super::filter;
 use super::step::{Outcome, Step, StepKind, Trace, TracedResource};
+use crate::place::Place;
 use crate::resources::{Resource, Resources};
-use crate::scan::{Place, place_in, policy_place};
+use crate::scan::{place_in, policy_place};
 use crate::text::count;
 
 /// Bytes of a value that is shown.

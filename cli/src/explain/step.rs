@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::scan::Place;
+use crate::place::Place;
 
 /// Evaluation of one rule for one resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]

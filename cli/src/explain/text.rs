@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::filter::NO_USER;
 use super::step::{Outcome, Step, StepKind, Trace};
-use crate::scan::Place;
+use crate::place::Place;
 use crate::text::{clean, clean_lines, rule_name};
 
 const BOLD: Style = Style::new().bold();

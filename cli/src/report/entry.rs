@@ -10,9 +10,10 @@ use std::borrow::Cow;
 use kpvm_format::meta::OmittedRule;
 
 use crate::omitted;
+use crate::place::Place;
 use crate::policies::Policies;
 use crate::report::{Run, Totals};
-use crate::scan::{Finding, Object, Outcome, Place, PolicyFacts, Scan, Summary};
+use crate::scan::{Finding, Object, Outcome, PolicyFacts, Scan, Summary};
 use crate::text::rule_name;
 
 /// A whole report.

@@ -7,8 +7,9 @@
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::diagnostics::Excerpt;
+use crate::place::Place;
 use crate::report::Run;
-use crate::scan::{Check, Finding, Object, Outcome, Place};
+use crate::scan::{Check, Finding, Object, Outcome};
 use crate::text::clean;
 
 /// Renders the excerpt, with colours and without a trailing newline; `None` if no line may

@@ -7,8 +7,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use crate::place::Place;
 use crate::report::entry::{Entries, Entry, Level, Notice};
-use crate::scan::{Outcome, Place};
+use crate::scan::Outcome;
 use crate::text::clean_text;
 
 /// One annotation.

@@ -31,7 +31,7 @@ use crate::problem::Problem;
 use crate::report::section::{Key, Section, Sections};
 use crate::resources::Resources;
 use crate::scan::{Scan, Summary};
-use crate::text::clean_json;
+use crate::serialised::{documents, json_documents};
 
 /// Findings of one chunk of the input, which may be all of it.
 #[derive(Debug, Clone, Copy)]
@@ -360,48 +360,6 @@ impl Report {
     }
 }
 
-/// Writes one JSON document, indented.
-///
-/// # Errors
-/// Fails if the writer fails.
-pub fn write_json<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(document)?;
-    writeln!(out, "{}", clean_json(&text))
-}
-
-/// YAML documents separated by `---` lines, and their number.
-fn documents<T: serde::Serialize>(documents: &[T]) -> io::Result<(String, usize)> {
-    let texts: io::Result<Vec<String>> = documents.iter().map(yaml).collect();
-    Ok((texts?.join("---\n"), documents.len()))
-}
-
-/// Like [`documents`], with each document as JSON on one line.
-fn json_documents<T: serde::Serialize>(documents: &[T]) -> io::Result<(String, usize)> {
-    let line = |document: &T| -> io::Result<String> {
-        let text = serde_json::to_string(document)?;
-        Ok(format!("{}\n", clean_json(&text)))
-    };
-    let texts: io::Result<Vec<String>> = documents.iter().map(line).collect();
-    Ok((texts?.join("---\n"), documents.len()))
-}
-
-/// One YAML document with its trailing newline.
-fn yaml<T: serde::Serialize>(document: &T) -> io::Result<String> {
-    let mut text = serde_saphyr::to_string(document).map_err(io::Error::other)?;
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Ok(text)
-}
-
-/// Writes one YAML document.
-///
-/// # Errors
-/// Fails if the writer fails.
-pub fn write_yaml<T: serde::Serialize>(document: &T, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(yaml(document)?.as_bytes())
-}
-
 /// Problems with their locations, for reports.
 pub fn notes(resources: &Resources) -> Vec<Note> {
     let note = |problem: &Problem| match problem {
@@ -426,6 +384,7 @@ pub fn notes(resources: &Resources) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serialised::write_yaml;
     use kpvm_semantics::limits::Limits;
     use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 

@@ -11,8 +11,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::report::section::{Key, Section, Sections, Stored, between};
-use crate::report::{Run, Totals, yaml};
+use crate::report::{Run, Totals};
 use crate::scan::{Finding, Outcome, Scan, Summary};
+use crate::serialised::yaml;
 use crate::text::clean_json;
 
 /// The two API groups; their reports have the same fields.

@@ -16,9 +16,10 @@ use memchr::memmem;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::place::Place;
 use crate::report::entry::{self, Entries, Entry, Notice, Related, RuleFacts};
 use crate::report::section::{Key, Section, Sections, between};
-use crate::scan::{Outcome, Place, Summary};
+use crate::scan::{Outcome, Summary};
 use crate::text::clean_json;
 
 const SCHEMA: &str =

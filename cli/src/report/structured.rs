@@ -8,10 +8,12 @@ use std::io::{self, Write};
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
+use crate::place::Place;
 use crate::policies::{InvalidPolicy, OmittedPolicy};
 use crate::report::section::{Key, Section, Sections, between};
-use crate::report::{Run, Totals, yaml};
-use crate::scan::{Finding, Outcome, Place, Scan, Summary};
+use crate::report::{Run, Totals};
+use crate::scan::{Finding, Outcome, Scan, Summary};
+use crate::serialised::yaml;
 use crate::text::clean_json;
 use crate::unmatched::Unmatched;
 

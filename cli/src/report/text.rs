@@ -8,8 +8,9 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
+use crate::place::Place;
 use crate::report::{Run, excerpt};
-use crate::scan::{Finding, Outcome, Place, PolicyFacts, Scan, Summary};
+use crate::scan::{Finding, Outcome, PolicyFacts, Scan, Summary};
 use crate::text::{clean, clean_lines, rule_name, shortened};
 
 /// Style of policy and rule names.

@@ -10,10 +10,11 @@ use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::meta::OmittedRule;
 use serde_json::Value;
 
-use crate::evaluation::is_computed_from;
+use crate::computed_rule::is_computed_from;
 use crate::nearest::did_you_mean;
+use crate::place::Place;
 use crate::resources::Resources;
-use crate::scan::{Check, Place, place_in};
+use crate::scan::{Check, place_in};
 use crate::strict::Text;
 use crate::suite::compare::{Comparison, ExpectedFiles};
 use crate::suite::document::{Expectation, ResourceSpec};

@@ -20,10 +20,11 @@ use kpvm_compiler::policy::validating_policy::{Mode, ValidatingPolicy};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
 use kpvm_format::meta::OmittedRule;
+use kpvm_syntax::manifest;
 use kpvm_syntax::tree::Tree;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 
-use crate::evaluation::is_computed_from;
+use crate::computed_rule::is_computed_from;
 use crate::input::read_inputs;
 use crate::list::{Item, expand};
 use crate::policies::{Class, classify};
@@ -258,7 +259,7 @@ impl Loader<'_> {
     }
 
     fn add_file(&mut self, name: String, text: String, role: Role) {
-        let read = yaml::read_all(
+        let read = manifest::read_all(
             &text,
             yaml::Options {
                 duplicate_keys: DuplicateKeys::Refuse,

@@ -1,6 +1,7 @@
 //! Outcomes of the rows of a suite.
 
-use crate::scan::{Check, Place};
+use crate::place::Place;
+use crate::scan::Check;
 
 /// Verdict on a row, as in Kyverno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]

@@ -1,5 +1,5 @@
-//! `kpvm apply` and `kpvm eval` with the options of `kyverno apply`: what each option
-//! does, what is counted, the exit code, and what people are told.
+//! `kpvm apply` and `kpvm eval` with the options of `kyverno apply`: effects, counts, exit
+//! codes, and messages for people.
 
 use crate::common::{Done, Files};
 
@@ -23,7 +23,7 @@ spec:
               team: '?*'
 ";
 
-/// A rule that fails with a message of what it sees.
+/// A rule that fails with a message of what it reads.
 fn seeing(name: &str, message: &str, more: &str) -> String {
     format!(
         "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: {name}}}\nspec:\n  rules:\n  - name: see\n    match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}\n{more}    validate:\n      message: \"{message}\"\n      deny: {{conditions: {{all: [{{key: a, operator: Equals, value: a}}]}}}}\n"
@@ -224,7 +224,7 @@ fn counts(done: &Done) -> &str {
     done.out.lines().last().unwrap_or("")
 }
 
-/// Short for the line of counts.
+/// A line of counts in short form.
 fn summary(text: &str) -> String {
     let numbers: Vec<&str> = text.split(' ').collect();
     let kinds = ["pass", "fail", "warn", "error", "skip"];
@@ -236,8 +236,8 @@ fn summary(text: &str) -> String {
     parts.join(", ")
 }
 
-/// Command line; exit code; pass, fail, warn, error and skip; part of what is reported;
-/// part of what people are told. An empty part is not looked for.
+/// Command line; exit code; pass, fail, warn, error and skip; part of the report; part of
+/// the messages for people. Empty parts are not checked.
 #[test]
 fn what_is_counted_and_told() {
     let files = files("counted");
@@ -290,7 +290,7 @@ fn what_is_counted_and_told() {
             "",
         ),
         ("error.yaml -r pod.yaml", 1, "0 0 0 1 0", "", ""),
-        // Section 9.4: the heading, and objects that are there twice.
+        // §9.4: the heading, and duplicate objects.
         (
             "p.yaml -r pod.yaml,good.yaml",
             1,
@@ -313,7 +313,7 @@ fn what_is_counted_and_told() {
             "",
             "to 1 resource(s) with 1 exception(s)...\n",
         ),
-        // Section 9.4: each invalid policy is an error, and the others are evaluated.
+        // §9.4: each invalid policy is an error, and the others are evaluated.
         (
             "invalid.yaml p.yaml -r good.yaml",
             1,
@@ -400,7 +400,7 @@ fn what_is_counted_and_told() {
             "",
             "keys below request.object cannot be set",
         ),
-        // Section 7.5: what context entries find.
+        // §7.5: results of context entries.
         (
             "call.yaml -r pod.yaml,service-object.yaml",
             1,
@@ -530,7 +530,7 @@ fn what_is_counted_and_told() {
             "",
             "warning: there is no exception in the inputs",
         ),
-        // Nothing that is named for nothing goes unseen.
+        // Values for unknown names are reported.
         (
             "p.yaml -r pod.yaml -f typo.yaml",
             1,
@@ -587,7 +587,7 @@ fn what_is_counted_and_told() {
             "",
             "cannot read nowhere.yaml",
         ),
-        // Sections 7.2 and 9.4: a resource that values make no object of.
+        // §7.2 and §9.4: a resource that values turn into something other than an object.
         (
             "p.yaml -r pod.yaml -f object.yaml",
             2,
@@ -602,7 +602,7 @@ fn what_is_counted_and_told() {
             "",
             "1 input could not be used",
         ),
-        // Flags as Go programs take them.
+        // Flags in Go's syntax.
         (
             "p.yaml -r=pod.yaml --audit-warn=true",
             0,
@@ -628,7 +628,7 @@ fn what_is_counted_and_told() {
     }
 }
 
-/// docs/spec/cli.md §9.2; nothing is evaluated, and the exit code is 2 for all of them.
+/// docs/spec/cli.md §9.2; nothing is evaluated, and the exit code is always 2.
 #[test]
 fn what_cannot_be_done_is_refused() {
     let files = files("refused");
@@ -686,7 +686,7 @@ fn what_cannot_be_done_is_refused() {
             "https://example.com/p -r pod.yaml",
             "error: https://example.com/p would have to be fetched",
         ),
-        // Policies: section 9.3, where Kyverno says nothing.
+        // Policies: §9.3, where Kyverno reports nothing.
         ("nowhere.yaml -r pod.yaml", "cannot read nowhere.yaml"),
         ("p.yaml broken.yaml -r pod.yaml", "nothing was evaluated"),
         (
@@ -698,7 +698,7 @@ fn what_cannot_be_done_is_refused() {
             "p.yaml -r pod.yaml good.yaml",
             "note: every path that is not behind --resource is a policy",
         ),
-        // Files beside them.
+        // Other files.
         (
             "p.yaml -r pod.yaml -f old.yaml",
             "has no apiVersion or no kind",
@@ -731,7 +731,7 @@ fn what_cannot_be_done_is_refused() {
     }
 }
 
-/// A bundle takes what is about resources, and gives what its policies give.
+/// A bundle accepts the options for resources, and gives the same results as its policies.
 #[test]
 fn a_bundle_takes_the_same_options() {
     let files = files("bundle");
@@ -780,7 +780,7 @@ fn a_bundle_takes_the_same_options() {
     );
 }
 
-/// The heading is for people, and an invalid policy is in every form of report.
+/// The heading is for people, and an invalid policy appears in every report format.
 #[test]
 fn headings_and_invalid_policies_in_reports() {
     let files = files("forms");
@@ -827,7 +827,8 @@ fn everything_that_people_are_told() {
     insta::assert_snapshot!(done.err);
 }
 
-/// docs/spec/cli.md §10.4: what was generated lets pass what failed, and no more.
+/// docs/spec/cli.md §10.4: the generated exceptions let the failures pass, and nothing
+/// else.
 #[test]
 fn generated_exceptions_are_those_that_are_missing() {
     let cron_job = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly}, spec: {jobTemplate: {spec: {template: {metadata: {labels: {}}}}}}}";

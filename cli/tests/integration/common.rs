@@ -1,11 +1,11 @@
-//! Programs run on files that a test writes.
+//! Runs programs on files written by a test.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a program did.
+/// Result of a program.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -13,12 +13,12 @@ pub(crate) struct Done {
     pub(crate) err: String,
 }
 
-/// A directory with files, gone at the end of the test.
+/// A directory with files, removed at the end of the test.
 pub(crate) struct Files(pub(crate) PathBuf);
 
 impl Files {
     pub(crate) fn new(test: &str, files: &[(&str, &str)]) -> Self {
-        // Tests of several modules run at once, and some have the same name.
+        // Tests of several modules run in parallel, and some have the same name.
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("{test}-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -1,5 +1,5 @@
-//! Every suite of the corpus through `kpvm apply`: the results are those that the
-//! suite's rows say, no more and no less.
+//! Every suite of the corpus through `kpvm apply`: the results are exactly those of the
+//! suite's rows.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,13 +34,13 @@ struct Row {
 }
 
 impl Row {
-    /// A row that says `r` stands for the rules generated from `r` too, and one that
-    /// says a bare name for that name in any namespace.
+    /// A row for `r` covers the rules generated from `r` too, and a bare name matches that
+    /// name in any namespace.
     fn stands_for(&self, found: &Row) -> bool {
         let written = found.rule.strip_prefix("autogen-").unwrap_or(&found.rule);
         let written = written.strip_prefix("cronjob-").unwrap_or(written);
         let bare = |name: &'_ str| name.rsplit('/').next().unwrap().to_owned();
-        // Rules of a ValidatingPolicy have no names that a row could ask for.
+        // Rules of a ValidatingPolicy have no names that a row could use.
         (self.rule.is_empty() || self.rule == found.rule || self.rule == written)
             && (self.resource == found.resource || self.resource == bare(&found.resource))
             && (self.policy == found.policy || self.policy == bare(&found.policy))

@@ -1,4 +1,4 @@
-//! Coverage: what counts as exercised, and each form of it as reviewed by eye.
+//! Coverage: what counts as exercised, and snapshots of each output format.
 
 use crate::common::Files;
 use kpvm::engine::{Bundle, Input, Request, Session};
@@ -139,8 +139,8 @@ fn what_is_counted() {
     }
 }
 
-/// What autogen made of a rule counts for the rule, and only the rule that is about the
-/// kind of a resource counts.
+/// Generated rules count for their source rule, and only the rule for the kind of a
+/// resource counts.
 #[test]
 fn generated_rules_count_for_the_written_one() {
     let rule = "match: {any: [{resources: {kinds: [Pod], namespaces: [x]}}]}, validate: {message: m, pattern: {spec: {hostNetwork: false}}}";
@@ -260,7 +260,7 @@ results:
     )
 }
 
-/// Two suites that use one policy by different ways.
+/// Two suites that name the same policy by different paths.
 fn suites(test: &str) -> Files {
     let first = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {stage: live}}, data: {k: '1', l: x}}\n";
     let second = "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {l: ''}}\n";
@@ -309,7 +309,7 @@ fn lcov() {
     insta::assert_snapshot!(tracefile);
     let records: Result<Vec<lcov::Record>, _> = lcov::Reader::new(tracefile.as_bytes()).collect();
     let records = records.unwrap();
-    // Whoever reads it finds the sums that are written.
+    // A reader of the file finds the sums that were written.
     let report = lcov::Report::from_reader(lcov::Reader::new(tracefile.as_bytes())).unwrap();
     assert_eq!(report.into_records().collect::<Vec<_>>(), records);
 }
@@ -317,7 +317,7 @@ fn lcov() {
 #[test]
 fn less_than_asked_for() {
     let files = suites("coverage-less");
-    // Arguments, exit code, what is said.
+    // Arguments, exit code, message.
     let rows: [(&[&str], i32, &str); 6] = [
         (&["--coverage", "--coverage-fail-under", "50"], 0, ""),
         (
@@ -361,7 +361,7 @@ fn less_than_asked_for() {
     );
 }
 
-/// `kpvm test --explain`: of each suite that has the rule.
+/// `kpvm test --explain`: traces of each suite that has the rule.
 #[test]
 fn explain_in_suites() {
     let files = suites("coverage-explain");

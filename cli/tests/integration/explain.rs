@@ -1,5 +1,5 @@
-//! `--explain`: the tree of each construct as reviewed by eye, and what is said when
-//! there is nothing to explain.
+//! `--explain`: snapshots of the tree of each construct, and errors if there is nothing to
+//! explain.
 
 use crate::common::Files;
 
@@ -234,7 +234,7 @@ spec:
     insta::assert_snapshot!(done.out);
 }
 
-/// A trace has an end, and says so.
+/// A trace is bounded, and says so.
 #[test]
 fn many_elements() {
     let items: Vec<String> = (0..30_000).map(|item| item.to_string()).collect();
@@ -252,11 +252,11 @@ fn many_elements() {
     assert!(done.out.lines().count() < 10_010, "{}", done.out.len());
     let mut end = done.out.lines().rev();
     assert_eq!(end.next(), Some("  pass: rule passed"));
-    // Two stages, a filter, three events of each element, and the end of the list.
+    // Two stages, a filter, three events per element, and the end of the list.
     assert_eq!(end.next(), Some("  … and 80004 further steps"));
 }
 
-/// Conditions and validations of CEL as written, with what they came to.
+/// Conditions and validations of CEL as written, with their results.
 #[test]
 fn validating_policy() {
     let policy = r#"apiVersion: policies.kyverno.io/v1
@@ -296,7 +296,7 @@ spec:
 #[test]
 fn nothing_to_explain() {
     let files = files("explain-nothing");
-    // Arguments, what the message says.
+    // Arguments, message.
     let rows: [(&[&str], &str); 5] = [
         (
             &["release-gate/form"],

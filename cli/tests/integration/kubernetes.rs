@@ -1,4 +1,4 @@
-//! `kpc webhooks` and `kpc vap`: what is written, what people are told, exit codes.
+//! `kpc webhooks` and `kpc vap`: output, messages for people, exit codes.
 
 use crate::common::{Done, Files};
 

@@ -1,5 +1,5 @@
-//! Objects one a line, more than are read at once: what `kpvm eval` says of them is what it
-//! says of every object alone, in the order of the lines.
+//! NDJSON input with more objects than one chunk: `kpvm eval` reports for each object what
+//! it reports for it alone, in the order of the lines.
 
 use std::fmt::Write;
 
@@ -18,11 +18,11 @@ spec:
         pattern: {metadata: {labels: {team: '?*'}}}
 ";
 
-/// Lines of each kind in turn; every tenth is about something else than a Pod that passes.
+/// Number of lines; every tenth is something other than a Pod that passes.
 const LINES: usize = 4000;
 
-/// The lines: a Pod that fails, one that has no namespace, one whose labels are null, a list
-/// of two, one elsewhere, something that is no object, and Pods that pass.
+/// The lines: a Pod that fails, one without namespace, one with null labels, a list of two,
+/// one in another namespace, something that is not an object, and Pods that pass.
 fn lines() -> String {
     let padding = "x".repeat(900);
     let mut text = String::new();
@@ -49,7 +49,7 @@ fn lines() -> String {
     text
 }
 
-/// How many lines have that place among sixty.
+/// Number of lines with that position among sixty.
 fn so_many(place: usize) -> usize {
     (0..LINES).filter(|number| number % 60 == place).count()
 }
@@ -72,7 +72,7 @@ fn lines_are_judged_in_order_whatever_their_number() {
     let from_file = files.run("kpvm", &["eval", "p.kpb", "pods.ndjson"]);
     let from_pipe = files.run_with_input("kpvm", &["eval", "p.kpb", "-"], &text);
     for (done, name) in [(&from_file, "pods.ndjson"), (&from_pipe, "<stdin>")] {
-        // The broken line, and nothing else, could not be used.
+        // Only the broken line could not be used.
         assert_eq!(done.code, 2, "{}", done.err);
         assert!(done.err.contains(&format!("{name}:60:")), "{}", done.err);
         assert!(
@@ -81,11 +81,11 @@ fn lines_are_judged_in_order_whatever_their_number() {
             done.err
         );
         let failing = so_many(10) + so_many(30);
-        // A list has two, those elsewhere are not looked at, one line is broken.
+        // A list counts twice, those in another namespace are ignored, one line is broken.
         let passing = LINES + so_many(40) - failing - so_many(50) - 1;
         let counts = format!("pass: {passing}, fail: {failing}, warn: 0, error: 0, skip: 0\n");
         assert!(done.out.ends_with(&counts), "{}", done.out);
-        // Each message is a group, and within one the lines are in order.
+        // Each message is a group, with the lines in order.
         for place in [10, 30] {
             let wrong = (0..LINES).filter(|number| number % 60 == place);
             let expected: Vec<usize> = wrong.map(|number| number + 1).collect();

@@ -1,18 +1,19 @@
-//! Every form of output over texts that are hostile to it (`cli/tests/outputs`), read
-//! back by a reader of that form.
+//! Every output format with texts that are hostile to it (`cli/tests/outputs`), read back
+//! by a reader of that format.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::Files;
+use kpvm_cli::place::Place;
 use kpvm_cli::report::entry::{Entries, Entry, Level, Notice, RuleFacts, demand};
 use kpvm_cli::report::section::Sections;
 use kpvm_cli::report::{github, junit, markdown, sarif};
-use kpvm_cli::scan::{Outcome, Place, Summary};
+use kpvm_cli::scan::{Outcome, Summary};
 use quick_junit::{Report, TestCaseStatus};
 use serde_json::Value;
 
-/// Every form by the name of its option.
+/// Every format by the name of its option.
 const FORMATS: [&str; 10] = [
     "text",
     "table",
@@ -35,7 +36,7 @@ fn kpvm(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The report on the hostile objects; something fails and an input is bad.
+/// The report on the hostile objects; something fails and one input is bad.
 fn report(options: &[&str]) -> String {
     let output = kpvm(&[&["apply", "policies.yaml", "-r", "resources"], options].concat());
     assert_eq!(output.status.code(), Some(2));
@@ -59,7 +60,7 @@ fn yaml_documents(text: &str) -> Vec<kpvm_syntax::tree::Tree> {
     documents.into_iter().map(Result::unwrap).collect()
 }
 
-/// Every text under a key, wherever it stands, in order.
+/// Every text under a key, anywhere, in order.
 fn texts_under(tree: &kpvm_syntax::tree::Tree, key: &str) -> Vec<String> {
     let own = tree.as_map().into_iter().flatten();
     let own = own.flat_map(|member| {
@@ -155,7 +156,7 @@ fn openreports_differ_in_names_only() {
     assert_eq!(report_as("openreports"), expected);
 }
 
-/// docs/spec/cli.md §10.1: cluster policies in one report, each other in its own.
+/// docs/spec/cli.md §10.1: cluster policies in one report, each other policy in its own.
 #[test]
 fn kyverno_reports() {
     let yaml = report(&["--policy-report"]);
@@ -167,10 +168,10 @@ fn kyverno_reports() {
     assert_eq!(from_json.collect::<Vec<_>>(), yaml_documents(&yaml));
 }
 
-/// What the published schema says is wrong with a document.
+/// Violations of the published schema in a document.
 fn sarif_errors(document: &Value) -> Vec<String> {
     let schema = include_str!("../schemas/sarif-schema-2.1.0.json");
-    // A published pattern has a bracket too many, which no regular expression may have.
+    // A published pattern has an extra bracket, which is invalid in regular expressions.
     let schema = schema.replace("{2}]?$", "{2}$");
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::options()
@@ -191,7 +192,7 @@ fn sarif_form() {
     assert_eq!(sarif_errors(&document), [""; 0]);
     let run = &document["runs"][0];
     let results = run["results"].as_array().unwrap();
-    // All that is no pass and no skip, each known again by a fingerprint of its own.
+    // All results that are neither pass nor skip, each with a unique fingerprint.
     assert_eq!(results.len(), 10);
     let mut fingerprints: Vec<String> = results
         .iter()
@@ -205,7 +206,7 @@ fn sarif_form() {
         let rule = &run["tool"]["driver"]["rules"][index];
         assert_eq!(result["ruleId"], rule["id"]);
     }
-    // The test can fail: the schema is a strict one.
+    // The test can fail: the schema is strict.
     document["runs"][0]["results"][0]["level"] = "bad".into();
     assert_ne!(sarif_errors(&document), [""; 0]);
 }
@@ -245,7 +246,7 @@ fn junit_form() {
     let summary = &json()["summary"];
     let number = |key: &str| summary[key].as_u64().unwrap() as usize;
     assert_eq!(report.failures, number("fail"));
-    // A bad input is an error too, and a warning is skipped.
+    // A bad input is also an error, and a warning is skipped.
     assert_eq!(report.errors, number("error") + 1);
     assert_eq!(report.skipped, number("warn") + number("skip"));
     let cases: Vec<_> = report
@@ -272,7 +273,7 @@ fn junit_form() {
 }
 
 /// Elements and attributes of the schemas of Jenkins (xunit plugin, junit-10.xsd) and of
-/// GitLab's parser (`file`); `line` is what pytest and others add.
+/// GitLab's parser (`file`); `line` is added by pytest and others.
 fn assert_only_known_names(text: &str) {
     let allowed: [(&str, &[&str]); 6] = [
         (
@@ -289,7 +290,7 @@ fn assert_only_known_names(text: &str) {
         ("skipped", &["message", "type"]),
     ];
     let mut elements = 0;
-    // Markup in texts is escaped, so that every `<` begins an element.
+    // Markup in texts is escaped, so every `<` begins an element.
     for element in text
         .split('<')
         .skip(1)
@@ -399,7 +400,7 @@ fn one_run_writes_many_reports() {
     let mut options: Vec<&str> = reports.iter().map(String::as_str).collect();
     let main = path("main");
     options.extend(["--output-format", "json", "--output-file", &main]);
-    // What an earlier run left is replaced.
+    // The content of an earlier run is replaced.
     std::fs::write(&main, "x".repeat(1 << 20)).unwrap();
     std::fs::write(path("sarif"), "x".repeat(1 << 20)).unwrap();
     for _ in 0..2 {
@@ -441,8 +442,8 @@ fn a_report_that_cannot_be_written_is_named() {
     }
 }
 
-/// One entry of each outcome, and 1 MiB of what means something to every form in two of
-/// the messages.
+/// One entry per outcome; two of the messages contain 1 MiB of characters special to some
+/// format.
 fn huge(place: &Place) -> Entries<'_> {
     let message = "]]> \u{1b}[2J \u{0} \u{fffe} | `x` \"q\" %0A\n::error::y é🎈 ";
     let huge = message.repeat((1 << 20) / message.len() + 1);
@@ -546,8 +547,8 @@ fn without_results_every_form_is_still_whole() {
     assert!(text.starts_with("## kpvm: no rule applied\n"), "{text}");
 }
 
-/// A suite with a row that agrees, one that disagrees, and one of a policy that is not
-/// there; the suite is broken by the latter or not, as `kpvm test` says.
+/// A suite with a row that agrees, one that disagrees, and one for an unknown policy;
+/// whether the latter breaks the suite is up to `kpvm test`.
 fn suite(format: &str) -> (Option<i32>, String) {
     let output = kpvm(&["test", "suite", "--output-format", format]);
     (
@@ -604,7 +605,7 @@ fn reports_of_suites_replace_files() {
     );
 }
 
-/// Asks pods for a label.
+/// Requires a label on Pods.
 const POLICY: &str = "\
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy

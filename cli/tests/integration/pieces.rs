@@ -1,5 +1,5 @@
-//! Long inputs, which are evaluated piece by piece as they are read: every report on them is,
-//! byte for byte, the one that comes of all objects at once.
+//! Long inputs, evaluated chunk by chunk: every report is, byte for byte, that of all
+//! objects at once.
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::common::Files;
 
-/// One rule that some objects break, two that match nothing because of a filter or a kind,
-/// and one of CEL that some objects break.
+/// One rule that some objects violate, two that match nothing because of a filter or a
+/// kind, and a CEL rule that some objects violate.
 const POLICIES: &str = "\
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -64,7 +64,7 @@ const FORMS: [&str; 11] = [
 
 const OBJECTS: usize = 160;
 
-/// The members of objects of many sorts, in JSON.
+/// Members of various objects, in JSON.
 fn objects() -> Vec<String> {
     let padding = "é".repeat(6000);
     let object = |number: usize| {
@@ -87,8 +87,8 @@ fn objects() -> Vec<String> {
     (0..OBJECTS).map(object).collect()
 }
 
-/// What every form says, and what people are told, of resources that are evaluated piece by
-/// piece, and the same for all at once: exceptions among the resources ask for that.
+/// Output in every format, and messages for people, for resources evaluated in chunks, and
+/// for the same resources at once (forced by exceptions among the resources).
 fn both_ways(files: &Files, resources: &str, inputs: [&str; 2]) -> [Vec<(String, String)>; 2] {
     let [piecewise, whole] = inputs;
     let ways = [
@@ -146,8 +146,8 @@ fn are_same(test: &str, named: &[(&str, &str)], resources: &str, inputs: [&str; 
     assert!(text.contains("Not b."), "{text}");
 }
 
-/// Lines are compared with documents that stand on the same lines: as a whole, lines are no
-/// YAML, and have no places.
+/// Lines are compared with documents on the same lines: as a whole, NDJSON is not YAML and
+/// has no locations.
 #[test]
 fn lines() {
     let objects: Vec<String> = objects()
@@ -162,7 +162,7 @@ fn lines() {
     are_same("pieces-lines", &[], "-", [&lines, &documents]);
 }
 
-/// As kubectl writes it: indented, the kind behind the items.
+/// As written by kubectl: indented, with the kind after the items.
 #[test]
 fn a_list_of_kubectl() {
     let mut items = String::new();
@@ -178,7 +178,8 @@ fn a_list_of_kubectl() {
     is_same_both_ways("pieces-list-in", &[], "-", &text);
 }
 
-/// As the API server writes it: on one line, the items without what the list says.
+/// As written by the API server: on one line, with items that lack the kind stated by the
+/// list.
 #[test]
 fn a_list_of_pods_on_one_line() {
     let of_pods = objects();

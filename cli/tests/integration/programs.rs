@@ -130,7 +130,8 @@ fn exit_codes_of_apply() {
             1,
             "pass: 0, fail: 1, warn: 0, error: 0, skip: 0",
         ),
-        // Old and new violate, and that is allowed (docs/spec/policies.md, case 47).
+        // Old and new objects violate the rule, which is allowed (docs/spec/policies.md,
+        // case 47).
         (
             "enforced.yaml -r bad.yaml --operation UPDATE",
             0,
@@ -174,7 +175,7 @@ fn a_bundle_gives_what_its_policies_give() {
             "{format}"
         );
     }
-    // A bundle knows the place in the policy, but not the line.
+    // A bundle knows the location in the policy, but not the line's text.
     let text = |arguments: &[&str]| files.run("kpvm", arguments).out;
     let evaluated = text(&["eval", "p.kpb", "r"]);
     let applied = text(&["apply", "p.yaml", "-r", "r"]);
@@ -616,7 +617,7 @@ fn output_that_cannot_be_written_is_a_failure_without_a_panic() {
     assert_eq!(String::from_utf8_lossy(&done.stderr), "");
 }
 
-/// Row 109 of the hostile inputs: whoever is interrupted has reported nothing.
+/// Row 109 of the hostile inputs: an interrupted run reports nothing.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_interrupted_run_leaves_no_half_report() {
@@ -632,7 +633,7 @@ fn an_interrupted_run_leaves_no_half_report() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Its input is not at its end, so it waits for more.
+    // Its input is not at its end, so it waits.
     let mut input = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut input, GOOD.as_bytes()).unwrap();
     let id = child.id().to_string();
@@ -653,8 +654,8 @@ fn an_interrupted_run_leaves_no_half_report() {
     );
 }
 
-/// A policy that uses variables, context entries and foreach; one of each `%` is
-/// replaced by an expression.
+/// A policy with variables, context entries and foreach; one `%` is replaced by an
+/// expression.
 const EXPRESSIONS: &str = "\
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -893,7 +894,7 @@ fn exceptions_are_applied_when_they_are_named_and_only_then() {
         "{}",
         shown.out
     );
-    // Command, exit code, part of what is said.
+    // Command, exit code, part of the message.
     for (program, arguments, code, expected) in [
         (
             "kpvm",

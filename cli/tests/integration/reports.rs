@@ -1,4 +1,4 @@
-//! Every form of output over the quick start of the corpus, as reviewed by eye.
+//! Snapshots of every output format for the quick start of the corpus.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ fn report(format: &str) -> String {
     )
 }
 
-/// What `kpvm apply` says of a suite of podSecurity.
+/// Report of `kpvm apply` for a suite of podSecurity.
 fn pod_security(format: &str) -> String {
     let folder = "../policies/pod-security/restricted-with-exclusions";
     let (policy, resources) = (
@@ -37,7 +37,7 @@ fn pod_security_as_text() {
     insta::assert_snapshot!(pod_security("text"));
 }
 
-/// Controls and images of failures stand in the properties.
+/// The properties contain controls and images of failures.
 #[test]
 fn pod_security_as_policy_report() {
     insta::assert_snapshot!(pod_security("policyreport"));
@@ -69,7 +69,7 @@ fn policy_report() {
     insta::assert_snapshot!(report("policyreport"));
 }
 
-/// Rules that autogen made are explained under the name of the written rule.
+/// Generated rules are explained under the name of the written rule.
 #[test]
 fn explain() {
     let rule = "pin-image-tags/image-has-a-fixed-tag";
@@ -108,7 +108,7 @@ fn inspect() {
         .unwrap();
     assert!(compiled.success());
     let text = output(env!("CARGO_BIN_EXE_kpc"), &["inspect", bundle]);
-    // Digest and sizes change with every instruction; what is inside must not.
+    // Digest and sizes change with every instruction; the content must not.
     let stable = text.split("\nsections").next().unwrap();
     let stable: Vec<&str> = stable
         .lines()

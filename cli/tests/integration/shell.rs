@@ -1,4 +1,4 @@
-//! What the programs give to a shell: completions, manual pages, their version.
+//! Output for shells: completions, manual pages, version.
 
 use std::process::Command;
 
@@ -37,7 +37,7 @@ fn completions_know_every_command_and_the_forms_of_reports() {
         for part in ["apply", "eval", "completion", "output-format"] {
             assert!(kpvm.out.contains(part), "{shell} has no {part}");
         }
-        // The generators for these two know no values.
+        // The generators for these two do not support values.
         let has_values = !["powershell", "elvish"].contains(&shell);
         assert_eq!(kpvm.out.contains("sarif"), has_values, "{shell}");
         let kpc = files.run("kpc", &["completion", shell]).out;
@@ -46,7 +46,7 @@ fn completions_know_every_command_and_the_forms_of_reports() {
     assert_eq!(files.run("kpvm", &["completion", "tcsh"]).code, 2);
 }
 
-/// A script with an error in it would break the shell that reads it.
+/// A script with a syntax error would break the shell that reads it.
 #[test]
 fn bash_reads_its_completions() {
     let files = Files::new("completion-bash", &[]);

@@ -1,16 +1,16 @@
-//! The worked cases of docs/spec/cli.md §14, that are about `kyverno test`: each a suite
-//! of its own, run by the library, its rows compared one by one.
+//! The worked cases of docs/spec/cli.md §14 about `kyverno test`: each is a suite, run by
+//! the library, with its rows compared.
 //!
-//! Left out, because they need what is not supported yet: 18, 19 (for mutations), 22 to
-//! 26, 28. Cases 31 and 42 are with the units that they are about, and 43 to 46 and 49
-//! with the YAML reader (`vm/src/yaml/tests.rs`).
+//! Omitted because they need unsupported features: 18, 19 (for mutations), 22 to 26, 28.
+//! Cases 31 and 42 are unit tests, and 43 to 46 and 49 are tested with the YAML reader
+//! (`syntax/src/yaml/tests.rs`).
 
 use crate::common::Files;
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_cli::suite::selector::Selector;
 use kpvm_cli::suite::{Options, Row, SuiteRun, run_files};
 
-/// A policy `p` whose rule `r` wants the label `a` to be `a` on Pods.
+/// A policy `p` whose rule `r` requires the label `a` to be `a` on Pods.
 const POLICY: &str = "\
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -31,7 +31,7 @@ const OBJECTS: &str = "\
 {apiVersion: v1, kind: Service, metadata: {name: s}}
 ";
 
-/// A suite of `policy.yaml` and `objects.yaml`; `more` is what it has further.
+/// A suite of `policy.yaml` and `objects.yaml`, with `more` content.
 fn suite(more: &str, results: &str) -> String {
     format!(
         "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {{name: t}}\npolicies: [policy.yaml]\n\
@@ -54,7 +54,7 @@ fn shown(row: &Row) -> String {
     format!("{result} {reason} {} on {}{actual}", row.rule, row.resource)
 }
 
-/// Every row of every suite, and every error and warning by its code.
+/// Every row of every suite, and the code of every error and warning.
 fn outcome(runs: &[SuiteRun]) -> Vec<String> {
     let rows = runs.iter().flat_map(|run| &run.rows).map(shown);
     let reports = runs.iter().flat_map(|run| &run.reports);
@@ -62,10 +62,10 @@ fn outcome(runs: &[SuiteRun]) -> Vec<String> {
         .collect()
 }
 
-/// One case: its number, what is further in the suite, its results, what comes out.
+/// A case: number, further content of the suite, results, expected outcome.
 type Case<'c> = (&'c str, &'c str, &'c str, &'c [&'c str]);
 
-/// Runs cases over one policy file and one resource file.
+/// Runs cases with one policy file and one resource file.
 fn check(name: &str, policy: &str, objects: &str, cases: &[Case<'_>]) {
     for (case, more, results, expected) in cases {
         let text = suite(more, results);
@@ -380,7 +380,7 @@ fn policies_of_one_name() {
     let policies = format!("{}---\n{}", of("n1"), of("n2"));
     let objects =
         "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: n2, labels: {a: a}}}\n";
-    // The policy of n1 answers without a rule, first; that of n2 with its rule.
+    // The policy of n1 responds without a rule, first; that of n2 with its rule.
     check(
         "namesakes",
         &policies,
@@ -660,7 +660,7 @@ fn selected_rows() {
     for (selector, expected) in [
         ("policy=p", vec!["Pass Ok r on v1/Pod/default/a: pass"]),
         ("policy=none", vec![]),
-        // The pattern takes the place of the names, matches none, and all are tested.
+        // The pattern replaces the names and matches none, so all are tested.
         (
             "policy=p,resource=a*",
             vec![
@@ -680,7 +680,7 @@ fn selected_rows() {
     }
 }
 
-/// Bad input is named with its place, and stops no other suite.
+/// Bad input is reported with its location and stops no other suite.
 #[test]
 fn suites_that_cannot_be_used() {
     let good = suite("", "- {policy: p, resources: [a], result: pass}");
@@ -811,8 +811,8 @@ fn suites_that_cannot_be_used() {
     }
 }
 
-/// What is not supported makes the rows that need it unsupported, and no others; what may
-/// change the resources makes all rows so (docs/spec/cli.md §3.1).
+/// An unsupported feature makes only the rows that need it unsupported; one that may change
+/// the resources affects all rows (docs/spec/cli.md §3.1).
 #[test]
 fn rows_that_cannot_be_judged() {
     let rule = "  - name: signed

@@ -1,5 +1,5 @@
-//! `kpvm test` as a shell sees it: every form of output over one suite that has every
-//! kind of row, exit codes, and what must not go unseen.
+//! `kpvm test` as a shell sees it: every output format for a suite with every kind of row,
+//! exit codes, and passes that compare nothing.
 
 use crate::common::{Done, Files};
 
@@ -96,7 +96,7 @@ fn files(test: &str) -> Files {
     )
 }
 
-/// The suite with its first rows only.
+/// The suite with only its first rows.
 fn first_rows(rows: usize) -> String {
     let head = SUITE.lines().take(7 + rows);
     head.map(|line| format!("{line}\n")).collect()
@@ -155,13 +155,13 @@ fn exit_codes() {
         ("fine", 0),
         ("suite", 1),
         ("fine suite", 1),
-        // Bad input goes before failures, and the others are run.
+        // Bad input takes precedence over failures, and the others still run.
         ("broken", 2),
         ("broken suite", 2),
         ("missing", 2),
         ("fine missing", 2),
         ("https://github.com/kyverno/policies", 2),
-        // Nothing to do is no failure unless it is asked for.
+        // An empty run fails only on request.
         ("empty", 0),
         ("empty --require-tests", 1),
         ("empty --fail-on-empty", 1),
@@ -187,7 +187,7 @@ fn exit_codes() {
     }
 }
 
-/// What is compared with nothing, left out or not found is said.
+/// Rows that are compared with nothing, omitted or not found are reported.
 #[test]
 fn nothing_passes_unseen() {
     for (arguments, expected) in [
@@ -228,7 +228,7 @@ fn nothing_passes_unseen() {
     }
 }
 
-/// The payload goes to the file, whole and without colours, and nowhere else.
+/// The whole payload goes to the file, without colours, and nowhere else.
 #[test]
 fn output_file() {
     let files = files("test_file");
@@ -248,7 +248,7 @@ fn output_file() {
     }
 }
 
-/// What cannot be read is in the payload as well.
+/// Unreadable inputs are also in the payload.
 #[test]
 fn problems_are_part_of_the_payload() {
     let out = test("problems", &["missing", "broken", "-o", "json"]).out;
@@ -264,7 +264,7 @@ fn problems_are_part_of_the_payload() {
     assert_eq!(report["totals"]["brokenSuites"], 2);
 }
 
-/// Hostile inputs, row 109: a report that cannot be written whole is no success.
+/// Hostile inputs, row 109: a report that cannot be written completely is a failure.
 #[test]
 #[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_is_a_failure() {
@@ -291,7 +291,7 @@ fn output_that_cannot_be_written_is_a_failure() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(2));
 }
 
-/// Suites run side by side; what comes out does not depend on which is first.
+/// Suites run in parallel; the output does not depend on which finishes first.
 #[test]
 fn the_same_input_gives_the_same_output() {
     let files = files("test_order");

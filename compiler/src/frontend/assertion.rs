@@ -54,7 +54,7 @@ enum Failure {
 
 type Lowered = Result<(), AssertionError>;
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Lowers the body of an assert rule.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Emitter<'_, '_> {
         path: &[Segment],
         depth: usize,
     ) -> Lowered {
-        let limit = self.pools.limits.pattern_depth;
+        let limit = self.module.limits.pattern_depth;
         if depth >= limit {
             return Err(AssertionError {
                 message: format!("the tree is nested deeper than {limit}"),
@@ -180,7 +180,7 @@ impl Emitter<'_, '_> {
             Subject::Value(value) => {
                 let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
                 let no_map = self.failing(unknown, failed);
-                let symbol = self.pools.bundle.symbols.intern(key);
+                let symbol = self.module.symbol(key);
                 self.block
                     .push(Instruction::new(Op::JumpIfNull).a(value.0).target(missing));
                 self.block

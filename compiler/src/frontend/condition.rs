@@ -3,7 +3,6 @@
 
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::instruction::Op;
-use kpvm_format::table::NONE;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::emitter::Emitter;
@@ -21,7 +20,7 @@ pub enum Messages {
     None,
 }
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Falls through when the block holds; else jumps to `on_false`.
     pub fn conditions(
         &mut self,
@@ -123,11 +122,8 @@ impl Emitter<'_, '_> {
             .as_ref()
             .filter(|message| wanted && !message.value.is_empty())
         {
-            let text = self.pools.text(&message.value);
-            let block = self
-                .pools
-                .message_block(message, &self.scope, self.source)
-                .unwrap_or(NONE);
+            let text = self.module.text(&message.value);
+            let block = self.module.message_block(message, &self.scope, self.source);
             self.block.push(
                 Instruction::new(Op::NoteMessage)
                     .b(separator)

@@ -2,26 +2,23 @@
 //! a block that runs when a query first mentions the variable's name.
 
 use kpvm_format::instruction::Op;
-use kpvm_format::table;
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
-use zerocopy::little_endian::U32;
 
 use super::emitter::Emitter;
 use super::scope::Scope;
 use super::template::has_variable;
-use crate::frontend::pools::Pools;
-use crate::ir::{Block, Instruction, Label, Register};
+use crate::ir::{Block, Entry, EntryId, Instruction, Label, Module, Register, SlotId};
 use crate::source::{Location, SourceId};
 use kpvm_syntax::jmespath::mentions;
 
 /// The entries of one level: those of a rule or of a foreach block.
 pub struct Entries {
     /// The variables that they set, each once.
-    pub slots: Vec<u32>,
+    pub slots: Vec<SlotId>,
     /// Number of each entry, in order.
-    pub numbers: Vec<u32>,
+    pub numbers: Vec<EntryId>,
     /// The loaders, in order.
-    pub loaders: Vec<(u32, Block)>,
+    pub loaders: Vec<(EntryId, Block)>,
 }
 
 /// Something about an entry that cannot be lowered.
@@ -42,7 +39,7 @@ pub fn lower_entries(
     source: SourceId,
     nested: bool,
     scope: &mut Scope,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Result<Entries, EntryError> {
     let mut lowered = Entries {
         slots: Vec::new(),
@@ -51,29 +48,26 @@ pub fn lower_entries(
     };
     for entry in entries {
         let name = entry.get("name").and_then(Tree::as_str).unwrap_or_default();
-        let slot = scope.slot(name).unwrap_or_else(|| pools.slot(name));
+        let slot = scope.slot(name).unwrap_or_else(|| module.slot(name));
         if !lowered.slots.contains(&slot) {
             lowered.slots.push(slot);
         }
         scope.add_slot(name, slot);
-        let number = pools.bundle.entries.len() as u32;
         let volatile = tree_mentions(entry, "element");
-        pools.bundle.entries.push(table::Entry {
-            slot: U32::new(slot),
-            // Filled in when the loader is generated.
-            block: U32::ZERO,
-            nested: u8::from(nested),
+        let number = module.entries.push(Entry {
+            slot,
+            loader: None,
+            is_nested: nested,
+            location: Location {
+                source,
+                span: entry.span,
+            },
         });
-        let place = pools.place(Location {
-            source,
-            span: entry.span,
-        });
-        pools.bundle.entry_places.push(place);
         scope.add_entry(name, number, volatile);
         lowered.numbers.push(number);
     }
     for (entry, &number) in entries.iter().zip(&lowered.numbers) {
-        let mut emitter = Emitter::new(source, scope.for_loader(number), pools);
+        let mut emitter = Emitter::new(source, scope.for_loader(number), module);
         emitter.loader(entry)?;
         lowered.loaders.push((number, emitter.block));
     }
@@ -122,7 +116,7 @@ fn shown_number(value: f64) -> String {
     text
 }
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     fn loader(&mut self, entry: &Tree) -> Result<(), EntryError> {
         let failed = self.block.label();
         let sources = [
@@ -206,7 +200,7 @@ impl Emitter<'_, '_> {
                     "jmespath value must be a string {name} {}: <nil>",
                     shown(tree)
                 );
-                let error = self.pools.text(&error);
+                let error = self.module.text(&error);
                 let checked = self.block.register();
                 self.block.push(
                     Instruction::new(Op::RequireKeyText)
@@ -279,7 +273,7 @@ impl Emitter<'_, '_> {
                     }
                     None => {
                         let text = format!("failed to apply jmespath {path} to variable <nil>: ");
-                        let text = self.pools.text(&text);
+                        let text = self.module.text(&text);
                         self.block
                             .push(Instruction::new(Op::WrapError).c(text).target(failed));
                     }
@@ -454,7 +448,7 @@ impl Emitter<'_, '_> {
             self.block.push(push);
         }
         let keys = self
-            .pools
+            .module
             .text_list(&["entry", "name", "namespace"].map(str::to_owned));
         let request = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
         self.block.leave_list();
@@ -473,7 +467,7 @@ impl Emitter<'_, '_> {
         if !has_variable(text) {
             return value;
         }
-        let error = self.pools.text(&format!("{prefix}expected string, got "));
+        let error = self.module.text(&format!("{prefix}expected string, got "));
         let checked = self.block.register();
         let require = Instruction::new(Op::RequireKeyText)
             .a(checked.0)
@@ -512,7 +506,7 @@ impl Emitter<'_, '_> {
                 self.return_added(name, value, not_stored);
             }
             None => {
-                let text = self.pools.text("failed to fetch data for APICall: ");
+                let text = self.module.text("failed to fetch data for APICall: ");
                 self.block
                     .push(Instruction::new(Op::WrapError).c(text).target(failed));
             }

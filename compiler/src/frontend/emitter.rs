@@ -1,25 +1,24 @@
-//! What every front end that computes values needs: a block to write to, the pools of
-//! the bundle, and the names in scope.
+//! What every front end that computes values needs: a block to write to, the module,
+//! and the names in scope.
 
 use std::collections::BTreeMap;
 
 use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Span, TreeValue};
 
-use super::pools::Pools;
 use super::scope::Scope;
-use crate::ir::{Block, Instruction, Label, Register, Site, SiteKind};
+use crate::ir::{Block, Instruction, Label, Module, Register, Site, SiteKind};
 use crate::source::{Location, SourceId};
 
 /// Names of values in the expressions of an assertion tree, innermost last.
 pub(super) type Bindings = Vec<(Box<str>, Register)>;
 
 /// Writes one block.
-pub struct Emitter<'p, 'b> {
+pub struct Emitter<'p> {
     /// The block.
     pub block: Block,
-    /// The pools of the bundle.
-    pub pools: &'p mut Pools<'b>,
+    /// The module under construction.
+    pub module: &'p mut Module,
     /// The names in scope.
     pub scope: Scope,
     /// The policy's file.
@@ -34,12 +33,12 @@ pub struct Emitter<'p, 'b> {
     cold: Vec<(Label, Instruction)>,
 }
 
-impl<'p, 'b> Emitter<'p, 'b> {
+impl<'p> Emitter<'p> {
     /// An emitter for a new block.
-    pub fn new(source: SourceId, scope: Scope, pools: &'p mut Pools<'b>) -> Self {
+    pub fn new(source: SourceId, scope: Scope, module: &'p mut Module) -> Self {
         Self {
             block: Block::new(),
-            pools,
+            module,
             scope,
             source,
             part: String::new(),
@@ -94,7 +93,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
 
     /// Appends a jump with an error whose text is known; the register is never set.
     pub fn fail(&mut self, text: &str, on_error: Label) -> Register {
-        let text = self.pools.text(text);
+        let text = self.module.text(text);
         self.block
             .push(Instruction::new(Op::FailText).c(text).target(on_error));
         // What stands behind is not reached, but its registers must exist.
@@ -105,14 +104,14 @@ impl<'p, 'b> Emitter<'p, 'b> {
 
     /// A constant value.
     pub fn constant(&mut self, value: &TreeValue) -> Register {
-        let constant = self.pools.constant(value);
+        let constant = self.module.constant(value);
         self.load(Instruction::new(Op::LoadConstant).c(constant))
     }
 
     /// A label that puts `prefix` in front of an error and goes on to `on_error`; with
     /// `shows_query` a DELETE rewrites the prefix as it does the query.
     pub fn wrapping(&mut self, prefix: &str, shows_query: bool, on_error: Label) -> Label {
-        let text = self.pools.text(prefix);
+        let text = self.module.text(prefix);
         let wrap = Instruction::new(Op::WrapError)
             .b(u32::from(shows_query))
             .c(text)
@@ -122,7 +121,7 @@ impl<'p, 'b> Emitter<'p, 'b> {
 
     /// A label of an error whose text is known, which goes on to `on_error`.
     pub fn failing(&mut self, text: &str, on_error: Label) -> Label {
-        let text = self.pools.text(text);
+        let text = self.module.text(text);
         self.apart(Instruction::new(Op::FailText).c(text).target(on_error))
     }
 

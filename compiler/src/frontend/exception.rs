@@ -8,14 +8,13 @@ use super::emitter::Emitter;
 use super::matching::lower_exception_match;
 use super::pod_security::exclude::Exclude;
 use super::scope::Scope;
-use crate::frontend::pools::Pools;
-use crate::ir::{Block, Instruction};
+use crate::ir::{Block, Instruction, Module};
 use crate::policy::model::PolicyException;
 
 /// Lowers the match block and the conditions into a block that ends matched or
 /// unmatched. `scope` is what the rule's preconditions see.
-pub fn lower_exception(exception: &PolicyException, scope: Scope, pools: &mut Pools<'_>) -> Block {
-    let mut emitter = Emitter::new(exception.source, scope, pools);
+pub fn lower_exception(exception: &PolicyException, scope: Scope, module: &mut Module) -> Block {
+    let mut emitter = Emitter::new(exception.source, scope, module);
     let otherwise = emitter.block.label();
     lower_exception_match(exception, otherwise, &mut emitter);
     if let Some(conditions) = &exception.conditions {
@@ -30,8 +29,8 @@ pub fn lower_exception(exception: &PolicyException, scope: Scope, pools: &mut Po
 
 /// Lowers `podSecurity` of an exception into a block that takes away the findings that
 /// its entries exempt from (docs/spec/pod-security.md §10).
-pub fn lower_exclusions(exception: &PolicyException, pools: &mut Pools<'_>) -> Block {
-    let mut emitter = Emitter::new(exception.source, Scope::default(), pools);
+pub fn lower_exclusions(exception: &PolicyException, module: &mut Module) -> Block {
+    let mut emitter = Emitter::new(exception.source, Scope::default(), module);
     let entries: Vec<Exclude> = exception.pod_security.iter().map(Exclude::read).collect();
     emitter.pod_security_exclusions(&entries);
     emitter.block.push(Instruction::new(Op::ReturnTrue));

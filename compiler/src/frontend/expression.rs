@@ -5,13 +5,11 @@
 
 use kpvm_format::function::Function;
 use kpvm_format::instruction::Op;
-use kpvm_format::table;
 use kpvm_syntax::tree::TreeValue;
-use zerocopy::little_endian::I64;
 
 use super::emitter::Emitter;
 use crate::calls;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Constant, Instruction, Label, Register, Slice, SliceId};
 use kpvm_syntax::jmespath::{
     Comparator, Dialect, Expression, FunctionCall, Node, Projection, ProjectionKind,
 };
@@ -53,7 +51,7 @@ fn field(expression: &Expression, name: &str) -> bool {
     matches!(&expression.node, Node::Field(field) if &**field == name)
 }
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Lowers an expression; errors jump to `on_error`, an unknown key too unless
     /// `or_null`. In an assertion tree no key is unknown: it gives null.
     pub fn expression(
@@ -139,7 +137,7 @@ impl Emitter<'_, '_> {
             Node::FunctionCall(call) => self.function_call(call, current, on_error),
             // Functions that look inside are lowered by name; to all others it is opaque.
             Node::ExpressionReference(_) => {
-                let reference = self.pools.reference_constant();
+                let reference = self.module.special_constant(Constant::Reference);
                 self.load(Instruction::new(Op::LoadConstant).c(reference))
             }
             Node::Empty => self.fail("Unknown AST node: ASTEmpty", on_error),
@@ -155,7 +153,7 @@ impl Emitter<'_, '_> {
                 self.load_or_null(load, on_error, or_null)
             }
             Current::Value(source) => {
-                let symbol = self.pools.bundle.symbols.intern(name);
+                let symbol = self.module.symbol(name);
                 self.load_or_null(
                     Instruction::new(Op::GetKey).b(source.0).c(symbol.0),
                     on_error,
@@ -184,9 +182,7 @@ impl Emitter<'_, '_> {
             Current::Context => {
                 let load = match self.scope.slot(name) {
                     Some(slot) => Instruction::new(Op::LoadVariable).c(slot),
-                    None => {
-                        Instruction::new(Op::LoadBase).c(self.pools.bundle.symbols.intern(name).0)
-                    }
+                    None => Instruction::new(Op::LoadBase).c(self.module.symbol(name).0),
                 };
                 self.load_or_null(load, on_error, or_null)
             }
@@ -408,21 +404,12 @@ impl Emitter<'_, '_> {
         result
     }
 
-    fn slice(&mut self, slice: kpvm_syntax::jmespath::Slice) -> u32 {
-        let part =
-            |value: Option<i64>, bit: u8| (value.map_or(0, |_| bit), I64::new(value.unwrap_or(0)));
-        let (start, stop, step) = (
-            part(slice.start, 1),
-            part(slice.stop, 2),
-            part(slice.step, 4),
-        );
-        self.pools.bundle.slices.push(table::Slice {
-            parts: start.0 | stop.0 | step.0,
-            start: start.1,
-            stop: stop.1,
-            step: step.1,
-        });
-        self.pools.bundle.slices.len() as u32 - 1
+    fn slice(&mut self, slice: kpvm_syntax::jmespath::Slice) -> SliceId {
+        self.module.slices.push(Slice {
+            start: slice.start,
+            stop: slice.stop,
+            step: slice.step,
+        })
     }
 
     fn flatten(&mut self, list: Register) -> Register {
@@ -491,7 +478,7 @@ impl Emitter<'_, '_> {
         }
         let finish = match keys {
             None => Instruction::new(Op::ListEnd),
-            Some(keys) => Instruction::new(Op::MapEnd).c(self.pools.text_list(keys)),
+            Some(keys) => Instruction::new(Op::MapEnd).c(self.module.text_list(keys)),
         };
         self.block.push(finish.a(result.0).b(list));
         self.block.leave_list();

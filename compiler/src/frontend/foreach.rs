@@ -10,7 +10,7 @@ use super::emitter::Emitter;
 use super::pattern::{self, Subject};
 use super::reference;
 use super::template::{has_variable, unescape_keys};
-use crate::ir::{Block, Instruction, Label, Register, SiteKind};
+use crate::ir::{Block, EntryId, Instruction, Label, Register, SiteKind, SlotId};
 use crate::policy::condition::{AnyAll, Conditions};
 
 /// Nesting of foreach blocks.
@@ -44,9 +44,9 @@ impl From<context::EntryError> for ForeachError {
 }
 
 /// The loaders of context entries inside, to be generated with the rule.
-pub type Loaders = Vec<(u32, Block)>;
+pub type Loaders = Vec<(EntryId, Block)>;
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Lowers the body of a foreach rule.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Emitter<'_, '_> {
         let indices = ["elementIndex".to_owned(), format!("elementIndex{depth}")];
         for name in names.iter().chain(&indices) {
             if self.scope.slot(name).is_none() {
-                let slot = self.pools.slot(name);
+                let slot = self.module.slot(name);
                 self.scope.add_slot(name, slot);
             }
         }
@@ -133,15 +133,15 @@ impl Emitter<'_, '_> {
             .filter_map(|entry| entry.get("name").and_then(Tree::as_str));
         let redefined = self.scope.entries_named(&names_inside.collect::<Vec<_>>());
         let mut entries =
-            context::lower_entries(entries, self.source, true, &mut self.scope, self.pools)?;
+            context::lower_entries(entries, self.source, true, &mut self.scope, self.module)?;
         loaders.append(&mut entries.loaders);
         // What the names in scope meant outside holds again behind the loop.
-        let saved: Vec<(u32, Register)> = names
+        let saved: Vec<(SlotId, Register)> = names
             .iter()
             .chain(&indices)
             .filter_map(|name| self.scope.slot(name))
             .chain(entries.slots.iter().copied())
-            .collect::<Vec<u32>>()
+            .collect::<Vec<SlotId>>()
             .into_iter()
             .map(|slot| (slot, self.load(Instruction::new(Op::SaveVariable).c(slot))))
             .collect();

@@ -6,29 +6,10 @@
 
 use kpvm_format::table::KeyKind;
 
+use crate::ir::IndexKey;
 use crate::policy::model::{Filter, MatchBlock};
 
-/// A text that an object must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// What has to have the text.
-    pub kind: KeyKind,
-    /// Whether it is the whole text, or only its beginning.
-    pub whole: bool,
-    /// The text.
-    pub text: String,
-}
-
-impl Key {
-    /// A key that is the whole text.
-    pub fn whole(kind: KeyKind, text: &str) -> Self {
-        Self {
-            kind,
-            whole: true,
-            text: text.to_owned(),
-        }
-    }
-
+impl IndexKey {
     /// What every text has that matches a pattern; `None` if that is nothing.
     fn of_pattern(kind: KeyKind, pattern: &str) -> Option<Self> {
         let Some(wildcard) = pattern.find(['*', '?']) else {
@@ -45,11 +26,11 @@ impl Key {
 
 /// The keys of which an object has at least one if the block holds for it; empty if
 /// nothing is known (docs/spec/policies.md §4 and 5).
-pub fn keys(block: &MatchBlock) -> Vec<Key> {
+pub fn keys(block: &MatchBlock) -> Vec<IndexKey> {
     let listed = |filters: &'_ Option<Vec<Filter>>| filters.clone().filter(|list| !list.is_empty());
     if let Some(any) = listed(&block.any) {
         // One filter without keys could hold for everything.
-        let all: Option<Vec<Vec<Key>>> = any.iter().map(filter_keys).collect();
+        let all: Option<Vec<Vec<IndexKey>>> = any.iter().map(filter_keys).collect();
         all.unwrap_or_default().concat()
     } else if let Some(all) = listed(&block.all) {
         all.iter()
@@ -62,7 +43,7 @@ pub fn keys(block: &MatchBlock) -> Vec<Key> {
 }
 
 /// Names tell objects apart better than namespaces, and these better than operations.
-fn rank(keys: &[Key]) -> (usize, usize) {
+fn rank(keys: &[IndexKey]) -> (usize, usize) {
     let kind = match keys.first().map(|key| key.kind) {
         Some(KeyKind::Name) => 0,
         Some(KeyKind::Namespace) => 1,
@@ -72,11 +53,11 @@ fn rank(keys: &[Key]) -> (usize, usize) {
 }
 
 /// `None` if the filter asks for nothing that is a key.
-fn filter_keys(filter: &Filter) -> Option<Vec<Key>> {
+fn filter_keys(filter: &Filter) -> Option<Vec<IndexKey>> {
     let resources = &filter.resources;
-    let patterns = |kind, patterns: &[String]| -> Option<Vec<Key>> {
-        let keys = patterns.iter().map(|text| Key::of_pattern(kind, text));
-        keys.collect::<Option<Vec<Key>>>()
+    let patterns = |kind, patterns: &[String]| -> Option<Vec<IndexKey>> {
+        let keys = patterns.iter().map(|text| IndexKey::of_pattern(kind, text));
+        keys.collect::<Option<Vec<IndexKey>>>()
             .filter(|keys| !keys.is_empty())
     };
     let name = Some(&resources.name).filter(|name| !name.is_empty());
@@ -90,14 +71,14 @@ fn filter_keys(filter: &Filter) -> Option<Vec<Key>> {
 }
 
 /// All four operations together select nothing.
-fn operation_keys(operations: &[String]) -> Option<Vec<Key>> {
+fn operation_keys(operations: &[String]) -> Option<Vec<IndexKey>> {
     const ALL: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
     let is_listed = |name: &&str| operations.iter().any(|listed| listed == name);
-    let keys: Vec<Key> = ALL
+    let keys: Vec<IndexKey> = ALL
         .iter()
         .copied()
         .filter(is_listed)
-        .map(|name| Key::whole(KeyKind::Operation, name))
+        .map(|name| IndexKey::whole(KeyKind::Operation, name))
         .collect();
     Some(keys).filter(|keys| !keys.is_empty() && keys.len() < ALL.len())
 }
@@ -105,6 +86,7 @@ fn operation_keys(operations: &[String]) -> Option<Vec<Key>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::IndexKey;
     use crate::policy::model::ResourceDescription;
 
     fn filter(names: &[&str], namespaces: &[&str], operations: &[&str]) -> Filter {
@@ -136,7 +118,7 @@ mod tests {
 
     /// The keys as texts: what has it, `=` for the whole text and `^` for its beginning.
     fn shown(block: &MatchBlock) -> Vec<String> {
-        let show = |key: &Key| {
+        let show = |key: &IndexKey| {
             let mark = if key.whole { '=' } else { '^' };
             format!("{:?}{mark}{}", key.kind, key.text)
         };

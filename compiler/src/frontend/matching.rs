@@ -2,24 +2,27 @@
 //! (section 9): filters in, IR out.
 
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, NONE, Range, RequirementOperator, SubjectKind};
+use kpvm_format::table::{RequirementOperator, SubjectKind};
 use kpvm_semantics::labels;
 use kpvm_semantics::wildcard::contains_wildcard;
 use kpvm_syntax::tree::Tree;
-use zerocopy::little_endian::U32;
 
 use super::emitter::Emitter;
-use crate::frontend::pools::Pools;
-use crate::ir::{Block, Instruction, Label, Site, SiteKind};
+use crate::ir;
+use crate::ir::{
+    Block, Instruction, KindListId, Label, Module, Requirement, Selector, SelectorId, Site,
+    SiteKind, SubjectListId,
+};
 use crate::policy::kind_selector::KindSelector;
-use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule, Subject};
+use crate::policy::model;
+use crate::policy::model::{Filter, LabelSelector, MatchBlock, PolicyException, Rule};
 use crate::source::{Location, SourceId};
 
 /// Lowers `match` and `exclude` of a rule into a block that ends matched or unmatched.
-pub fn lower_matching(rule: &Rule, source: SourceId, pools: &mut Pools<'_>) -> Block {
+pub fn lower_matching(rule: &Rule, source: SourceId, module: &mut Module) -> Block {
     let mut lowering = Lowering {
         block: Block::new(),
-        pools,
+        module,
         rule: &rule.tree,
         source,
     };
@@ -46,12 +49,12 @@ pub fn lower_matching(rule: &Rule, source: SourceId, pools: &mut Pools<'_>) -> B
 pub fn lower_exception_match(
     exception: &PolicyException,
     otherwise: Label,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
 ) {
     let block = &exception.match_block;
     let mut lowering = Lowering {
         block: std::mem::replace(&mut emitter.block, Block::new()),
-        pools: emitter.pools,
+        module: emitter.module,
         rule: exception.tree.get("spec").unwrap_or(&exception.tree),
         source: exception.source,
     };
@@ -158,15 +161,15 @@ fn filters(list: &Option<Vec<Filter>>) -> &[Filter] {
     list.as_deref().unwrap_or(&[])
 }
 
-struct Lowering<'p, 'b> {
+struct Lowering<'p> {
     block: Block,
-    pools: &'p mut Pools<'b>,
+    module: &'p mut Module,
     /// The rule as read, or the `spec` of the exception.
     rule: &'p Tree,
     source: SourceId,
 }
 
-impl Lowering<'_, '_> {
+impl Lowering<'_> {
     /// Falls through when the block holds, else jumps to `otherwise`.
     fn lower_block(&mut self, block: &MatchBlock, side: Side, otherwise: Label) {
         let (any, all) = (filters(&block.any), filters(&block.all));
@@ -254,7 +257,7 @@ impl Lowering<'_, '_> {
                 .iter()
                 .map(|kind| kind.value.as_str())
                 .collect();
-            let kinds = self.pools.kinds(&kinds);
+            let kinds = self.module.kinds(&kinds);
             let test = Instruction::new(Op::MatchKinds).c(kinds);
             self.test(test, position, "kinds", otherwise);
         }
@@ -271,7 +274,7 @@ impl Lowering<'_, '_> {
             // A lone `*` holds for every text, the empty one included.
             let is_absent = texts.is_empty() || field == "name" && resources.name.is_empty();
             if !is_absent && texts.iter().all(|text| text != "*") {
-                let texts = self.pools.text_list(texts);
+                let texts = self.module.text_list(texts);
                 self.test(Instruction::new(op).c(texts), position, field, otherwise);
             }
         }
@@ -280,17 +283,17 @@ impl Lowering<'_, '_> {
             .as_ref()
             .filter(|pairs| !pairs.is_empty())
         {
-            let pairs = self.pools.pair_list(annotations);
+            let pairs = self.module.pair_lists.push(annotations.clone());
             let test = Instruction::new(Op::MatchAnnotations).c(pairs);
             self.test(test, position, "annotations", otherwise);
         }
         if let Some(selector) = &resources.selector {
-            let selector = self.pools.selector(selector);
+            let selector = self.module.selector(selector);
             let test = Instruction::new(Op::MatchSelector).c(selector);
             self.test(test, position, "selector", otherwise);
         }
         if let Some(selector) = &resources.namespace_selector {
-            let selector = self.pools.selector(selector);
+            let selector = self.module.selector(selector);
             let any_kind = resources.kinds.iter().any(|kind| kind.value == "*");
             let filter = match position.side {
                 Side::Match | Side::Exclude => u32::from(any_kind),
@@ -312,7 +315,7 @@ impl Lowering<'_, '_> {
         ];
         for (op, field, list) in lists {
             if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
-                let texts = self.pools.text_list(list);
+                let texts = self.module.text_list(list);
                 let site = self.site(position, kind, &[], field);
                 let test = Instruction::new(op).c(texts);
                 self.block.push(test.target(otherwise).site(site));
@@ -323,7 +326,7 @@ impl Lowering<'_, '_> {
             .as_ref()
             .filter(|subjects| !subjects.is_empty())
         {
-            let subjects = self.pools.subjects(subjects);
+            let subjects = self.module.subjects(subjects);
             let site = self.site(position, kind, &[], "subjects");
             let test = Instruction::new(Op::MatchSubjects).c(subjects);
             self.block.push(test.target(otherwise).site(site));
@@ -345,90 +348,33 @@ fn operation_set(operations: &[String]) -> u32 {
         .fold(0, |set, operation| set | bit(operation))
 }
 
-impl Pools<'_> {
+impl Module {
     /// A list of kind selectors.
-    fn kinds(&mut self, kinds: &[&str]) -> u32 {
-        let start = self.bundle.kind_selectors.len();
-        for kind in kinds {
-            let selector = KindSelector::parse(kind);
-            let text = |this: &mut Self, text: &str| this.bundle.text(text);
-            let entry = table::KindSelector {
-                group: text(self, &selector.group),
-                version: text(self, &selector.version),
-                kind: text(self, &selector.kind),
-                subresource: text(self, &selector.subresource),
-            };
-            self.bundle.kind_selectors.push(entry);
-        }
-        self.bundle.kind_lists.push(Range::new(start, kinds.len()));
-        self.bundle.kind_lists.len() as u32 - 1
-    }
-
-    /// A list of texts.
-    pub fn text_list(&mut self, texts: &[impl AsRef<str>]) -> u32 {
-        let entries: Vec<table::Text> = texts
-            .iter()
-            .map(|text| self.bundle.text(text.as_ref()))
-            .collect();
-        let start = self.bundle.texts.len();
-        self.bundle.texts.extend(&entries);
-        self.bundle
-            .text_lists
-            .push(Range::new(start, entries.len()));
-        self.bundle.text_lists.len() as u32 - 1
-    }
-
-    fn pairs(&mut self, pairs: &[(String, String)]) -> Range {
-        let entries: Vec<table::Pair> = pairs
-            .iter()
-            .map(|(key, value)| table::Pair {
-                key: self.bundle.text(key),
-                value: self.bundle.text(value),
-            })
-            .collect();
-        let start = self.bundle.pairs.len();
-        self.bundle.pairs.extend(&entries);
-        Range::new(start, entries.len())
-    }
-
-    fn pair_list(&mut self, pairs: &[(String, String)]) -> u32 {
-        let range = self.pairs(pairs);
-        self.bundle.pair_lists.push(range);
-        self.bundle.pair_lists.len() as u32 - 1
+    fn kinds(&mut self, kinds: &[&str]) -> KindListId {
+        let kinds = kinds.iter().map(|kind| KindSelector::parse(kind));
+        self.kind_lists.push(kinds.collect())
     }
 
     /// A label selector; one that can never be converted is marked (section 5.4).
-    pub fn selector(&mut self, selector: &LabelSelector) -> u32 {
-        let malformed = is_malformed(selector);
-        let labels = self.pairs(&selector.match_labels);
-        let requirements: Vec<table::Requirement> = selector
-            .match_expressions
-            .iter()
-            .map(|requirement| table::Requirement {
+    pub fn selector(&mut self, selector: &LabelSelector) -> SelectorId {
+        let mut requirements = Vec::new();
+        for requirement in &selector.match_expressions {
+            requirements.push(Requirement {
                 operator: requirement_operator(&requirement.operator)
-                    .unwrap_or(RequirementOperator::In) as u8,
-                key: self.bundle.text(&requirement.key),
-                values: U32::new(self.text_list(&requirement.values)),
-            })
-            .collect();
-        let start = self.bundle.requirements.len();
-        self.bundle.requirements.extend(&requirements);
-        self.bundle.selectors.push(table::Selector {
-            malformed: u8::from(malformed),
-            labels,
-            requirements: Range::new(start, requirements.len()),
-        });
-        self.bundle.selectors.len() as u32 - 1
+                    .unwrap_or(RequirementOperator::In),
+                key: requirement.key.clone(),
+                values: self.text_list(&requirement.values),
+            });
+        }
+        self.selectors.push(Selector {
+            is_malformed: is_malformed(selector),
+            labels: selector.match_labels.clone(),
+            requirements,
+        })
     }
 
-    /// An optional selector as records hold it.
-    pub fn optional_selector(&mut self, selector: Option<&LabelSelector>) -> u32 {
-        selector.map_or(NONE, |selector| self.selector(selector))
-    }
-
-    fn subjects(&mut self, subjects: &[Subject]) -> u32 {
-        let start = self.bundle.subjects.len();
-        for subject in subjects {
+    fn subjects(&mut self, subjects: &[model::Subject]) -> SubjectListId {
+        let subjects = subjects.iter().map(|subject| {
             let (kind, name) = match subject.kind.as_str() {
                 "ServiceAccount" => (
                     SubjectKind::User,
@@ -441,16 +387,9 @@ impl Pools<'_> {
                 "Group" => (SubjectKind::Group, subject.name.clone()),
                 _ => (SubjectKind::Unknown, String::new()),
             };
-            let name = self.bundle.text(&name);
-            self.bundle.subjects.push(table::Subject {
-                kind: kind as u8,
-                name,
-            });
-        }
-        self.bundle
-            .subject_lists
-            .push(Range::new(start, subjects.len()));
-        self.bundle.subject_lists.len() as u32 - 1
+            ir::Subject { kind, name }
+        });
+        self.subject_lists.push(subjects.collect())
     }
 }
 

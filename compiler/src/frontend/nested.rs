@@ -25,7 +25,7 @@ enum Place {
     RawString,
 }
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Lowers a variable whose text has variables in it.
     pub(super) fn nested_variable(&mut self, text: &str, path: &str, on_error: Label) -> Register {
         let mut outer = String::new();
@@ -84,7 +84,7 @@ impl Emitter<'_, '_> {
             );
         }
         self.block.place(fallback);
-        let path = self.pools.text(path);
+        let path = self.module.text(path);
         let evaluate = Instruction::new(Op::EvaluateText)
             .a(result.0)
             .b(query.0)
@@ -110,7 +110,7 @@ impl Emitter<'_, '_> {
                     self.block.push(append.target(on_error));
                 }
                 Err(text) => {
-                    let text = self.pools.text(text);
+                    let text = self.module.text(text);
                     self.block
                         .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
                 }

@@ -16,14 +16,13 @@ pub use self::alternatives::{
 use std::collections::HashMap;
 
 use kpvm_format::instruction::Op;
-use kpvm_format::table;
 use kpvm_semantics::anchor::Anchor;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use self::tags::Tags;
 use super::emitter::Emitter;
 use super::template::has_variable;
-use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
+use crate::ir::{Instruction, Label, PathId, Register, Segment, Site, SiteKind};
 use kpvm_semantics::anchor::{self, AnchoredKey};
 
 /// A pattern that cannot be lowered.
@@ -52,7 +51,7 @@ pub enum Subject {
 pub fn lower_pattern(
     pattern: &Tree,
     subject: Subject,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     on_mismatch: Label,
     on_error: Label,
 ) -> Result<(), PatternError> {
@@ -69,7 +68,7 @@ pub fn lower_pattern(
 pub fn lower_pattern_of_element(
     pattern: &Tree,
     subject: Subject,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     next: Label,
     on_mismatch: Label,
     on_error: Label,
@@ -86,13 +85,13 @@ enum Place {
     /// The subject itself.
     Subject,
     /// At a static path of the subject.
-    Path(u32),
+    Path(PathId),
     /// In a register.
     Register(Register),
 }
 
-struct Lowering<'e, 'p, 'b> {
-    emitter: &'e mut Emitter<'p, 'b>,
+struct Lowering<'e, 'p> {
+    emitter: &'e mut Emitter<'p>,
     /// Whether numbers that variables bring become float64, as in anyPattern.
     floats: bool,
     /// The values of leaves, keys and maps with variables, by address.
@@ -103,8 +102,8 @@ struct Lowering<'e, 'p, 'b> {
     tags: HashMap<*const Tree, Tags>,
 }
 
-impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
-    fn new(emitter: &'e mut Emitter<'p, 'b>, floats: bool) -> Self {
+impl<'e, 'p> Lowering<'e, 'p> {
+    fn new(emitter: &'e mut Emitter<'p>, floats: bool) -> Self {
         Self {
             emitter,
             floats,
@@ -214,10 +213,10 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
     }
 
     fn child(&mut self, parent: Place, key: &str) -> Place {
-        let symbol = self.emitter.pools.bundle.symbols.intern(key);
+        let symbol = self.emitter.module.symbol(key);
         match parent {
-            Place::Subject => Place::Path(self.emitter.pools.path(table::NONE, symbol)),
-            Place::Path(path) => Place::Path(self.emitter.pools.path(path, symbol)),
+            Place::Subject => Place::Path(self.emitter.module.path(None, symbol)),
+            Place::Path(path) => Place::Path(self.emitter.module.path(Some(path), symbol)),
             Place::Register(source) => {
                 let register = self.emitter.block.register();
                 self.emitter.block.push(
@@ -266,8 +265,8 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
 
     /// Section 3.1: by the type of the pattern.
     fn lower(&mut self, pattern: &Tree, place: Place, on_error: Label) -> Result<(), PatternError> {
-        if self.depth >= self.emitter.pools.limits.pattern_depth {
-            let limit = self.emitter.pools.limits.pattern_depth;
+        if self.depth >= self.emitter.module.limits.pattern_depth {
+            let limit = self.emitter.module.limits.pattern_depth;
             let message = format!("the pattern is nested deeper than {limit} maps and lists");
             return Err(PatternError {
                 message,
@@ -303,7 +302,7 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
             let site = self.site(SiteKind::Leaf, pattern.span).written(written);
             return self.check_at(test, site, on_error);
         }
-        if let Some(leaf) = self.emitter.pools.leaf(&pattern.value) {
+        if let Some(leaf) = self.emitter.module.leaf(&pattern.value) {
             let register = self.register(place);
             let test = Instruction::new(Op::TestLeaf).a(register.0).c(leaf);
             let site = self.site(SiteKind::Leaf, pattern.span);
@@ -419,7 +418,7 @@ impl<'e, 'p, 'b> Lowering<'e, 'p, 'b> {
         let place = self.child(parent, name);
         if member.value.as_str() == Some("*") {
             let register = self.register(place);
-            let symbol = self.emitter.pools.bundle.symbols.intern(name);
+            let symbol = self.emitter.module.symbol(name);
             let check = Instruction::new(Op::RequirePresent)
                 .a(register.0)
                 .c(symbol.0);

@@ -39,7 +39,7 @@ fn has_odd_request_object(query: &str) -> bool {
     false
 }
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Lowers a query: the text of an expression over the whole context, with the
     /// loaders of the entries that it mentions (docs/spec/jmespath.md §1).
     pub fn query(&mut self, text: &str, on_error: Label) -> Register {

@@ -5,9 +5,7 @@
 use kpvm_format::instruction::Op;
 use kpvm_format::table::KeyKind;
 
-use super::index_key::Key;
-use crate::frontend::pools::Pools;
-use crate::ir::{Block, Instruction, Label, Site, SiteKind};
+use crate::ir::{Block, IndexKey, Instruction, Label, Module, Site, SiteKind};
 use crate::policy::match_resources::{MatchResources, ResourceRule};
 use crate::source::{Location, SourceId};
 
@@ -30,10 +28,10 @@ pub struct Constraints<'c> {
 
 impl Constraints<'_> {
     /// The block.
-    pub fn lower(&self, pools: &mut Pools<'_>) -> Block {
+    pub fn lower(&self, module: &mut Module) -> Block {
         let mut block = Block::new();
         let unmatched = block.label();
-        self.lower_test(unmatched, &mut block, pools);
+        self.lower_test(unmatched, &mut block, module);
         block.push(Instruction::new(Op::ReturnMatched));
         block.place(unmatched);
         block.push(Instruction::new(Op::ReturnUnmatched));
@@ -41,7 +39,7 @@ impl Constraints<'_> {
     }
 
     /// Falls through where the constraints hold, else jumps to `unmatched`.
-    pub fn lower_test(&self, unmatched: Label, block: &mut Block, pools: &mut Pools<'_>) {
+    pub fn lower_test(&self, unmatched: Label, block: &mut Block, module: &mut Module) {
         let matching = self.matching;
         let selectors = [
             (
@@ -61,14 +59,14 @@ impl Constraints<'_> {
                 let absent = op == Op::MatchObjectLabels && self.absent_has_no_labels;
                 let test = Instruction::new(op)
                     .b(u32::from(absent))
-                    .c(pools.selector(selector));
+                    .c(module.selector(selector));
                 block.push(test.target(unmatched).site(site));
             }
         }
         for (index, rule) in matching.exclude_resource_rules.iter().enumerate() {
             let next = block.label();
             let place = ("excludeResourceRules", index);
-            self.lower_rule(rule, place, next, block, pools);
+            self.lower_rule(rule, place, next, block, module);
             block.jump(unmatched);
             block.place(next);
         }
@@ -77,7 +75,7 @@ impl Constraints<'_> {
             for (index, rule) in matching.resource_rules.iter().enumerate() {
                 let next = block.label();
                 let place = ("resourceRules", index);
-                self.lower_rule(rule, place, next, block, pools);
+                self.lower_rule(rule, place, next, block, module);
                 block.jump(matched);
                 block.place(next);
             }
@@ -94,7 +92,7 @@ impl Constraints<'_> {
         place: (&str, usize),
         otherwise: Label,
         block: &mut Block,
-        pools: &mut Pools<'_>,
+        module: &mut Module,
     ) {
         let kind = match place.0 {
             "resourceRules" => SiteKind::Filter,
@@ -115,7 +113,7 @@ impl Constraints<'_> {
         ];
         for (op, field, texts, everything) in lists {
             if !texts.iter().any(|text| text == everything) {
-                let texts = pools.text_list(texts);
+                let texts = module.text_list(texts);
                 test(Instruction::new(op).c(texts), field);
             }
         }
@@ -126,7 +124,7 @@ impl Constraints<'_> {
             test(Instruction::new(Op::MatchScope).b(scope as u32), "scope");
         }
         if !rule.resource_names.is_empty() {
-            let names = pools.text_list(&rule.resource_names);
+            let names = module.text_list(&rule.resource_names);
             let instruction = Instruction::new(Op::MatchResourceNames).c(names);
             test(instruction, "resourceNames");
         }
@@ -184,19 +182,19 @@ pub fn index_names(matching: &MatchResources) -> Vec<String> {
 
 /// The keys of which an object has at least one if the constraints hold for it; empty if
 /// nothing is known.
-pub fn index_keys(matching: &MatchResources) -> Vec<Key> {
+pub fn index_keys(matching: &MatchResources) -> Vec<IndexKey> {
     let rules = matching.resource_rules.iter();
     // One rule without keys could hold for everything.
-    let all: Option<Vec<Vec<Key>>> = rules.map(rule_keys).collect();
+    let all: Option<Vec<Vec<IndexKey>>> = rules.map(rule_keys).collect();
     all.unwrap_or_default().concat()
 }
 
-fn rule_keys(rule: &ResourceRule) -> Option<Vec<Key>> {
+fn rule_keys(rule: &ResourceRule) -> Option<Vec<IndexKey>> {
     let names = rule.resource_names.iter();
     // A generated name only begins with one of them.
-    let names: Vec<Key> = names
+    let names: Vec<IndexKey> = names
         .filter(|name| !name.is_empty())
-        .map(|name| Key {
+        .map(|name| IndexKey {
             kind: KeyKind::Name,
             whole: false,
             text: name.clone(),
@@ -206,11 +204,11 @@ fn rule_keys(rule: &ResourceRule) -> Option<Vec<Key>> {
         return Some(names);
     }
     let set = operation_set(&rule.operations);
-    let keys: Vec<Key> = OPERATIONS
+    let keys: Vec<IndexKey> = OPERATIONS
         .iter()
         .enumerate()
         .filter(|(bit, _)| set & (1 << bit) != 0)
-        .map(|(_, name)| Key::whole(KeyKind::Operation, name))
+        .map(|(_, name)| IndexKey::whole(KeyKind::Operation, name))
         .collect();
     Some(keys).filter(|keys| !keys.is_empty() && keys.len() < OPERATIONS.len())
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::ir::{EntryId, SlotId};
+
 /// The variables and context entries that an expression sees.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    slots: BTreeMap<String, u32>,
+    slots: BTreeMap<String, SlotId>,
     entries: Vec<ScopeEntry>,
     /// Every entry of the rule so far, those of foreach blocks behind us included.
     seen: Vec<ScopeEntry>,
@@ -19,7 +21,7 @@ pub struct Scope {
 #[derive(Debug, Clone)]
 pub(super) struct ScopeEntry {
     pub(super) name: String,
-    pub(super) number: u32,
+    pub(super) number: EntryId,
     /// It stands behind the entry whose loader is written: seen only once another
     /// loader ran (docs/spec/conditions.md §8.2).
     pub(super) restricted: bool,
@@ -29,7 +31,7 @@ pub(super) struct ScopeEntry {
 
 impl Scope {
     /// The entries in scope that mention `element`: they run again for each element.
-    pub fn volatile_entries(&self) -> Vec<u32> {
+    pub fn volatile_entries(&self) -> Vec<EntryId> {
         self.entries
             .iter()
             .filter(|entry| entry.volatile)
@@ -43,12 +45,12 @@ impl Scope {
     }
 
     /// The slot of a variable.
-    pub fn slot(&self, name: &str) -> Option<u32> {
+    pub fn slot(&self, name: &str) -> Option<SlotId> {
         self.slots.get(name).copied()
     }
 
     /// The entries in scope with one of these names.
-    pub fn entries_named(&self, names: &[&str]) -> Vec<u32> {
+    pub fn entries_named(&self, names: &[&str]) -> Vec<EntryId> {
         let named = |entry: &&ScopeEntry| names.contains(&entry.name.as_str());
         self.entries
             .iter()
@@ -58,12 +60,12 @@ impl Scope {
     }
 
     /// Makes a variable known.
-    pub fn add_slot(&mut self, name: &str, slot: u32) {
+    pub fn add_slot(&mut self, name: &str, slot: SlotId) {
         self.slots.insert(name.to_owned(), slot);
     }
 
     /// Makes a context entry known, behind those known already.
-    pub fn add_entry(&mut self, name: &str, number: u32, volatile: bool) {
+    pub fn add_entry(&mut self, name: &str, number: EntryId, volatile: bool) {
         let entry = ScopeEntry {
             name: name.to_owned(),
             number,
@@ -96,7 +98,7 @@ impl Scope {
 
     /// The scope of the loader of entry `number`: itself and later entries are restricted.
     #[must_use]
-    pub fn for_loader(&self, number: u32) -> Scope {
+    pub fn for_loader(&self, number: EntryId) -> Scope {
         let mut scope = self.clone();
         scope
             .entries

@@ -5,10 +5,9 @@ use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
-use super::pools::Pools;
 use super::scope::Scope;
 use super::variable::{self, VariableSpan};
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{BlockId, Instruction, Label, Module, Register};
 use crate::policy::model::Spanned;
 use crate::source::SourceId;
 
@@ -77,7 +76,7 @@ pub fn unescape_keys(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Lowers a document: references first, then variables.
     pub fn document(&mut self, tree: &Tree, on_error: Label) -> Register {
         match super::reference::resolve(tree) {
@@ -134,7 +133,7 @@ impl Emitter<'_, '_> {
                 .iter()
                 .map(|member| variable::unescape_variables(&member.key).into_owned())
                 .collect();
-            Instruction::new(Op::MapEnd).c(self.pools.text_list(&keys))
+            Instruction::new(Op::MapEnd).c(self.module.text_list(&keys))
         };
         let result = self.load(end.b(list));
         self.block.leave_list();
@@ -148,7 +147,7 @@ impl Emitter<'_, '_> {
             return value;
         }
         let error = format!("expected string after substituting variables in key \"{key}\"");
-        let text = self.pools.text(&error);
+        let text = self.module.text(&error);
         let checked = self.block.register();
         let (unchanged, end) = (self.block.label(), self.block.label());
         self.block.push(
@@ -194,7 +193,7 @@ impl Emitter<'_, '_> {
         for (index, piece) in pieces.iter().enumerate() {
             match piece {
                 Piece::Text(text) => {
-                    let text = self.pools.text(&variable::unescape_variables(text));
+                    let text = self.module.text(&variable::unescape_variables(text));
                     self.block
                         .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
                 }
@@ -402,14 +401,14 @@ pub(crate) fn floats_only(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
-impl Pools<'_> {
+impl Module {
     /// The block that computes a message with variables; `None` for one without.
     pub fn message_block(
         &mut self,
         message: &Spanned<String>,
         scope: &Scope,
         source: SourceId,
-    ) -> Option<u32> {
+    ) -> Option<BlockId> {
         if !is_changed_by_substitution(&message.value) {
             return None;
         }
@@ -427,6 +426,6 @@ impl Pools<'_> {
         emitter.block.place(failed);
         emitter.block.push(Instruction::new(Op::ReturnFailed));
         let block = emitter.block;
-        self.generate(block).ok()
+        Some(self.add(block))
     }
 }

@@ -1,65 +1,44 @@
-//! Exceptions of policies.kyverno.io into a bundle: which policies each of them names,
-//! and for each variant of these the block that says whether it holds
+//! Exceptions of policies.kyverno.io: which policies each of them names, and for each variant
+//! of these the block that says whether it holds
 //! (docs/spec/cel.md §6.5).
 
-use kpvm_format::Tables;
-use kpvm_format::table::{self, BodyKind, NONE, PolicyFlags, Range, RuleFlags};
-use kpvm_semantics::limits::Limits;
-use zerocopy::little_endian::U32;
+use kpvm_format::table::{BodyKind, RuleFlags};
 
+use super::targets::{TargetPolicy, TargetRule, Targets};
 use crate::diagnostic::Diagnostic;
 use crate::frontend::cel::validating_policy::ExceptionPrograms;
-use crate::lower::Lowerer;
+use crate::ir::{self, Module};
 use crate::lower::validating_policy::refused;
 use crate::policy::spelling::nearest;
 use crate::policy::validating_policy::{CelException, Mode, PolicyRef};
 use crate::source::{Location, Sources};
 
-/// Adds exceptions behind those that rules have already. One that names a policy which is
-/// not in the bundle is a warning; one that does not compile for its policy, an error.
+/// Adds exceptions for the policies that they name. One that names a policy which is not among
+/// the targets is a warning; one that does not compile for its policy, an error.
 pub(super) fn add(
-    lowerer: &mut Lowerer,
+    module: &mut Module,
+    targets: &Targets,
     exceptions: &[CelException],
     sources: &Sources,
-    limits: &Limits,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     if exceptions.is_empty() {
         return;
     }
-    let known = std::mem::take(&mut lowerer.bundle().exceptions);
     let mut names: Vec<(String, String)> = Vec::new();
-    for number in 0..lowerer.bundle().rules.len() {
-        let Some(&rule) = lowerer.bundle().rules.get(number) else {
+    for rule in &targets.rules {
+        let Some((kind, policy)) = policy_of(rule, targets) else {
             continue;
         };
-        let mut records = Tables::range(&known, rule.exceptions).to_vec();
-        if let Some((kind, name, namespace)) = policy_of(&rule, lowerer) {
-            for exception in exceptions {
-                let is_about = |one: &PolicyRef| one.kind == kind && one.name.value == name;
-                if !exception.policies.iter().any(is_about) {
-                    continue;
-                }
-                match record(
-                    exception,
-                    &rule,
-                    namespace.as_deref(),
-                    lowerer,
-                    sources,
-                    limits,
-                ) {
-                    Ok(record) => records.push(record),
-                    Err(found) => diagnostics.extend(found),
-                }
+        for exception in exceptions {
+            let is_about = |one: &PolicyRef| one.kind == kind && one.name.value == policy.name;
+            if exception.policies.iter().any(is_about) {
+                let namespace = policy.namespace.as_deref();
+                let added = add_exception(exception, rule, namespace, module, sources);
+                diagnostics.extend(added.err().unwrap_or_default());
             }
-            names.push((kind.to_owned(), name));
         }
-        let bundle = lowerer.bundle();
-        let range = Range::new(bundle.exceptions.len(), records.len());
-        bundle.exceptions.extend(records);
-        if let Some(rule) = bundle.rules.get_mut(number) {
-            rule.exceptions = range;
-        }
+        names.push((kind.to_owned(), policy.name.clone()));
     }
     let mut seen: Vec<Diagnostic> = Vec::new();
     // The same is wrong for each variant of a policy.
@@ -68,40 +47,36 @@ pub(super) fn add(
         seen.push(one.clone());
         is_new
     });
-    if !lowerer.bundle().policies.is_empty() {
+    if !targets.policies.is_empty() {
         for exception in exceptions {
             check_names(exception, &names, diagnostics);
         }
     }
 }
 
-/// Kind, name and namespace of the policy of a rule, where it is one of CEL.
-fn policy_of(
-    rule: &table::Rule,
-    lowerer: &mut Lowerer,
-) -> Option<(&'static str, String, Option<String>)> {
-    if rule.body != BodyKind::Validations as u8 {
+/// Kind and policy of a rule, where it is one of CEL.
+fn policy_of<'t>(
+    rule: &TargetRule,
+    targets: &'t Targets,
+) -> Option<(&'static str, &'t TargetPolicy)> {
+    if rule.body != BodyKind::Validations {
         return None;
     }
-    let bundle = lowerer.bundle();
-    let policy = *bundle.policies.get(rule.policy.get() as usize)?;
-    let kind = match policy.flags & PolicyFlags::NAMESPACED {
-        0 => "ValidatingPolicy",
-        _ => "NamespacedValidatingPolicy",
+    let policy = targets.policies.get(rule.policy)?;
+    let kind = match policy.namespace {
+        None => "ValidatingPolicy",
+        Some(_) => "NamespacedValidatingPolicy",
     };
-    let is_namespaced = policy.flags & PolicyFlags::NAMESPACED != 0;
-    let namespace = is_namespaced.then(|| bundle.text_of(policy.namespace).to_owned());
-    Some((kind, bundle.text_of(policy.name).to_owned(), namespace))
+    Some((kind, policy))
 }
 
-fn record(
+fn add_exception(
     exception: &CelException,
-    rule: &table::Rule,
+    rule: &TargetRule,
     namespace: Option<&str>,
-    lowerer: &mut Lowerer,
+    module: &mut Module,
     sources: &Sources,
-    limits: &Limits,
-) -> Result<table::Exception, Vec<Diagnostic>> {
+) -> Result<(), Vec<Diagnostic>> {
     let mode = match rule.flags & RuleFlags::PAYLOAD {
         0 => Mode::Kubernetes,
         _ => Mode::Json,
@@ -115,31 +90,28 @@ fn record(
     let conditions = &exception.conditions;
     let programs = ExceptionPrograms::compile(conditions, mode, namespace, ignores_failure)
         .map_err(|failures| subject(refused(failures, exception.source, text)))?;
-    let mut pools = lowerer.pools(sources, limits);
-    let block = programs.lower(exception.source, &mut pools);
-    let block = pools.generate(block).map_err(|error| {
-        let location = Location {
-            source: exception.source,
-            span: exception.tree.span,
-        };
-        let message = format!("the conditions of the exception are too big: {error}");
-        let found = Diagnostic::error("exception-too-big", message, location);
-        subject(vec![found.hint("split the exception into several")])
-    })?;
+    let block = programs.lower(exception.source, module);
+    let block = module.add(block);
     let mut list = |texts: &[String]| match texts {
-        [] => U32::new(NONE),
-        texts => U32::new(pools.text_list(texts)),
+        [] => None,
+        texts => Some(module.text_list(texts)),
     };
     let allowed = [list(&exception.images), list(&exception.values)];
-    Ok(table::Exception {
-        namespace: pools.bundle.text(&exception.namespace),
-        name: pools.bundle.text(&exception.name.value),
-        block: U32::new(block),
-        exclusion_block: U32::new(NONE),
-        passes: u8::from(exception.reports_pass),
-        priority: U32::new(exception.priority),
+    module.exceptions.push(ir::Exception {
+        rule: rule.id,
+        namespace: exception.namespace.clone(),
+        name: exception.name.value.clone(),
+        block,
+        exclusion_block: None,
+        passes: exception.reports_pass,
+        priority: exception.priority,
         allowed,
-    })
+        location: Location {
+            source: exception.source,
+            span: exception.tree.span,
+        },
+    });
+    Ok(())
 }
 
 /// Warns of policies that nothing is called.

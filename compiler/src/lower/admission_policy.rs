@@ -6,20 +6,16 @@
 //! where it has no binding.
 
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, BodyKind, MessageKind, NONE, PolicyFlags, Range, RuleFlags};
-use kpvm_semantics::limits::Limits;
-use zerocopy::little_endian::U32;
+use kpvm_format::table::{BodyKind, MessageKind, PolicyFlags, RuleFlags};
 
-use super::Lowerer;
-use crate::codegen;
+use super::add_loaders;
 use crate::diagnostic::Diagnostic;
 use crate::frontend::cel::rule;
-use crate::frontend::pools::Pools;
 use crate::frontend::resource_matching::{self, Constraints};
-use crate::ir::{Block, Instruction, Label};
+use crate::ir::{self, Block, Instruction, Label, Module, PolicyId, RuleBlocks};
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::match_resources::MatchResources;
-use crate::source::{Location, SourceId, Sources};
+use crate::source::{Location, SourceId};
 
 /// The property that names the binding (docs/spec/cli.md §10.2).
 const BINDING: &str = "binding";
@@ -27,140 +23,110 @@ const BINDING: &str = "binding";
 /// A policy with more is refused: each is matched with all that come behind it.
 const BINDINGS: usize = 200;
 
-impl Lowerer {
-    /// Lowers a policy; gives what is wrong with it.
-    pub(crate) fn lower_admission_policy(
-        &mut self,
-        policy: &AdmissionPolicy,
-        sources: &Sources,
-        limits: &Limits,
-    ) -> Vec<Diagnostic> {
-        let number = self.bundle.policies.len() as u32;
-        let first = self.bundle.rules.len();
-        if let Some(binding) = policy.bindings.get(BINDINGS) {
-            let location = Location {
-                source: binding.source,
-                span: binding.name.span,
-            };
-            let message = format!(
-                "the policy {} has more than {BINDINGS} bindings",
-                policy.name.value
-            );
-            let error = Diagnostic::error("too-many-bindings", message, location);
-            return vec![error.hint("let one binding match what several do")];
-        }
-        let mut diagnostics = Vec::new();
-        let mut add = |binding, later: &[AdmissionBinding]| {
-            let lowered = self.lower_binding(policy, number, binding, later, sources, limits);
-            diagnostics.extend(lowered.err().map(|error| *error));
+/// Lowers a policy; returns what is wrong with it.
+pub(crate) fn lower_admission_policy(
+    policy: &AdmissionPolicy,
+    module: &mut Module,
+) -> Vec<Diagnostic> {
+    let id = module.policies.next();
+    let first = module.rules.next();
+    if let Some(binding) = policy.bindings.get(BINDINGS) {
+        let location = Location {
+            source: binding.source,
+            span: binding.name.span,
         };
-        if policy.bindings.is_empty() {
-            add(None, &[]);
-        }
-        for (index, binding) in policy.bindings.iter().enumerate() {
-            let later = policy.bindings.get(index + 1..).unwrap_or_default();
-            // Behind one that matches everything nothing else ever answers.
-            if later.iter().all(|later| later.matching.is_some()) {
-                add(Some(binding), later);
-            }
-        }
-        let unscored = policy
-            .annotations
-            .iter()
-            .any(|(key, value)| key == "policies.kyverno.io/scored" && value == "false");
-        let flags = match unscored {
-            true => PolicyFlags::RESOURCES | PolicyFlags::UNSCORED,
-            false => PolicyFlags::RESOURCES,
-        };
-        let entry = table::Policy {
-            name: self.bundle.text(&policy.name.value),
-            namespace: self.bundle.text(""),
-            flags,
-            rules: Range::new(first, self.bundle.rules.len() - first),
-            overrides: Range::EMPTY,
-        };
-        self.bundle.policies.push(entry);
-        diagnostics
+        let message = format!(
+            "the policy {} has more than {BINDINGS} bindings",
+            policy.name.value
+        );
+        let error = Diagnostic::error("too-many-bindings", message, location);
+        return vec![error.hint("let one binding match what several do")];
     }
+    if policy.bindings.is_empty() {
+        lower_binding(policy, id, None, &[], module);
+    }
+    for (index, binding) in policy.bindings.iter().enumerate() {
+        let later = policy.bindings.get(index + 1..).unwrap_or_default();
+        // After one that matches everything nothing else ever answers.
+        if later.iter().all(|later| later.matching.is_some()) {
+            lower_binding(policy, id, Some(binding), later, module);
+        }
+    }
+    let unscored = policy
+        .annotations
+        .iter()
+        .any(|(key, value)| key == "policies.kyverno.io/scored" && value == "false");
+    let flags = match unscored {
+        true => PolicyFlags::RESOURCES | PolicyFlags::UNSCORED,
+        false => PolicyFlags::RESOURCES,
+    };
+    let entry = ir::Policy {
+        name: policy.name.value.clone(),
+        namespace: String::new(),
+        flags,
+        rules: module.rules.since(first),
+        overrides: Vec::new(),
+    };
+    module.policies.push(entry);
+    Vec::new()
+}
 
-    fn lower_binding(
-        &mut self,
-        policy: &AdmissionPolicy,
-        number: u32,
-        binding: Option<&AdmissionBinding>,
-        later: &[AdmissionBinding],
-        sources: &Sources,
-        limits: &Limits,
-    ) -> Result<(), Box<Diagnostic>> {
-        let place = Location {
+fn lower_binding(
+    policy: &AdmissionPolicy,
+    id: PolicyId,
+    binding: Option<&AdmissionBinding>,
+    later: &[AdmissionBinding],
+    module: &mut Module,
+) {
+    let (first_slot, first_entry) = (module.slots.next(), module.entries.next());
+    let constraints = Matching::of(policy, binding);
+    let matching = lower_matching(&constraints, later, module);
+    let matching = module.add(matching);
+    let mut loaders = Vec::new();
+    let body = rule::lower_admission_policy(policy, binding, &mut loaders, module);
+    let body = module.add(body);
+    add_loaders(loaders, module);
+    let (kinds, keys) = match constraints {
+        Matching::Nothing => (Vec::new(), Vec::new()),
+        Matching::Everything => (vec!["*".to_owned()], Vec::new()),
+        Matching::Constraints { matching, .. } => (
+            resource_matching::index_names(matching),
+            resource_matching::index_keys(matching),
+        ),
+    };
+    // A policy that nothing binds yet says no less than it will.
+    let denies = binding.is_none_or(|binding| binding.actions.iter().any(|one| one == "Deny"));
+    let property = |binding: &AdmissionBinding| (BINDING.to_owned(), binding.name.value.clone());
+    let entry = ir::Rule {
+        policy: id,
+        name: policy.name.value.clone(),
+        blocks: RuleBlocks {
+            matching,
+            preconditions: None,
+            body,
+            message: None,
+            properties: None,
+        },
+        slots: module.slots.since(first_slot),
+        entries: module.entries.since(first_entry),
+        body: BodyKind::AdmissionPolicy,
+        flags: match denies {
+            true => RuleFlags::OWN_ACTION | RuleFlags::ENFORCE,
+            false => RuleFlags::OWN_ACTION,
+        },
+        message_kind: MessageKind::Absent,
+        message: String::new(),
+        kinds,
+        keys,
+        dropped_kinds: Vec::new(),
+        overrides: Vec::new(),
+        properties: binding.map(property).into_iter().collect(),
+        location: Location {
             source: policy.source,
             span: policy.name.span,
-        };
-        let too_big = |error: codegen::CodegenError| {
-            let error = Diagnostic::error("rule-too-big", error.to_string(), place);
-            Box::new(error.hint("split the policy into several"))
-        };
-        let (first_slot, first_entry) = (self.bundle.slots.len(), self.bundle.entries.len());
-        let mut pools = self.pools(sources, limits);
-        let matching = Matching::of(policy, binding);
-        let block = lower_matching(&matching, later, &mut pools);
-        let match_block = pools.generate(block).map_err(too_big)?;
-        let mut loaders = Vec::new();
-        let body = rule::lower_admission_policy(policy, binding, &mut loaders, &mut pools);
-        let body_block = pools.generate(body).map_err(too_big)?;
-        for (entry, loader) in loaders {
-            let block = pools.generate(loader).map_err(too_big)?;
-            if let Some(record) = pools.bundle.entries.get_mut(entry as usize) {
-                record.block = U32::new(block);
-            }
-        }
-        let (slots, entries) = (self.bundle.slots.len(), self.bundle.entries.len());
-        let (kinds, keys) = match matching {
-            Matching::Nothing => (Vec::new(), Vec::new()),
-            Matching::Everything => (vec!["*".to_owned()], Vec::new()),
-            Matching::Constraints { matching, .. } => (
-                resource_matching::index_names(matching),
-                resource_matching::index_keys(matching),
-            ),
-        };
-        // A policy that nothing binds yet says no less than it will.
-        let denies = binding.is_none_or(|binding| binding.actions.iter().any(|one| one == "Deny"));
-        let start = self.bundle.pairs.len();
-        if let Some(binding) = binding {
-            let pair = table::Pair {
-                key: self.bundle.text(BINDING),
-                value: self.bundle.text(&binding.name.value),
-            };
-            self.bundle.pairs.push(pair);
-        }
-        let entry = table::Rule {
-            policy: U32::new(number),
-            name: self.bundle.text(&policy.name.value),
-            match_block: U32::new(match_block),
-            body_block: U32::new(body_block),
-            precondition_block: U32::new(NONE),
-            message_block: U32::new(NONE),
-            properties_block: U32::new(NONE),
-            slots: Range::new(first_slot, slots - first_slot),
-            entries: Range::new(first_entry, entries - first_entry),
-            body: BodyKind::AdmissionPolicy as u8,
-            flags: match denies {
-                true => RuleFlags::OWN_ACTION | RuleFlags::ENFORCE,
-                false => RuleFlags::OWN_ACTION,
-            },
-            message_kind: MessageKind::Absent as u8,
-            message: self.bundle.text(""),
-            kinds: self.index_kinds(&kinds),
-            keys: self.key_range(&keys),
-            dropped_kinds: Range::EMPTY,
-            overrides: Range::EMPTY,
-            properties: Range::new(start, self.bundle.pairs.len() - start),
-            exceptions: Range::EMPTY,
-        };
-        self.bundle.rules.push(entry);
-        self.bundle.rule_places.push(codegen::place(place, sources));
-        Ok(())
-    }
+        },
+    };
+    module.rules.push(entry);
 }
 
 /// What a rule is matched with.
@@ -201,7 +167,7 @@ impl<'m> Matching<'m> {
     }
 
     /// Falls through where it is matched, else jumps to `unmatched`.
-    fn lower(&self, unmatched: Label, block: &mut Block, pools: &mut Pools<'_>) {
+    fn lower(&self, unmatched: Label, block: &mut Block, module: &mut Module) {
         match *self {
             Matching::Constraints {
                 matching,
@@ -214,7 +180,7 @@ impl<'m> Matching<'m> {
                     absent_has_no_labels: false,
                     source,
                 };
-                constraints.lower_test(unmatched, block, pools);
+                constraints.lower_test(unmatched, block, module);
             }
             Matching::Nothing => {
                 block.jump(unmatched);
@@ -230,17 +196,17 @@ impl<'m> Matching<'m> {
 fn lower_matching(
     matching: &Matching<'_>,
     later: &[AdmissionBinding],
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Block {
     let mut block = Block::new();
     for later in later {
         let next = block.label();
-        Matching::of_binding(later).lower(next, &mut block, pools);
+        Matching::of_binding(later).lower(next, &mut block, module);
         block.push(Instruction::new(Op::ReturnUnmatched));
         block.place(next);
     }
     let unmatched = block.label();
-    matching.lower(unmatched, &mut block, pools);
+    matching.lower(unmatched, &mut block, module);
     block.push(Instruction::new(Op::ReturnMatched));
     block.place(unmatched);
     block.push(Instruction::new(Op::ReturnUnmatched));

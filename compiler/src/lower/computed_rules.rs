@@ -7,17 +7,17 @@ use crate::policy::kind_selector::KindSelector;
 use crate::policy::model::{Filter, Policy, Rule};
 
 /// A rule with the kinds under which the index lists it.
-pub(super) struct IndexedRule {
-    pub(super) rule: Rule,
-    pub(super) kinds: Vec<String>,
-    pub(super) dropped_kinds: Vec<String>,
-    pub(super) generated: bool,
+pub(crate) struct IndexedRule {
+    pub(crate) rule: Rule,
+    pub(crate) kinds: Vec<String>,
+    pub(crate) dropped_kinds: Vec<String>,
+    pub(crate) generated: bool,
 }
 
 /// Rules of a policy with the kinds they are tried for. Kyverno computes the rules for each
 /// resource's kind (docs/spec/policies.md §12.2); here every rule that is visible to some
 /// kind is compiled once, and the index says to which.
-pub(super) fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
+pub(crate) fn computed_rules(policy: &Policy) -> Vec<IndexedRule> {
     let mut generated: Vec<IndexedRule> = Vec::new();
     let mut replaced: Vec<String> = Vec::new();
     for kind in autogen::autogen_controllers(policy) {

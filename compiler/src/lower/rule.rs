@@ -1,55 +1,44 @@
-//! A rule in, its blocks out.
+//! Lowering of a rule: its blocks, and what its message is.
 
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{BodyKind, MessageKind, NONE};
+use kpvm_format::table::{BodyKind, MessageKind};
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
-use zerocopy::little_endian::U32;
 
-use super::LowerError;
-use crate::codegen::CodegenError;
+use super::{LowerError, add_loaders};
 use crate::diagnostic::Diagnostic;
 use crate::frontend::condition::Messages;
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::pattern::Subject;
 use crate::frontend::pod_security::PodSecurity;
-use crate::frontend::pools::Pools;
 use crate::frontend::scope::Scope;
 use crate::frontend::template::floats_only;
 use crate::frontend::template::is_changed_by_substitution;
 use crate::frontend::template::{has_variable, unescape_keys};
 use crate::frontend::{cel, context, matching, pattern, reference, variable};
-use crate::ir::{Block, Instruction, Label};
+use crate::ir::{Block, BlockId, Instruction, Label, Module, RuleBlocks};
 use crate::policy::condition::Conditions;
 use crate::policy::model::{Policy, PolicyKind, Rule, Spanned, Validate};
 use crate::policy::read::text_of;
 use crate::source::Location;
 
-/// The blocks of a rule, with what else its record says of them.
-pub(super) struct RuleBlocks {
-    pub(super) matching: u32,
-    pub(super) preconditions: u32,
-    pub(super) body: u32,
-    pub(super) kind: BodyKind,
-    pub(super) message: u32,
+/// What the body, the message and the context of a rule become.
+pub(super) struct LoweredRule {
+    pub(super) blocks: RuleBlocks,
+    pub(super) body: BodyKind,
     pub(super) message_kind: MessageKind,
-    pub(super) message_text: String,
-    pub(super) properties: u32,
+    pub(super) message: String,
 }
 
 pub(super) fn lower_blocks(
     policy: &Policy,
     rule: &Rule,
     validate: &Validate,
-    pools: &mut Pools<'_>,
-) -> Result<RuleBlocks, LowerError> {
+    module: &mut Module,
+) -> Result<LoweredRule, LowerError> {
     let at = |span: Span| Location {
         source: policy.source,
         span,
-    };
-    let too_big = |error: CodegenError| {
-        let diagnostic = Diagnostic::error("rule-too-big", error.to_string(), at(rule.tree.span));
-        LowerError::Invalid(Box::new(diagnostic.hint("split the rule into several")))
     };
     let invalid = |message: String, span: Span| {
         LowerError::Invalid(Box::new(Diagnostic::error(
@@ -58,8 +47,8 @@ pub(super) fn lower_blocks(
             at(span),
         )))
     };
-    let matching = matching::lower_matching(rule, policy.source, pools);
-    let matching = pools.generate(matching).map_err(too_big)?;
+    let matching = matching::lower_matching(rule, policy.source, module);
+    let matching = module.add(matching);
     let mut scope = Scope::default();
     scope.rewrites_delete = true;
     scope.is_confined = policy.kind == PolicyKind::Policy
@@ -70,51 +59,46 @@ pub(super) fn lower_blocks(
     if validate.foreach.is_some() {
         // Entries of the rule may mention the element that is bound when they run.
         for name in ["element", "elementIndex"] {
-            let slot = pools.slot(name);
+            let slot = module.slot(name);
             scope.add_slot(name, slot);
         }
     }
-    let entries = context::lower_entries(&rule.context, policy.source, false, &mut scope, pools)
+    let entries = context::lower_entries(&rule.context, policy.source, false, &mut scope, module)
         .map_err(|error| invalid(error.message, error.span))?;
     let mut loaders = entries.loaders;
     let preconditions = match &rule.preconditions {
-        None => NONE,
+        None => None,
         Some(tree) => {
             let conditions =
                 Conditions::read(tree).map_err(|error| invalid(error.to_string(), error.span))?;
-            let block = lower_preconditions(&conditions, policy, &scope, pools);
-            pools.generate(block).map_err(too_big)?
+            let block = lower_preconditions(&conditions, policy, &scope, module);
+            Some(module.add(block))
         }
     };
-    let (kind, body, scope) = lower_body(policy, rule, validate, scope, &mut loaders, pools)?;
-    let body = pools.generate(body).map_err(too_big)?;
-    for (entry, loader) in loaders {
-        let block = pools.generate(loader).map_err(too_big)?;
-        if let Some(record) = pools.bundle.entries.get_mut(entry as usize) {
-            record.block = U32::new(block);
-        }
-    }
-    let (message_kind, message_text, message) = match (&validate.pod_security, kind) {
+    let (kind, body, scope) = lower_body(policy, rule, validate, scope, &mut loaders, module)?;
+    let body = module.add(body);
+    add_loaders(loaders, module);
+    let (message_kind, message, message_block) = match (&validate.pod_security, kind) {
         // Kyverno does not look at the message of such a rule (docs/spec/pod-security.md §8).
         (Some(tree), BodyKind::PodSecurity) => {
             let (level, version) = (text_of(tree, "level"), text_of(tree, "version"));
-            (MessageKind::Text, format!("{level}:{version}"), NONE)
+            (MessageKind::Text, format!("{level}:{version}"), None)
         }
-        _ => lower_message(validate, policy, &scope, pools),
+        _ => lower_message(validate, policy, &scope, module),
     };
-    let properties = lower_properties(rule, policy, &scope, pools);
-    let properties = properties
-        .map_or(Ok(NONE), |block| pools.generate(block))
-        .map_err(too_big)?;
-    Ok(RuleBlocks {
-        matching,
-        preconditions,
-        body,
-        kind,
-        message,
+    let properties = lower_properties(rule, policy, &scope, module);
+    let properties = properties.map(|block| module.add(block));
+    Ok(LoweredRule {
+        blocks: RuleBlocks {
+            matching,
+            preconditions,
+            body,
+            message: message_block,
+            properties,
+        },
+        body: kind,
         message_kind,
-        message_text,
-        properties,
+        message,
     })
 }
 
@@ -122,9 +106,9 @@ fn lower_preconditions(
     conditions: &Conditions,
     policy: &Policy,
     scope: &Scope,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Block {
-    let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
+    let mut emitter = Emitter::new(policy.source, scope.clone(), module);
     let (on_false, failed) = (emitter.block.label(), emitter.block.label());
     let wrapped = emitter.wrapping("failed to evaluate preconditions: ", false, failed);
     emitter.in_part("preconditions", |emitter| {
@@ -138,7 +122,7 @@ fn lower_preconditions(
 }
 
 /// Ends a block whose errors arrive at `failed`.
-fn end_failing(emitter: &mut Emitter<'_, '_>, failed: Label) {
+fn end_failing(emitter: &mut Emitter<'_>, failed: Label) {
     emitter.flush_cold();
     emitter.block.place(failed);
     emitter.block.push(Instruction::new(Op::ReturnFailed));
@@ -152,16 +136,8 @@ fn lower_body(
     validate: &Validate,
     scope: Scope,
     loaders: &mut Loaders,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Result<(BodyKind, Block, Scope), LowerError> {
-    let too_big = |error: CodegenError| {
-        let location = Location {
-            source: policy.source,
-            span: rule.tree.span,
-        };
-        let diagnostic = Diagnostic::error("rule-too-big", error.to_string(), location);
-        LowerError::Invalid(Box::new(diagnostic))
-    };
     let too_deep = |error: pattern::PatternError| {
         let location = Location {
             source: policy.source,
@@ -174,13 +150,13 @@ fn lower_body(
         )))
     };
     let message = validate.message.as_ref().map(|message| &*message.value);
-    if let Some(block) = cel::rule::lower_rule(policy, rule, message, loaders, pools) {
+    if let Some(block) = cel::rule::lower_rule(policy, rule, message, loaders, module) {
         return Ok((BodyKind::Cel, block, scope));
     }
-    let mut emitter = Emitter::new(policy.source, scope, pools);
+    let mut emitter = Emitter::new(policy.source, scope, module);
     let pod_security = validate.pod_security.as_ref().and_then(PodSecurity::read);
     if let Some(pod_security) = pod_security {
-        emitter.pod_security_rule(&pod_security).map_err(too_big)?;
+        emitter.pod_security_rule(&pod_security);
         return Ok((BodyKind::PodSecurity, emitter.block, emitter.scope));
     }
     if let Some(deny) = &validate.deny {
@@ -229,10 +205,7 @@ fn lower_body(
     Ok((kind, emitter.block, emitter.scope))
 }
 
-fn lower_pattern(
-    pattern: &Tree,
-    emitter: &mut Emitter<'_, '_>,
-) -> Result<(), pattern::PatternError> {
+fn lower_pattern(pattern: &Tree, emitter: &mut Emitter<'_>) -> Result<(), pattern::PatternError> {
     let resolved = match reference::resolve(pattern) {
         Ok(resolved) => unescape_keys(&resolved),
         Err(error) => {
@@ -254,11 +227,7 @@ fn lower_pattern(
 
 type Lowered = Result<(), pattern::PatternError>;
 
-fn lower_any_pattern(
-    patterns: &Tree,
-    validate: &Validate,
-    emitter: &mut Emitter<'_, '_>,
-) -> Lowered {
+fn lower_any_pattern(patterns: &Tree, validate: &Validate, emitter: &mut Emitter<'_>) -> Lowered {
     let resolved = match reference::resolve(patterns) {
         Ok(resolved) => floats_only(&unescape_keys(&resolved)),
         Err(error) => {
@@ -281,10 +250,10 @@ fn lower_any_pattern(
     Ok(())
 }
 
-fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_, '_>) -> Lowered {
+fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_>) -> Lowered {
     let failed = emitter.block.label();
     let wrapped = emitter.wrapping("variable substitution failed: ", false, failed);
-    let ends = |emitter: &mut Emitter<'_, '_>, index| {
+    let ends = |emitter: &mut Emitter<'_>, index| {
         emitter
             .block
             .push(Instruction::new(Op::ReturnAlternative).c(index));
@@ -300,7 +269,7 @@ fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_, '_>) -> Lowered 
 }
 
 /// An error that comes before the question whether there is a resource to look at.
-fn substitution_error(error: &str, emitter: &mut Emitter<'_, '_>) {
+fn substitution_error(error: &str, emitter: &mut Emitter<'_>) {
     fixed_text(
         2,
         &format!("variable substitution failed: {error}"),
@@ -308,19 +277,15 @@ fn substitution_error(error: &str, emitter: &mut Emitter<'_, '_>) {
     );
 }
 
-fn fixed_text(status: u32, text: &str, emitter: &mut Emitter<'_, '_>) {
-    let text = emitter.pools.text(text);
+fn fixed_text(status: u32, text: &str, emitter: &mut Emitter<'_>) {
+    let text = emitter.module.text(text);
     emitter
         .block
         .push(Instruction::new(Op::ReturnText).b(status).c(text));
 }
 
 /// Without conditions a deny rule always fails; `any: []` never does (docs/spec/policies.md, case 33).
-fn lower_deny(
-    deny: &Tree,
-    policy: &Policy,
-    emitter: &mut Emitter<'_, '_>,
-) -> Result<(), LowerError> {
+fn lower_deny(deny: &Tree, policy: &Policy, emitter: &mut Emitter<'_>) -> Result<(), LowerError> {
     let conditions = match deny
         .get("conditions")
         .filter(|conditions| !conditions.is_null())
@@ -356,31 +321,31 @@ fn lower_message(
     validate: &Validate,
     policy: &Policy,
     scope: &Scope,
-    pools: &mut Pools<'_>,
-) -> (MessageKind, String, u32) {
+    module: &mut Module,
+) -> (MessageKind, String, Option<BlockId>) {
     let Some(message) = validate
         .message
         .as_ref()
         .filter(|message| !message.value.is_empty())
     else {
-        return (MessageKind::Absent, String::new(), NONE);
+        return (MessageKind::Absent, String::new(), None);
     };
     let document = Tree::new(
         TreeValue::String(message.value.as_str().into()),
         message.span,
     );
     let Ok(text) = reference::resolve_text(&message.value, &document) else {
-        return (MessageKind::Unresolvable, String::new(), NONE);
+        return (MessageKind::Unresolvable, String::new(), None);
     };
     if has_variable(&message.value)
-        && let Some(block) = pools.message_block(message, &scope.for_message(), policy.source)
+        && let Some(block) = module.message_block(message, &scope.for_message(), policy.source)
     {
-        return (MessageKind::Computed, String::new(), block);
+        return (MessageKind::Computed, String::new(), Some(block));
     }
     (
         MessageKind::Text,
         variable::unescape_variables(&text).into_owned(),
-        NONE,
+        None,
     )
 }
 
@@ -388,7 +353,7 @@ fn lower_properties(
     rule: &Rule,
     policy: &Policy,
     scope: &Scope,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Option<Block> {
     if !rule
         .report_properties
@@ -404,7 +369,7 @@ fn lower_properties(
     };
     let document = TreeValue::Map(rule.report_properties.iter().map(member).collect());
     let resolved = reference::resolve(&Tree::new(document, rule.tree.span)).ok()?;
-    let mut emitter = Emitter::new(policy.source, scope.clone(), pools);
+    let mut emitter = Emitter::new(policy.source, scope.clone(), module);
     let failed = emitter.block.label();
     let list = emitter.block.enter_list();
     emitter.block.push(Instruction::new(Op::ListBegin).a(list));

@@ -1,6 +1,7 @@
 //! Policies: typed model, reader, load checks and autogen.
 
 pub mod admission_policy;
+mod any_policy;
 pub mod assertion;
 pub mod autogen;
 pub mod condition;
@@ -8,6 +9,7 @@ pub mod discovery;
 pub mod kind_selector;
 pub mod match_resources;
 pub mod model;
+pub(crate) mod print;
 pub mod read;
 pub mod read_validating;
 mod schema;
@@ -17,6 +19,8 @@ mod text;
 pub mod validate;
 pub mod validating_autogen;
 pub mod validating_policy;
+
+pub(crate) use self::any_policy::AnyPolicy;
 
 #[cfg(test)]
 mod golden;

@@ -1,4 +1,5 @@
-//! ValidatingAdmissionPolicies and their bindings (docs/spec/cel.md §5 and 8).
+//! ValidatingAdmissionPolicies and their bindings (docs/spec/cel.md §5 and §8). Sections
+//! and cases below are of that page.
 
 use crate::common::{compile, compile_with};
 use kpvm::engine::{Bundle, Input, Request, Session, UserInfo};
@@ -18,7 +19,7 @@ fn policy(spec: &str) -> String {
     )
 }
 
-/// A policy of Pods with these validations and further fields.
+/// A policy for Pods with these validations and further fields.
 fn pods(validations: &str, rest: &str) -> String {
     policy(&format!(
         "matchConstraints: {{{PODS}}}, validations: [{validations}]{rest}"
@@ -118,7 +119,7 @@ fn results() {
             "error",
             "expression 'object.nope == 1' resulted in error: no such key: nope",
         ),
-        // Errors of validations are errors, whatever the failure policy is.
+        // Errors of validations are errors, whatever the failure policy.
         (
             "{expression: object.nope == 1}",
             ", failurePolicy: Ignore",
@@ -143,7 +144,7 @@ fn results() {
             "skip",
             "match conditions aren't met",
         ),
-        // A condition that is false decides, whatever errors others had.
+        // A false condition decides, whatever errors others had.
         (
             "{expression: 'true'}",
             ", matchConditions: [{name: a, expression: object.nope == 1}, {name: b, expression: 'false'}]",
@@ -212,7 +213,7 @@ fn bindings_take_the_place_of_constraints() {
             ", matchResources: {{resourceRules: [{{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*'], resourceNames: [{names}]}}]}}"
         )
     };
-    // Without a binding the constraints hold; with one they are not asked.
+    // Without a binding the constraints apply; with one they are ignored.
     assert_eq!(create(&deny, POD).unwrap().binding, None);
     assert_eq!(create(&deny, NODE), None);
     let all = with(&[binding("all", "")]);
@@ -220,7 +221,7 @@ fn bindings_take_the_place_of_constraints() {
         assert_eq!(create(&all, object).unwrap().binding.unwrap(), "all");
     }
     assert_eq!(create(&with(&[binding("b", &only("b"))]), POD), None);
-    // The last that matches answers.
+    // The last matching binding wins.
     for (bindings, answers) in [
         (vec![binding("one", ""), binding("two", "")], Some("two")),
         (
@@ -250,7 +251,7 @@ fn bindings_take_the_place_of_constraints() {
     assert_eq!(create(&with(&[binding("b", labelled)]), POD), None);
 }
 
-/// Only `Deny` refuses a request.
+/// Only `Deny` denies a request.
 #[test]
 fn actions_of_bindings() {
     for (actions, enforced) in [
@@ -272,7 +273,7 @@ fn actions_of_bindings() {
     }
 }
 
-/// Gives the same values to every binding.
+/// Provides the same values for every binding.
 struct Params(Value);
 
 impl Host for Params {
@@ -300,7 +301,7 @@ fn parameters() {
     let kind = ", paramKind: {apiVersion: v1, kind: ConfigMap}";
     let validation = "{expression: 'params == null || object.spec.replicas <= params.most'}";
     let unbound = pods(validation, kind);
-    // A kind alone: there is the name, and null in it.
+    // Only a kind: the name exists and is null.
     assert_eq!(outcome(&unbound, POD), texts("pass", ""));
     let bound = format!("{unbound}{}", binding("b", ", paramRef: {name: limits}"));
     let request = Request::create(Input::Json(POD.as_bytes()));
@@ -325,7 +326,7 @@ fn parameters() {
     );
 }
 
-/// A runaway expression is an error as well (section 2.7).
+/// Exceeding the cost limit is also an error (§2.7).
 #[test]
 fn the_cost_limit_is_an_error() {
     let list = format!("[{}]", vec!["0"; 200].join(", "));

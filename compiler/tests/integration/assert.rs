@@ -1,8 +1,8 @@
-//! The worked cases of docs/spec/assert.md (assertion trees), each as a whole policy, and rows for
-//! the sections that they leave out.
+//! The worked cases of docs/spec/assert.md, each as a whole policy, and rows for the
+//! sections they do not cover.
 //!
-//! Left out: 37's "order between sibling keys unspecified" (here it is that of the
-//! text), 42's and 44's functions of values whose type the sheet does not know.
+//! Omitted: 37's "order between sibling keys unspecified" (here it is that of the text),
+//! and functions of values of unknown type in 42 and 44.
 
 use crate::common::{compile_with, create, evaluate, policy};
 use kpvm::document::Numbers;
@@ -31,7 +31,7 @@ fn outcomes(policies: &str, request: &Request<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The outcomes of a tree about a value, with the paths cut that lead to it.
+/// Outcomes of a tree for a value, without the leading part of the paths.
 fn found_with(tree: &str, input: &str, more: &str) -> Vec<String> {
     let policy = asserting(&format!("{{object: {{in: {tree}}}}}"), more);
     outcomes(
@@ -663,7 +663,7 @@ fn payload() {
     );
 }
 
-/// A struct is shown as the map that stands for it.
+/// A struct is shown as a map.
 fn over_struct(path: &str, wanted: &str) -> String {
     let info = "map[string]interface {}{\"groups\":[]interface {}{\"dev\"}, \"uID\":\"\", \"username\":\"jane\"}";
     format!(
@@ -671,7 +671,7 @@ fn over_struct(path: &str, wanted: &str) -> String {
     )
 }
 
-/// Section 2: DELETE is not special, and nothing is made of `message`.
+/// Section 2: DELETE is not special, and `message` is not used.
 #[test]
 fn deletion() {
     let request = Request::delete(Input::Json(POD.as_bytes()));
@@ -765,7 +765,7 @@ fn exceptions_and_existing_violations() {
         let request = Request::update(Input::Json(old.as_bytes()), Input::Json(POD.as_bytes()));
         assert_eq!(outcomes(&policy, &request), [expected], "{policy} {old}");
     }
-    // The old object is seen alone: `oldObject` is null then.
+    // The old object is evaluated alone: `oldObject` is then null.
     let alone = enforced("{object: {metadata: {name: x}}, (oldObject == null): false}");
     let request = Request::update(Input::Json(good.as_bytes()), Input::Json(POD.as_bytes()));
     assert_eq!(outcomes(&alone, &request), [existing]);

@@ -1,7 +1,8 @@
-//! The worked cases of docs/spec/cel.md (CEL) for `validate.cel`, and the limits.
+//! The worked cases of docs/spec/cel.md for `validate.cel`, and the limits. Sections and
+//! cases below are of that page.
 //!
-//! Left out are the cases, and the halves of cases, that are about ValidatingPolicies (see
-//! `validating_policies.rs`) or about ValidatingAdmissionPolicies.
+//! Omitted are the cases, and parts of cases, about ValidatingPolicies (see
+//! `validating_policies.rs`) and ValidatingAdmissionPolicies.
 
 use crate::common::{Response, create, evaluate, policy, rule};
 use kpvm::cel::CelValue;
@@ -42,13 +43,13 @@ fn only(responses: Vec<Response>) -> (String, String) {
     (response.status, response.message)
 }
 
-/// Status and message of one expression over an object.
+/// Status and message of one expression for an object.
 fn outcome(text: &str, object: &str) -> (String, String) {
     only(create(&expression(text), object))
 }
 
-/// What an expression comes to: `pass`, `fail` (it does not hold), `error …` (the part
-/// behind what every error begins with), `no: …` (what the compiler says first).
+/// Result of an expression: `pass`, `fail` (it does not hold), `error …` (the text after
+/// the common prefix), `no: …` (the first compile error).
 fn result(text: &str, object: &str) -> String {
     let (status, message) = outcome(text, object);
     let failed = format!("expression '{text}' resulted in error: ");
@@ -238,7 +239,7 @@ fn ranges_of_comprehensions() {
         &with_spec(r#"{"x": {"b": 1, "a": 2}}"#),
         &[
             ("17", "object.spec.x.all(k, k != '')", "pass"),
-            // In Go the order is left to chance.
+            // In Go the order is random.
             ("3.6", "object.spec.x.map(k, k) == ['a', 'b']", "pass"),
             (
                 "3.6",
@@ -297,7 +298,7 @@ fn numbers_and_equality() {
             ("3.5", "-9223372036854775808 < 0", "pass"),
         ],
     );
-    // In the command line every number of a resource is a double.
+    // On the command line every number of a resource is a double.
     let object = with_spec(r#"{"replicas": 1}"#);
     let in_cli = |text: &str| {
         let request = Request {
@@ -414,7 +415,7 @@ fn texts_and_libraries() {
     );
 }
 
-/// Sections 3.9 and 6.7: what Kyverno's own policies may use besides.
+/// Sections 3.9 and 6.7: further functions of Kyverno's own policies.
 #[test]
 fn libraries_of_kyverno() {
     let rows = [
@@ -727,7 +728,7 @@ fn variables() {
         outcome(&[("b", "true")], "variables.c").1.lines().next(),
         Some("compilation error: compilation failed: ERROR: <input>:1:10: undefined field 'c'")
     );
-    // Of a variable the type is kept: this one is a boolean.
+    // The type of a variable is kept: this one is a boolean.
     assert_eq!(outcome(&[("b", "true")], "variables.b").0, "pass");
 }
 
@@ -767,14 +768,14 @@ fn a_runaway_comprehension_ends_in_the_cost_limit() {
     let (status, message) = outcome(&text, POD);
     assert_eq!(status, "fail");
     assert!(message.starts_with("expression '[0, 0,"), "{message}");
-    // Nothing absorbs it.
+    // Nothing absorbs the error.
     let text = format!("true || {text}");
     assert_eq!(outcome(&text, POD).0, "pass");
     let text = format!("[1].all(y, {list}.all(a, {list}.all(b, {list}.all(c, true)))) || true");
     assert_eq!(outcome(&text, POD).0, "fail");
 }
 
-/// What an operand of `&&` and `||` is.
+/// Operand of `&&` and `||`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Truth {
     True,
@@ -818,8 +819,8 @@ impl Truth {
     }
 }
 
-/// Section 3.5: what decides wins over errors, and of several errors the first counts; in
-/// every order, nested, and where the operands share fields.
+/// Section 3.5: the deciding value takes precedence over errors, and of several errors the
+/// first counts; in every order, nested, and with operands that share fields.
 #[test]
 fn every_order_of_operands() {
     let object = with_spec("{\"t\": true, \"f\": false}");
@@ -874,9 +875,9 @@ fn every_order_of_operands() {
     }
 }
 
-/// A comparison with a constant, a field that is asked for and then looked at, and what
-/// stands for nothing are compiled to code of their own: it comes to what the same
-/// expression comes to whose parts the compiler does not see.
+/// Comparisons with a constant, presence tests followed by accesses, and absent optionals
+/// have specialised code: it must give the same result as the expression whose parts the
+/// compiler does not see.
 #[test]
 fn code_for_common_shapes_says_what_other_code_says() {
     let object = with_spec(
@@ -920,7 +921,7 @@ fn code_for_common_shapes_says_what_other_code_says() {
     let mut compared = 0;
     for value in values {
         for constant in constants {
-            // Behind a variable of a macro nothing is known of the constant.
+            // Nothing is known of a constant behind a macro variable.
             let hidden = |text: &str| format!("[dyn({constant})].all(k, {text})");
             let mut forms = Vec::new();
             for operator in ["==", "!=", "<", ">=", "in"] {
@@ -934,7 +935,7 @@ fn code_for_common_shapes_says_what_other_code_says() {
                 let seen = result(&form.replace('K', constant), &object);
                 let unseen = result(&hidden(&form.replace('K', "k")), &object);
                 if seen.starts_with("no: ") {
-                    // What is wrong for sure is said when it is compiled.
+                    // Certain errors are reported at compile time.
                     continue;
                 }
                 assert_eq!(seen, unseen, "{form} with {constant}");

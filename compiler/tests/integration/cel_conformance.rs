@@ -1,7 +1,7 @@
 //! The public conformance suite of CEL, run as bytecode: every test that needs neither
 //! protobuf messages nor enums.
 //!
-//! The suite is not part of this repository; without it the test says so and ends.
+//! The suite is not part of this repository; without it the test is skipped with a note.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -136,7 +136,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-/// Why a test does not apply to CEL over Kubernetes' data.
+/// Reason why a test does not apply to CEL over Kubernetes data.
 fn not_applicable(path: &str, test: &Value) -> Option<&'static str> {
     let whole = test.to_string();
     let messages = [
@@ -218,7 +218,7 @@ fn run(test: &Value) -> Result<(), String> {
     };
     let bytes = match compiled {
         Ok(bytes) => bytes,
-        // What cannot be right is found before it runs.
+        // Certain errors are found before it runs.
         Err(_) if wants_error => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
@@ -249,7 +249,7 @@ fn run(test: &Value) -> Result<(), String> {
 fn same(left: &CelValue, right: &CelValue) -> bool {
     match (left, right) {
         (CelValue::Double(left), CelValue::Double(right)) => {
-            // The JSON of the suite is read with an error in the last place.
+            // The JSON of the suite is parsed with an error in the last place.
             left == right
                 || left.is_nan() && right.is_nan()
                 || left.is_finite() && (left - right).abs() <= left.abs() * f64::EPSILON

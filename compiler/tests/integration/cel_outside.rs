@@ -1,5 +1,5 @@
-//! What `validate.cel` asks of the world outside: parameters and access
-//! (docs/spec/cel.md §2.4 and 2.6).
+//! Outside data of `validate.cel`: parameters and access checks (docs/spec/cel.md §2.4 and
+//! §2.6). Sections and cases below are of that page.
 
 use crate::common::{compile, policy, rule};
 use kpvm::engine::{Bundle, Input, Request, Session, UserInfo};
@@ -155,7 +155,7 @@ fn parameters_are_asked_of_the_host() {
             "error",
             "error in parameterized resource: failed to check if resource is namespaced or not (no such kind)",
         ),
-        // Each parameter has to hold.
+        // Each parameter must hold.
         (
             "Limit",
             "selector: {matchLabels: {team: both}}",
@@ -188,7 +188,7 @@ fn parameters_are_asked_of_the_host() {
     }
 }
 
-/// Section 2.2, steps 8 and 9: variables and preconditions belong to one parameter.
+/// Section 2.2, steps 8 and 9: variables and preconditions are evaluated per parameter.
 #[test]
 fn every_parameter_has_its_own_variables() {
     let cel = "paramKind: {apiVersion: shop.io/v1, kind: Limit}, \
@@ -291,7 +291,7 @@ fn access_is_asked_of_the_host() {
     }
 }
 
-/// Section 2.4: messages do not have it.
+/// Section 2.4: not available in messages.
 #[test]
 fn messages_cannot_ask_for_access() {
     let cel = "expressions: [{expression: 'false', message: m, messageExpression: \"authorizer.path('/x').check('get').reason()\"}]";

@@ -16,8 +16,8 @@ pub(crate) struct Response {
     pub(crate) enforced: bool,
 }
 
-/// Compiles policies in YAML, and the exceptions among them, as the engine sees them,
-/// without the load check; the error of a refusal.
+/// Compiles policies in YAML, with the exceptions among them, without the load check; or
+/// returns the error.
 pub(crate) fn compile(policies: &str) -> Result<Vec<u8>, String> {
     let options = Options {
         check: false,
@@ -29,7 +29,7 @@ pub(crate) fn compile(policies: &str) -> Result<Vec<u8>, String> {
         .ok_or_else(|| format!("{:?}", compilation.diagnostics))
 }
 
-/// What compiling policies and exceptions in YAML gives.
+/// Result of compiling policies and exceptions in YAML.
 pub(crate) fn compile_with(policies: &str, compiling: &Options) -> Compilation {
     let options = yaml::Options {
         duplicate_keys: DuplicateKeys::Refuse,

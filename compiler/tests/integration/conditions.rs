@@ -1,8 +1,8 @@
-//! The worked cases of docs/spec/conditions.md (conditions, variables, context, foreach), each as a
-//! whole policy with one rule `r`: its status and message.
+//! The worked cases of docs/spec/conditions.md, each as a whole policy with one rule `r`:
+//! its status and message.
 //!
-//! Left out: the background-scan half of 17 and 34 beside rows that have it, 41 (what a
-//! variable gives is never searched for variables), 45's second half and 50 (a host).
+//! Omitted: the background-scan half of 17 and 34 (covered by other rows), 41 (results of
+//! variables are never searched for variables), 45's second half and 50 (a host).
 
 use crate::common::{evaluate, policy};
 use kpvm::document::Numbers;
@@ -18,8 +18,8 @@ const OBJECT: &str = r#"{
     }
 }"#;
 
-/// `STATUS`, or `STATUS: message`; `nothing` for no response. Resources of the command
-/// line have floats only.
+/// `STATUS`, or `STATUS: message`; `nothing` for no response. Resources of the command line
+/// contain only floats.
 fn found(rule: &str) -> String {
     let rule = format!("{{name: r, match: {{any: [{{resources: {{kinds: [Thing]}}}}]}}, {rule}}}");
     let request = Request {

@@ -1,5 +1,5 @@
-//! Where we differ from Kyverno on purpose (`docs/differences.md`): each row with what
-//! must happen here.
+//! Deliberate differences from Kyverno (`docs/differences.md`): each row with the expected
+//! behaviour.
 
 use crate::common::{create, letters, policy, rule};
 use kpvm::engine::{Bundle, Input, Request, Session, Status};
@@ -12,7 +12,7 @@ fn pod(spec: &str) -> String {
     )
 }
 
-/// Hostile inputs, row 67: texts of a resource never decide what kind an outcome is.
+/// Hostile inputs, row 67: texts of a resource never determine the kind of an outcome.
 #[test]
 fn phrases_of_error_texts_in_a_resource_change_nothing() {
     let denied = policy(&[rule("r", PODS, "{pattern: {spec: {host: good}}}")], "");
@@ -28,7 +28,7 @@ fn phrases_of_error_texts_in_a_resource_change_nothing() {
     }
 }
 
-/// Hostile inputs, row 68: what a variable brings is not searched for variables again.
+/// Hostile inputs, row 68: the result of a variable is not searched for variables.
 #[test]
 fn text_of_a_resource_is_not_substituted_again() {
     let validate = "{message: 'is {{ request.object.spec.text }}!', deny: {}}";
@@ -60,7 +60,7 @@ fn an_inner_variable_cannot_leave_its_quotes() {
     assert_eq!(letters(&create(&policy, &injected)), ["r E"]);
 }
 
-/// The data of a Secret stands in no message.
+/// No message contains the data of a Secret.
 #[test]
 fn data_of_a_secret_is_never_shown() {
     let secrets = "match: {any: [{resources: {kinds: [Secret]}}]}";
@@ -85,7 +85,7 @@ fn data_of_a_secret_is_never_shown() {
     }
 }
 
-/// Several labels that a wildcard key describes: the first in byte order is taken.
+/// Of several labels that match a wildcard key, the first in byte order is used.
 #[test]
 fn a_wildcard_key_takes_the_first_label_in_byte_order() {
     let validate = "{pattern: {metadata: {labels: {'team/*': good}}}}";
@@ -101,7 +101,7 @@ fn a_wildcard_key_takes_the_first_label_in_byte_order() {
     assert_eq!(letters(&create(&policy, &first_bad)), ["r F"]);
 }
 
-/// An embedder can do without expressions that are read at run time.
+/// An embedder can disable expressions that are parsed at run time.
 #[test]
 fn expressions_read_at_run_time_can_be_switched_off() {
     let validate = "{deny: {conditions: {any: [{key: '{{ {{ request.object.spec.text }} }}', operator: Equals, value: x}]}}}";

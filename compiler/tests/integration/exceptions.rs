@@ -1,5 +1,5 @@
-//! PolicyExceptions: docs/spec/policies.md §9 and its worked cases 43 to 46b, at the level of
-//! whole policies. Each row names the sentence that it checks.
+//! PolicyExceptions: docs/spec/policies.md §9 and its worked cases 43 to 46b, as whole
+//! policies. Each row cites the sentence it checks.
 
 use crate::common::{compile, compile_with, create, evaluate, policy, rule};
 use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
@@ -19,7 +19,8 @@ fn exception(name: &str, spec: &str) -> String {
     )
 }
 
-/// An exception `ns1/ex1` of rule `r` of policy `p` with this match block and more.
+/// An exception `ns1/ex1` of rule `r` of policy `p` with this match block and further
+/// fields.
 fn of_r(matched: &str, more: &str) -> String {
     exception(
         "ex1",
@@ -82,7 +83,7 @@ fn names_of_policies_and_rules() {
 
 #[test]
 fn matching() {
-    // Sentence of section 9, match block, whether the exception holds for the pod.
+    // Sentence of §9, match block, whether the exception applies to the pod.
     let rows = [
         (
             "any: at least one filter",
@@ -183,7 +184,7 @@ fn users_and_namespaces() {
     assert_eq!(status("alice", &[]), "fail");
     assert_eq!(status("bob", &["admin"]), "fail");
 
-    // `namespaceSelector` is ignored for a Namespace, where a policy's would fail.
+    // `namespaceSelector` is ignored for a Namespace, where a policy's would not match.
     let selector =
         "{any: [{resources: {kinds: [Pod, Namespace], namespaceSelector: {matchLabels: {a: b}}}}]}";
     let kinds = PODS.replace("Pod", "Pod, Namespace");
@@ -210,7 +211,7 @@ fn conditions() {
     let unresolvable = condition("{{ request.object.spec.x }}", "1");
     let of_the_object = condition("{{ request.object.metadata.name }}", "web");
     let of_the_context = condition("{{ who }}", "web");
-    // Case or sentence, conditions, whether the exception holds.
+    // Case or sentence, conditions, whether the exception applies.
     let rows = [
         ("case 46b", "{any: []}".to_owned(), true),
         ("case 46b", "{}".to_owned(), true),
@@ -270,7 +271,7 @@ fn place_in_the_flow() {
             .map(|response| (response.status, response.message))
             .collect()
     };
-    // Whatever the body would say, and before its variables are looked at.
+    // Whatever the body's result would be, and before its variables are evaluated.
     for validate in [
         DENY,
         "{pattern: {metadata: {name: web}}}",
@@ -282,7 +283,7 @@ fn place_in_the_flow() {
         let policies = with(&rule("r", PODS, validate));
         assert_eq!(run(&policies, &pod()), skipped, "{validate}");
     }
-    // Sentence "exceptions apply on DELETE", though a pattern gives nothing there.
+    // Sentence "exceptions apply on DELETE", although a pattern has no response there.
     let delete = Request {
         operation: Operation::Delete,
         object: None,
@@ -661,7 +662,7 @@ fn single_controls_of_pod_security() {
             "{source}"
         );
     }
-    // Of any other rule the entries mean nothing.
+    // For other rules the entries have no meaning.
     let denied = create(&format!("{}{}", deny_rule(), controls("a", ports)), &bad);
     assert_eq!(denied[0].message, format!("{SKIPPED}ns1/a"));
 }

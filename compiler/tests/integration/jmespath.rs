@@ -1,12 +1,12 @@
-//! Expressions as bytecode against recorded outcomes: Kyverno's own (three files), the
-//! public suite of JMESPath with the answers of Kyverno's dialect, and random
-//! expressions against the evaluator that walks the tree.
+//! Expressions as bytecode compared with recorded outcomes: Kyverno's own (three files),
+//! the public suite of JMESPath with the answers of Kyverno's dialect, and random
+//! expressions compared with the run-time evaluator.
 
 use crate::recorded::{read_public_suite, read_recorded, run_expression, walk_expression};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Whether our outcome is the recorded one. Where Kyverno crashes, any error is.
+/// Whether our outcome is the recorded one. Where Kyverno crashes, any error is accepted.
 fn agrees(case: &Value, outcome: &Result<Value, String>) -> bool {
     match outcome {
         Ok(value) => case.get("result") == Some(value),
@@ -17,7 +17,8 @@ fn agrees(case: &Value, outcome: &Result<Value, String>) -> bool {
     }
 }
 
-/// Runs a file of Kyverno's outcomes, as bytecode and by walking the tree; the expressions in `differences` have to differ.
+/// Runs a file of Kyverno's outcomes with both evaluators; the expressions in `differences`
+/// must differ.
 fn run_kyverno(file: &str, differences: &[&str]) {
     let cases = read_recorded(&format!("jmespath-kyverno/{file}"));
     let cases = cases.as_array().unwrap();
@@ -43,9 +44,9 @@ fn functions_agree_with_kyverno() {
     run_kyverno(
         "cases.json",
         &[
-            // Texts here are UTF-8: the byte FF has become U+FFFD.
+            // Texts are UTF-8 here: the byte FF has become U+FFFD.
             "base64_encode(base64_decode('/w=='))",
-            // Errors either way; our YAML reader says in its own words what is wrong.
+            // Errors in both; our YAML reader has its own texts.
             r#"parse_yaml(`"null: x"`)"#,
             r#"parse_yaml(`"? [a]\n: b"`)"#,
             r#"parse_yaml(`"[1, 2"`)"#,
@@ -53,7 +54,7 @@ fn functions_agree_with_kyverno() {
             r#"parse_yaml(`"\"\\ud800\""`)"#,
             // Our YAML reader allows a tab before the first key of a document.
             r#"parse_yaml(`"\ta: 1"`)"#,
-            // Our YAML reader refuses a number that it would have to read as text.
+            // Our YAML reader rejects a number that it would have to treat as text.
             r#"parse_yaml(`"1e400"`)"#,
         ],
     );
@@ -64,7 +65,7 @@ fn the_language_agrees_with_kyverno() {
     run_kyverno(
         "language.json",
         &[
-            // Kyverno prints the insides of the expression in the error.
+            // Kyverno prints internals of the expression in the error.
             "length(&a)",
         ],
     );
@@ -75,14 +76,14 @@ fn quantities_and_durations_agree_with_kyverno() {
     run_kyverno(
         "quantities-durations.json",
         &[
-            // Kyverno cuts the exponent to 32 bits.
+            // Kyverno truncates the exponent to 32 bits.
             "add('1e99999999999','0')",
         ],
     );
 }
 
-/// Kyverno's answer where it is not that of the public suite (docs/spec/jmespath.md §14; the
-/// mean of nothing: section 6).
+/// Kyverno's answer where it differs from the public suite (docs/spec/jmespath.md §14; the
+/// mean of nothing: §6).
 fn kyvernos_answer(file: &str, group: usize, case: usize) -> Option<Result<Value, &'static str>> {
     let unknown = |error| Some(Err(error));
     match (file, group, case) {
@@ -105,7 +106,7 @@ fn kyvernos_answer(file: &str, group: usize, case: usize) -> Option<Result<Value
     }
 }
 
-/// Numbers of the suite are numbers, whichever way they are written.
+/// Numbers of the suite compare by value, however they are written.
 fn floats(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64().unwrap()),
@@ -119,7 +120,7 @@ fn floats(value: &Value) -> Value {
     }
 }
 
-/// The suite leaves the order of keys and values open.
+/// The suite does not define the order of keys and values.
 fn same(left: &Value, right: &Value) -> bool {
     let sorted = |value: &Value| {
         let mut items: Vec<String> = value
@@ -165,7 +166,7 @@ fn the_public_suite_agrees_but_where_kyverno_does_not() {
                 let expression = case["expression"].as_str().unwrap();
                 let outcome = run_expression(expression, &given);
                 if case.get("bench").is_some() {
-                    // Benchmarks have no outcome. One nests 104 projections; code nests
+                    // Benchmarks have no outcome. One nests 104 projections; bytecode nests
                     // at most 64 loops.
                     let error = outcome.err().unwrap_or_default();
                     assert_eq!(
@@ -296,13 +297,13 @@ fn expression() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The compiled code and the tree walker are two implementations of one language.
+    /// Bytecode and the run-time evaluator are two implementations of one language.
     #[test]
     fn bytecode_and_tree_walker_agree(text in expression(), input in value()) {
         let (compiled, walked) = (run_expression(&text, &input), walk_expression(&text, &input));
         let crash = Err("Kyverno crashes on this call".to_owned());
         if walked == crash && compiled.is_err() {
-            // Which of two errors comes first is open where Kyverno itself crashes.
+            // Which of two errors comes first is open where Kyverno crashes.
             return Ok(());
         }
         prop_assert_eq!(compiled, walked, "{} over {}", text, input);

@@ -1,8 +1,7 @@
-//! The worked cases of docs/spec/jmespath.md (JMESPath), as bytecode: what an expression gives over a
-//! value. `error …` is the beginning of an error, `crash` any error where Kyverno
-//! crashes.
+//! The worked cases of docs/spec/jmespath.md as bytecode: the result of an expression for a
+//! value. `error …` is the beginning of an error, `crash` any error where Kyverno crashes.
 //!
-//! Left out: 58 (`elementIndex`, which docs/spec/conditions.md has).
+//! Omitted: 58 (`elementIndex`, covered by docs/spec/conditions.md).
 
 use crate::recorded::run_expression;
 use serde_json::Value;
@@ -157,7 +156,7 @@ fn values_and_their_kinds() {
     ]);
 }
 
-/// What `sort_by` sorts is a copy here; Kyverno's caller sees its own list sorted.
+/// `sort_by` sorts a copy here; in Kyverno it sorts the caller's list.
 #[test]
 fn sort_by_leaves_its_list_alone() {
     let data = r#"{"a": [{"n": 2.0}, {"n": 1.0}]}"#;

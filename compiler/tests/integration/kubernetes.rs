@@ -1,5 +1,5 @@
-//! What is made of policies for an API server: webhooks (docs/spec/policies.md §13) and
-//! ValidatingAdmissionPolicies (docs/spec/cel.md §4).
+//! Documents generated for an API server: webhooks (docs/spec/policies.md §13) and
+//! ValidatingAdmissionPolicies (docs/spec/cel.md §4, cited as sections and cases below).
 
 use kpvm_compiler::generated_admission_policy::{
     Generated, Refusal, generate, generate_from_validating,
@@ -173,8 +173,8 @@ fn rules_of_webhooks() {
     }
 }
 
-/// Ignoring webhooks first, then those of one policy; the longest timeout holds, and 30
-/// seconds at most.
+/// Ignoring webhooks first, then those of single policies; the longest timeout applies, at
+/// most 30 seconds.
 #[test]
 fn webhooks_by_failure_policy_and_match_conditions() {
     let matched = deny("match: {any: [{resources: {kinds: [Service]}}]}");
@@ -255,7 +255,7 @@ fn kinds_that_nobody_knows_are_named() {
 
 const MATCH: &str = "match: {any: [{resources: {kinds: [Pod]}}]}";
 
-/// A policy with one rule that qualifies but for what is given.
+/// A policy with one rule that qualifies except for the given parts.
 fn cel(fields: &str, rule: &str) -> String {
     format!(
         "{fields} rules: [{{name: r, {rule}, validate: {{cel: {{generate: true, expressions: [{{expression: 'true'}}]}}}}}}]"
@@ -405,7 +405,7 @@ fn exceptions_that_disqualify() {
         let message = format!("skip generating ValidatingAdmissionPolicy: {reason}");
         assert_eq!(found, Err(Refusal::Disqualified(message)));
     }
-    // What is about another rule is not looked at.
+    // Exceptions for another rule are ignored.
     let other = of("[other, s]", block);
     assert!(generate(&policy(&cel("", MATCH)), &[other], &Discovery::default()).is_ok());
 }
@@ -439,7 +439,7 @@ fn match_constraints() {
                 {"apiGroups": [""], "apiVersions": ["v1"], "operations": OPERATIONS,
                  "resources": ["namespaces"], "resourceNames": ["b"]}]}),
         ),
-        // The operations and names of a later filter of the same group are lost.
+        // Operations and names of a later filter with the same group are lost.
         (
             any(
                 "{resources: {kinds: [Service], operations: [UPDATE, CREATE], names: [a], name: b}}, {resources: {kinds: [ConfigMap], operations: [DELETE], names: [z]}}, {resources: {kinds: [Deployment], operations: [DELETE]}}",

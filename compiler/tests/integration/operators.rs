@@ -1,5 +1,5 @@
-//! Conditions, substitution, context entries and images against outcomes of Kyverno's
-//! own functions (docs/spec/conditions.md §2 to 9).
+//! Conditions, substitution, context entries and images compared with outcomes of Kyverno's
+//! own functions (docs/spec/conditions.md §2 to §9).
 
 use crate::recorded::{read_recorded, run_document, run_documents, tree};
 use kpvm::engine::{Bundle, GroupVersionKind, Input, Request, Session};
@@ -7,14 +7,14 @@ use kpvm_compiler::compile::{Options, compile_documents};
 use kpvm_compiler::source::Sources;
 use serde_json::{Value, json};
 
-/// Why substitution differs (hostile row 68).
+/// Reason why substitution differs (hostile row 68).
 const DATA: &str = "what a variable gives is data: it is never searched for variables";
 
-/// Why `{{@}}` differs.
+/// Reason why `{{@}}` differs.
 const TARGET: &str = "only rules that mutate existing resources have a target";
 
-/// Whether a case goes through levels of contexts: those are of foreach, which only a
-/// whole policy has; they are not run here.
+/// Whether a case uses nested contexts: those occur only in a foreach of a whole policy and
+/// are not run here.
 fn has_levels(case: &Value) -> bool {
     let steps = case["queries"].as_array().into_iter().flatten();
     steps
@@ -22,7 +22,7 @@ fn has_levels(case: &Value) -> bool {
         .any(|step| step.starts_with('$'))
 }
 
-/// Counts the cases of a file; each in `differences` has to differ.
+/// Counts the cases of a file; those in `differences` must differ.
 fn check(
     file: &str,
     name: impl Fn(&Value) -> String,
@@ -65,7 +65,7 @@ fn check(
 fn compare(case: &Value, outcome: &Result<Value, String>) -> Result<(), String> {
     let agrees = match outcome {
         Ok(value) => case.get("result") == Some(value),
-        // Where Kyverno crashes, any error will do.
+        // Where Kyverno crashes, any error is accepted.
         Err(error) => case["error"] == *error || case.get("panic").is_some(),
     };
     if agrees {
@@ -169,7 +169,7 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
         "spec": {"rules": [rule]},
     });
     let mut sources = Sources::new();
-    // No text: a float such as 1.0 would be an integer once it is read.
+    // No text: a float such as 1.0 would be parsed as an integer.
     let source = sources.add("policy.yaml", "");
     let options = Options {
         check: false,
@@ -182,7 +182,7 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
     };
     let bundle = Bundle::load(bytes).unwrap();
     let mut session = Session::new(&bundle);
-    // The object is the request's own: as a variable it would be added to that, as JSON.
+    // The object belongs to the request: as a variable it would be merged into it, as JSON.
     let mut variables = context.clone();
     if let Some(request) = variables["request"].as_object_mut() {
         request.remove("object");
@@ -205,8 +205,8 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
     ))
 }
 
-/// Truth and messages of conditions: false ones as preconditions say them, true ones as
-/// a deny does.
+/// Truth and messages of conditions: false ones as in preconditions, true ones as in a
+/// deny.
 fn conditions_outcome(conditions: &Value, context: &Value) -> Result<Value, String> {
     let matching = json!({"any": [{"resources": {"kinds": ["Pod"]}}]});
     let rule = json!({
@@ -252,7 +252,7 @@ fn conditions() {
                 case.get("result") == value.get("result")
                     && case["message"].as_str().unwrap_or_default() == value["message"]
             }
-            // Refused when the policy is loaded, in more words than Kyverno's.
+            // Rejected when the policy is loaded, with more text than Kyverno's.
             Err(error) if error.starts_with("DECODE") => {
                 case["error"] == "DECODE failed to unmarshal Conditions"
             }

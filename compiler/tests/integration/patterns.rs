@@ -1,8 +1,8 @@
-//! The worked cases of docs/spec/patterns.md (patterns), each at the level of a whole policy: the
-//! status and the message or path of a rule `r` for the given pattern and object.
+//! The worked cases of docs/spec/patterns.md, each as a whole policy: the status and the
+//! message or path of a rule `r` for the given pattern and object.
 //!
-//! Left out, since they need what is not compiled yet: 67 and 73 and the second half of
-//! 65 (foreach), 70 (a pattern that is a variable), the variable in the message of 64.
+//! Omitted, since they are about other features: 67, 73 and the second half of 65
+//! (foreach), 70 (a pattern that is a variable), the variable in the message of 64.
 
 use crate::common::{create, evaluate, policy, rule};
 use kpvm::engine::{Input, Operation, Request};
@@ -14,9 +14,9 @@ fn object(fields: &str) -> String {
     format!(r#"{{"apiVersion": "example.com/v1", "kind": "Thing"{comma}{fields}}}"#)
 }
 
-/// What must come out of rule `r`.
+/// Expected result of rule `r`.
 ///
-/// `pass`, `skip`, `error`: that status; `fail /path/`: a failure there;
+/// `pass`, `skip`, `error`: that status; `fail /path/`: a failure at that path;
 /// `STATUS: text`: that status with exactly that message; `nothing`: no response.
 fn check(case: &str, validate: &str, fields: &str, expected: &str) {
     let found = create(&policy(&[rule("r", MATCH, validate)], ""), &object(fields));
@@ -49,7 +49,7 @@ fn check_patterns(rows: &[(&str, &str, &str, &str)]) {
     }
 }
 
-/// Stands for a key that the object lacks.
+/// Marks a key that the object lacks.
 const MISSING: &str = "";
 
 #[test]
@@ -336,7 +336,7 @@ fn conditional_anchors() {
             "fail /spec/volumes/0/emptyDir/sizeLimit/",
         ),
         ("52", "{' (name) ': a}", r#""name": "b""#, "skip"),
-        // The blanks inside belong to the key, which is not there.
+        // Inner spaces are part of the key, which does not exist.
         ("52", "{'( name )': a}", r#""name": "a""#, "skip"),
     ]);
 }
@@ -550,7 +550,7 @@ fn metadata_keys() {
             r#""metadata": {"name": "t"}"#,
             "fail /metadata/labels/",
         ),
-        // Case 74: blanks outside of an anchor are gone once the key is expanded.
+        // Case 74: spaces outside an anchor are removed when the key is expanded.
         (
             "74",
             "{metadata: {labels: {' =(foo*) ': a}}}",
@@ -675,7 +675,7 @@ fn any_pattern_and_messages() {
         r#""spec": {"x": "bad"}"#,
         "fail: validation error: Not allowed!. rule r failed at path /spec/x/",
     );
-    // With a reference, which a message cannot resolve either (section 12.3).
+    // With a reference, which a message cannot resolve either (§12.3).
     check(
         "64",
         "{message: '$(nope)', pattern: {spec: {x: ok}}}",

@@ -1,7 +1,7 @@
-//! The worked cases of docs/spec/pod-security.md (`validate.podSecurity`) and the facts of its sections,
-//! each with the whole message.
+//! The worked cases of docs/spec/pod-security.md and the facts of its sections, each with
+//! the complete message.
 //!
-//! Left out: 43 to 45 (exceptions).
+//! Omitted: 43 to 45 (exceptions).
 
 use crate::common::{Response, compile, evaluate, policy, rule};
 use kpvm::engine::{Bundle, Input, Request, Session};
@@ -30,7 +30,7 @@ fn ok_without(field: &str) -> String {
     format!("{}{rest}", &OK[..start]).replace(", }", "}")
 }
 
-/// What a case comes to.
+/// Expected result of a case.
 #[derive(Debug, Clone)]
 enum Expected {
     Pass,
@@ -108,7 +108,7 @@ fn answers(pod_security: &str, object: &str) -> Vec<Response> {
     evaluate(&pods(pod_security), &Request::create(Input::Tree(&tree)))
 }
 
-/// A row: case or section, `podSecurity`, object, what it comes to.
+/// A row: case or section, `podSecurity`, object, expected result.
 type Row = (&'static str, &'static str, String, Expected);
 
 fn check(rows: Vec<Row>) {
@@ -135,7 +135,7 @@ const NO_DROP: &str = "spec.containers[0].securityContext.capabilities.drop: Req
 const NO_NON_ROOT: &str = "spec.containers[0].securityContext.runAsNonRoot: Required value";
 const NO_SECCOMP: &str = "spec.containers[0].securityContext.seccompProfile.type: Required value";
 
-/// What the restricted level says of a container without anything.
+/// Result of the restricted level for a container without any fields.
 fn bare() -> Expected {
     Fail(vec![
         (ESCALATION, vec![NO_ESCALATION]),
@@ -283,7 +283,7 @@ fn controls() {
     let baseline = "{level: baseline, version: latest}";
     let restricted = "{level: restricted, version: latest}";
     let with = |fields: &str| container(&format!("securityContext: {{{fields}}}"));
-    // A container that is fine at the restricted level but for these capabilities.
+    // A container allowed by the restricted level, except for these capabilities.
     let capabilities = |fields: &str| {
         container(&OK.replace(
             "capabilities: {drop: [ALL]}",
@@ -910,7 +910,7 @@ fn requests() {
     }
 }
 
-/// Autogen keeps the block as it is (section 2): the paths of the exclusions too.
+/// Autogen keeps the block unchanged (§2), including the paths of exclusions.
 #[test]
 fn generated_rules_have_the_same_exclusions() {
     let kinds = "match: {any: [{resources: {kinds: [Pod]}}]}";
@@ -931,7 +931,7 @@ fn generated_rules_have_the_same_exclusions() {
     }
 }
 
-/// Section 11: what reports show of the checks that fail.
+/// Section 11: details of failing checks in reports.
 #[test]
 fn controls_of_reports() {
     // Object, exclusions, controls, their JSON.

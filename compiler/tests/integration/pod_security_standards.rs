@@ -1,6 +1,6 @@
 //! The Pods of Kubernetes' own tests of the Pod Security Standards: every Pod gets the
-//! verdict of its folder, for its level and version, but for those on which Kyverno
-//! differs (docs/spec/pod-security.md §12).
+//! verdict of its folder, for its level and version, except where Kyverno differs
+//! (docs/spec/pod-security.md §12).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn name(path: &Path) -> &str {
     path.file_stem().unwrap().to_str().unwrap()
 }
 
-/// Why Kyverno fails a Pod that the folder says passes.
+/// Reason why Kyverno fails a Pod of a passing folder.
 fn difference(level: &str, minor: u32, file: &str) -> Option<&'static str> {
     let restricted = level == "restricted";
     match file {

@@ -1,10 +1,10 @@
-//! The worked cases of docs/spec/policies.md (matching and the flow of rules), each at the level of a
-//! whole policy.
+//! The worked cases of docs/spec/policies.md (matching and rule flow), each as a whole
+//! policy.
 //!
-//! Left out, since they need what is not compiled yet: 27 (matchConditions), 29 to 31
-//! and 33 (preconditions and conditions), the parts of 34 and 38 with conditions,
-//! variables, podSecurity and CEL, 39, 40 and 42 (foreach and context), 63, 64 and 64c (variables,
-//! CEL, names that are no text). 43 to 46b are in `exceptions.rs`.
+//! Omitted, since they are about other features: 27 (matchConditions), 29 to 31 and 33
+//! (preconditions and conditions), the parts of 34 and 38 with conditions, variables,
+//! podSecurity and CEL, 39, 40 and 42 (foreach and context), 63, 64 and 64c (variables,
+//! CEL, names that are not text). 43 to 46b are in `exceptions.rs`.
 
 use crate::common::{Response, create, evaluate, letters, policy, rule};
 use kpvm::engine::{GroupVersionKind, Input, Operation, Request, UserInfo};
@@ -166,7 +166,7 @@ fn wildcards() {
     }
 }
 
-/// Matches and excludes, in a background scan.
+/// Match and exclude in a background scan.
 #[test]
 fn filters() {
     let web = pod("");
@@ -312,7 +312,7 @@ fn namespaced_policies() {
     assert_eq!(in_namespace("", &pod_in("shop")), 0, "case 26");
 }
 
-/// Cases 28 and 41: what the load check refuses.
+/// Cases 28 and 41: rejected by the load check.
 #[test]
 fn refused_when_the_policy_is_loaded() {
     let nothing_left =
@@ -500,7 +500,7 @@ fn failure_actions() {
     assert!(enforced(&overrides("{action: invalid}"), DENY), "case 52");
 }
 
-/// Case 53: a request is refused when a failing rule is enforced, and only then.
+/// Case 53: a request is denied only if a failing rule is enforced.
 #[test]
 fn one_enforced_failure_is_enough() {
     let audit = rule("r1", PODS, "{failureAction: Audit, message: m, deny: {}}");

@@ -1,4 +1,4 @@
-//! What tests of expressions share: recorded outcomes, and a run of one expression or
+//! Shared by tests of expressions: recorded outcomes, and running one expression or
 //! document as bytecode.
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use kpvm_semantics::limits::Limits;
 use kpvm_syntax::jmespath::parse;
 use serde_json::{Value, json};
 
-/// Time stands still, and chance always says the same.
+/// A host with a fixed time and fixed random numbers.
 pub(crate) struct TestHost;
 
 impl Host for TestHost {
@@ -40,7 +40,7 @@ pub(crate) fn read_recorded(name: &str) -> Value {
     parse_exact(&kpvm_golden::read(name).unwrap())
 }
 
-/// A file of the public suite of JMESPath, or `None` with a note where it is absent.
+/// A file of the public suite of JMESPath, or `None` with a note if it is absent.
 pub(crate) fn read_public_suite(name: &str) -> Option<Value> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/conformance");
     match std::fs::read_to_string(folder.join("jmespath").join(name)) {
@@ -53,7 +53,7 @@ pub(crate) fn read_public_suite(name: &str) -> Option<Value> {
 }
 
 /// Parses JSON with our own reader, which is exact where serde_json's may be off by the
-/// last bit, and tells integers from floats as these files do.
+/// last bit, and distinguishes integers from floats as these files do.
 fn parse_exact(text: &str) -> Value {
     let mut buffer = DocumentBuffer::new();
     let (source, symbols) = (TextSource::Object, SymbolTable::EMPTY);
@@ -104,7 +104,7 @@ pub(crate) fn run_expression(text: &str, input: &Value) -> Result<Value, String>
         .map_err(|error| error.to_string())
 }
 
-/// Runs documents with variables one after another over a context with these entries.
+/// Runs documents with variables, one after another, in a context with these entries.
 pub(crate) fn run_documents(
     entries: &Value,
     documents: &[Value],
@@ -125,7 +125,7 @@ pub(crate) fn run_documents(
         .collect()
 }
 
-/// Runs one document over a context.
+/// Runs one document in a context.
 pub(crate) fn run_document(document: &Value, context: &Value) -> Result<Value, String> {
     run_documents(&json!([]), std::slice::from_ref(document), context).remove(0)
 }
@@ -157,7 +157,7 @@ pub(crate) fn tree(value: &Value) -> kpvm_syntax::tree::Tree {
     Tree::new(value, span)
 }
 
-/// Runs an expression with the evaluator that walks the tree.
+/// Runs an expression with the run-time evaluator.
 pub(crate) fn walk_expression(text: &str, input: &Value) -> Result<Value, String> {
     let expression = parse(text).map_err(|error| format!("compile: {error}"))?;
     let mut buffer = DocumentBuffer::new();

@@ -1,9 +1,10 @@
-//! What an observer hears of a rule: the events of each construct in the order of
-//! execution, one line an event. The order of filters, conditions and pattern keys is
-//! that of docs/spec/policies.md §5, docs/spec/patterns.md §3, and docs/spec/conditions.md §2 and 11.
+//! Events that an observer receives for a rule: those of each construct in execution order,
+//! one line per event. The order of filters, conditions and pattern keys is defined in
+//! docs/spec/policies.md §5, docs/spec/patterns.md §3, and docs/spec/conditions.md §2 and
+//! §11.
 //!
-//! A line of a test is `+` (held) or `-` (did not), the part of the rule, what is
-//! written there, the path, and what was found. Structure that holds is left out.
+//! A line of a test is `+` (held) or `-` (did not hold), the part of the rule, its text,
+//! the path, and the value found. Structure that holds is omitted.
 
 use crate::common::{compile, policy};
 use kpvm::engine::observer::{EntryOutcome, Event, NotTried, Observer, Stage, Tested, Verdict};
@@ -136,7 +137,7 @@ impl Lines<'_> {
 
 impl Observer for Lines<'_> {
     fn observe(&mut self, event: &Event<'_>) {
-        // Of failures in a row the last one says most.
+        // Of consecutive failures the last one is the most specific.
         let again = |line: &mut String| line.starts_with("failure: ");
         if matches!(event, Event::Failure(_)) {
             self.lines.pop_if(again);
@@ -146,7 +147,7 @@ impl Observer for Lines<'_> {
     }
 }
 
-/// The events of a request, and that its responses are those of an unobserved one.
+/// Events of a request; also checks that its responses equal those without an observer.
 fn trace(policies: &str, request: &Request<'_>) -> Vec<String> {
     let bundle = Bundle::load(compile(policies).unwrap()).unwrap();
     let mut session = Session::new(&bundle);
@@ -184,7 +185,7 @@ fn create() -> Request<'static> {
     Request::create(Input::Json(OBJECT.as_bytes()))
 }
 
-/// A rule `r` for things; its events behind `tried` and the match block.
+/// A rule `r` for things; its events after `tried` and the match block.
 fn check(rows: &[(&str, &str, &[&str])]) {
     for (case, rule, expected) in rows {
         let rule =
@@ -287,7 +288,7 @@ fn rules_that_are_not_tried() {
         rule("c", "Thing"),
         rule("d", "Node"),
     ];
-    // Of `a` and `d` the index knows that they are not about things.
+    // The index knows that `a` and `d` do not apply to things.
     assert_eq!(
         trace(&policy(&rules, "applyRules: One,"), &create()),
         [
@@ -604,7 +605,7 @@ fn other_endings() {
         ["Body", "+ pattern /spec/size/: 5", "deletion"]
     );
 
-    // An enforced rule is run once more for the old object.
+    // An enforced rule runs once more for the old object.
     let update = trace(
         &rule(
             "validate: {failureAction: Enforce, message: '{{ request.operation }}', pattern: {spec: {size: 6}}}",

@@ -1,4 +1,5 @@
-//! The worked cases of docs/spec/cel.md for ValidatingPolicies, and its section 6.
+//! The worked cases of docs/spec/cel.md for ValidatingPolicies, and its section 6. Sections
+//! and cases below are of that page.
 
 use crate::common::{Response, compile_with, evaluate};
 use kpvm::document::Numbers;
@@ -23,7 +24,7 @@ fn policy(spec: Value) -> Value {
     })
 }
 
-/// A policy that validates these expressions.
+/// A policy with these validations.
 fn validating(expressions: &[&str]) -> Value {
     let validations: Vec<Value> = expressions
         .iter()
@@ -32,7 +33,7 @@ fn validating(expressions: &[&str]) -> Value {
     policy(json!({ "validations": validations }))
 }
 
-/// `STATUS: message`, with the name of the result where it has one.
+/// `STATUS: message`, with the name of the result if it has one.
 fn shown(responses: &[Response]) -> String {
     let one = |response: &Response| {
         let Response {
@@ -61,7 +62,7 @@ fn of_pod(policy: &Value) -> String {
     outcome(policy, &created(POD))
 }
 
-/// What is wrong with a policy, the first of it.
+/// First error of a policy.
 fn refusal(policy: &Value) -> String {
     let compilation = compile_with(&policy.to_string(), &Options::default());
     assert!(compilation.bundle.is_none(), "{policy}");
@@ -105,7 +106,7 @@ fn the_first_validation_that_does_not_hold_decides() {
     }
 }
 
-/// Section 6.2, step 4: unlike that of a ClusterPolicy a message is taken as it is.
+/// Section 6.2, step 4: unlike in a ClusterPolicy, a message is used unchanged.
 #[test]
 fn messages_are_taken_as_they_are() {
     let message = |fields: Value| {
@@ -146,12 +147,12 @@ fn what_does_not_compile_is_refused() {
             json!({"validations": [{"expression": "object.?spec.?hostNetwork.orValue(false)"}]}),
             "CEL: must evaluate to bool but got dyn",
         ),
-        // Case 43: unlike that of a ClusterPolicy.
+        // Case 43: unlike in a ClusterPolicy.
         (
             json!({"variables": variables, "validations": [{"expression": "true"}]}),
             "CEL: undefined field 'a'",
         ),
-        // Unused, and an error all the same.
+        // Unused, and still an error.
         (
             json!({"variables": [{"name": "v", "expression": "nope"}], "validations": [{"expression": "true"}]}),
             "CEL: undeclared reference to 'nope' (in container '')",
@@ -218,7 +219,7 @@ fn match_conditions() {
             "{expressions:?}"
         );
     }
-    // An error of a validation stays one.
+    // An error of a validation remains an error.
     let ignoring = policy(json!({
         "failurePolicy": "Ignore",
         "validations": [{"expression": "object.nope == 1"}],
@@ -288,7 +289,7 @@ fn what_expressions_are_given() {
     }
 }
 
-/// Section 3.3: in the command line numbers are doubles, but those of `request.object`.
+/// Section 3.3: on the command line numbers are doubles, except those of `request.object`.
 #[test]
 fn numbers_of_the_request_are_whole_again() {
     let object = r#"{"apiVersion": "v1", "kind": "A", "spec": {"replicas": 2, "part": 1.5}}"#;
@@ -444,7 +445,7 @@ fn match_constraints() {
             POD,
             false,
         ),
-        // The old object is not there, and has no labels.
+        // The old object is absent and has no labels.
         (
             "labels of what is not there",
             selector(
@@ -488,7 +489,7 @@ fn match_constraints() {
     let mut policy = validating(&["true"]);
     policy["spec"]["matchConstraints"] = selector("namespaceSelector", in_list(&["y"]));
     policy["spec"]["matchConstraints"]["resourceRules"][0]["resources"] = json!(["*"]);
-    // A Namespace is held against its own labels, what is in none against nothing.
+    // A Namespace is matched by its own labels, cluster-scoped objects by none.
     assert_eq!(outcome(&policy, &created(namespace)), "pass: success");
     assert_eq!(outcome(&policy, &created(node)), "pass: success");
     assert_eq!(of_pod(&policy), "");
@@ -498,7 +499,7 @@ fn match_constraints() {
         ..created(POD)
     };
     assert_eq!(outcome(&policy, &labelled_namespace), "pass: success");
-    // Without constraints nothing is matched.
+    // Without constraints nothing matches.
     policy["spec"]
         .as_object_mut()
         .unwrap()
@@ -654,7 +655,7 @@ fn exceptions() {
             vec![of_spec("a", json!({"allowedValues": ["nginx"]}))],
             failed,
         ),
-        // Neither is there yet when exceptions are looked at.
+        // Neither is available yet when exceptions are checked.
         (
             &failing,
             vec![of_spec(
@@ -746,14 +747,14 @@ fn any_json_is_looked_at_in_the_mode_of_that_name() {
         "error: error: no such overload: _%_"
     );
     assert_eq!(outcome(&policy, &payload(Numbers::Exact)), "pass: success");
-    // A policy about objects of Kubernetes has nothing to say of a payload.
+    // A policy for Kubernetes objects has no response for a payload.
     assert_eq!(
         outcome(&validating(&["false"]), &payload(Numbers::Float)),
         ""
     );
 }
 
-/// Section 6.6: in a cluster a namespaced policy looks at its own namespace.
+/// Section 6.6: in a cluster a namespaced policy applies to its own namespace.
 #[test]
 fn namespaced_policies() {
     let mut policy = validating(&["false"]);

@@ -9,5 +9,6 @@ mod answers;
 mod deterministic;
 mod hostile;
 mod house;
+mod import_cycles;
 mod projection;
 mod steps;

@@ -16,6 +16,9 @@ pub trait Immediate: Copy {
     /// The value with that number.
     fn decode(number: u32) -> Option<Self>;
 
+    /// The value with that number in verified code; some value if there is none.
+    fn read(number: u32) -> Self;
+
     /// Writes the value as the disassembler shows it.
     ///
     /// # Errors
@@ -54,6 +57,11 @@ macro_rules! choices {
                 None
             }
 
+            #[inline]
+            fn read(number: u32) -> Self {
+                Self::decode(number).unwrap_or(Self::ALL[0])
+            }
+
             fn show(self, out: &mut dyn Write) -> fmt::Result {
                 write!(out, "{self:?}")
             }
@@ -68,7 +76,7 @@ macro_rules! flag_sets {
         $type:ident { $( $(#[doc = $flag_doc:literal])+ $flag:ident = $bit:literal ),+ $(,)? }
     )+) => {$(
         $(#[doc = $doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
         pub struct $type(u8);
 
         impl $type {
@@ -120,6 +128,11 @@ macro_rules! flag_sets {
                 (number <= Self::LAST).then_some($type(number as u8))
             }
 
+            #[inline]
+            fn read(number: u32) -> Self {
+                $type(number as u8 & Self::ALL.0)
+            }
+
             fn show(self, out: &mut dyn Write) -> fmt::Result {
                 let mut separator = "";
                 $(if self.has($type::$flag) {
@@ -153,6 +166,11 @@ macro_rules! counts {
             #[inline]
             fn decode(number: u32) -> Option<Self> {
                 (number <= Self::LAST).then_some($type(number))
+            }
+
+            #[inline]
+            fn read(number: u32) -> Self {
+                $type(number)
             }
 
             fn show(self, out: &mut dyn Write) -> fmt::Result {
@@ -439,7 +457,12 @@ impl Immediate for SignedIndex {
 
     #[inline]
     fn decode(number: u32) -> Option<Self> {
-        Some(SignedIndex(number as i32))
+        Some(Self::read(number))
+    }
+
+    #[inline]
+    fn read(number: u32) -> Self {
+        SignedIndex(number as i32)
     }
 
     fn show(self, out: &mut dyn Write) -> fmt::Result {
@@ -464,6 +487,11 @@ impl Immediate for bool {
         }
     }
 
+    #[inline]
+    fn read(number: u32) -> Self {
+        number != 0
+    }
+
     fn show(self, out: &mut dyn Write) -> fmt::Result {
         write!(out, "{self}")
     }
@@ -483,6 +511,11 @@ macro_rules! numbered {
             #[inline]
             fn decode(number: u32) -> Option<Self> {
                 <$type>::ALL.get(number as usize).copied()
+            }
+
+            #[inline]
+            fn read(number: u32) -> Self {
+                <Self as Immediate>::decode(number).unwrap_or(<$type>::ALL[0])
             }
 
             fn show(self, out: &mut dyn Write) -> fmt::Result {
@@ -564,6 +597,11 @@ macro_rules! immediate_types {
             #[inline(always)]
             fn decode(number: u32) -> Option<$type> {
                 Immediate::decode(number)
+            }
+
+            #[inline(always)]
+            fn read(number: u32) -> $type {
+                Immediate::read(number)
             }
 
             fn translate<R, S, T>(value: $type, _: &mut T) -> $type

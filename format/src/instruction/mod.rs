@@ -24,7 +24,7 @@ mod tests;
 pub use effect::Effects;
 pub use immediate::{Immediate, ImmediateType};
 pub use operand::*;
-pub use table::{Op, Operation};
+pub use table::{Decoded, Op, Operation, operands};
 
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -104,6 +104,12 @@ impl Instruction {
             c: U32::ZERO,
             d: U32::ZERO,
         }
+    }
+
+    /// The position that it may jump to; without meaning for an operation that never jumps.
+    #[inline(always)]
+    pub fn target(&self) -> usize {
+        self.d.get() as usize
     }
 
     /// Sets the operand in `field`; of a small one only the low byte is kept.

@@ -122,6 +122,10 @@ pub trait OperandType {
     /// The operand with that number, if it can be one.
     fn decode(number: u32) -> Option<Self::Of<Encoded>>;
 
+    /// The operand with that number in verified code. A number that the verifier rejects
+    /// yields some value of the type.
+    fn read(number: u32) -> Self::Of<Encoded>;
+
     /// The operand in another representation.
     fn translate<R, S, T>(value: Self::Of<R>, translate: &mut T) -> Self::Of<S>
     where
@@ -165,6 +169,11 @@ macro_rules! represented {
             #[inline(always)]
             fn decode(number: u32) -> Option<$encoded> {
                 Some($encoded(number as $number))
+            }
+
+            #[inline(always)]
+            fn read(number: u32) -> $encoded {
+                $encoded(number as $number)
             }
 
             fn translate<R, S, T>(value: R::$associated, translate: &mut T) -> S::$associated
@@ -221,6 +230,11 @@ macro_rules! ids {
             #[inline(always)]
             fn decode(number: u32) -> Option<$name> {
                 Some($name(number))
+            }
+
+            #[inline(always)]
+            fn read(number: u32) -> $name {
+                $name(number)
             }
 
             fn translate<R, S, T>(value: $name, _: &mut T) -> $name
@@ -296,7 +310,11 @@ impl OperandType for OptionalBlock {
     }
 
     fn decode(number: u32) -> Option<Option<BlockId>> {
-        Some((number != NONE).then_some(BlockId(number)))
+        Some(Self::read(number))
+    }
+
+    fn read(number: u32) -> Option<BlockId> {
+        (number != NONE).then_some(BlockId(number))
     }
 
     fn translate<R, S, T>(value: Option<BlockId>, _: &mut T) -> Option<BlockId>

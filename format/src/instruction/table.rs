@@ -58,6 +58,47 @@ macro_rules! instruction_set {
             $( pub(super) const $name: u8 = super::Op::$name as u8; )+
         }
 
+        /// Typed access to the operands of an instruction of a bundle, by operation.
+        #[allow(missing_docs, reason = "operands are described with their operation")]
+        pub mod operands {
+            use super::*;
+            $(
+                #[derive(Debug, Clone, Copy)]
+                pub struct $name<'i>(pub(super) &'i Instruction);
+
+                impl<'i> $name<'i> {
+                    pub fn instruction(self) -> &'i Instruction {
+                        self.0
+                    }
+
+                    $($(
+                        #[inline(always)]
+                        pub fn $operand(self) -> <$kind as OperandType>::Of<Encoded> {
+                            <$kind as OperandType>::read(self.0.operand(Field::$field))
+                        }
+                    )+)?
+                }
+            )+
+        }
+
+        /// An instruction of a bundle, told apart by operation. The interpreter matches on
+        /// this: operands are read where they are used, so that it costs one jump.
+        #[derive(Debug, Clone, Copy)]
+        #[allow(missing_docs, reason = "named after the operations")]
+        pub enum Decoded<'i> { $( $name(operands::$name<'i>), )+ }
+
+        impl<'i> Decoded<'i> {
+            /// The instruction's operation; `None` if there is no such operation, which
+            /// the verifier rules out.
+            #[inline(always)]
+            pub fn of(instruction: &'i Instruction) -> Option<Self> {
+                match instruction.op {
+                    $( number::$name => Some(Decoded::$name(operands::$name(instruction))), )+
+                    _ => None,
+                }
+            }
+        }
+
         /// An instruction with typed operands, in a [`Representation`]. Whoever handles
         /// instructions matches on this without a wildcard, so that an instruction that is
         /// not handled does not compile.

@@ -39,6 +39,15 @@ fn effects_agree_with_operands() {
             .iter()
             .any(|operand| matches!(operand.kind, OperandKind::Forward | OperandKind::Backward));
         assert_eq!(jumps, op.effects().has(Effects::JUMPS), "{}", op.name());
+        let is_target = |operand: &Operand| {
+            matches!(operand.kind, OperandKind::Forward | OperandKind::Backward)
+        };
+        let mut targets = op.operands().iter().filter(|operand| is_target(operand));
+        assert!(
+            targets.all(|target| target.field == Field::D),
+            "{}",
+            op.name()
+        );
         let loops = matches!(op, Op::LoopBegin | Op::LoopNext);
         assert_eq!(loops, op.effects().has(Effects::LOOPS), "{}", op.name());
     }

@@ -15,6 +15,7 @@ mod split;
 use granit_parser::{ErrorKind, Event, Parser, ScanError};
 
 pub use error::{YamlError, YamlErrorKind, line_column};
+pub(crate) use scalar::integral;
 pub use split::{DocumentText, split_documents};
 
 use self::build::{Builder, Failure};
@@ -66,6 +67,11 @@ pub fn read(document: DocumentText<'_>, options: Options<'_>) -> Result<Option<T
             column,
         }
     })
+}
+
+/// Whether a text has none of the characters for which a document is refused.
+pub(crate) fn has_known_characters(text: &str) -> bool {
+    check_characters(text, 0).is_ok()
 }
 
 /// Skips a UTF-8 byte order mark at the start of the file.

@@ -265,7 +265,7 @@ impl Scalar<'_> {
 /// Go prints floats below 1e21 without an exponent, as the shortest digits that parse back,
 /// and Kubernetes parses that text as int64 if it fits. So the integer is that of the
 /// digits, not of the float's exact value.
-fn integral(float: f64) -> Option<i64> {
+pub(crate) fn integral(float: f64) -> Option<i64> {
     if float.fract() == 0.0 && float.abs() < 1e21 {
         float.to_string().parse().ok()
     } else {

@@ -121,7 +121,9 @@ pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Valu
                 [Value::Bool(true)] => normalized(text),
                 _ => return Err(no_overload()),
             };
-            let parsed = Semver::parse(&text).map(drop);
+            let parsed = Semver::parse(&text)
+                .map(drop)
+                .map_err(|error| error.to_string());
             match (function, parsed) {
                 (Function::IsSemver, parsed) => values.new_bool(parsed.is_ok()),
                 (_, Ok(())) => values.new_opaque(Opaque::Semver, &text),
@@ -129,7 +131,7 @@ pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Valu
             }
         }
         (_, [Value::Opaque(Opaque::Semver, text)]) => {
-            let version = Semver::parse(text).map_err(FunctionError::Failed)?;
+            let version = Semver::parse(text).map_err(FunctionError::failed_with)?;
             let place = match function {
                 Function::Major => 0,
                 Function::Minor => 1,
@@ -145,8 +147,8 @@ pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Valu
                 Value::Opaque(Opaque::Semver, right),
             ],
         ) => {
-            let left = Semver::parse(left).map_err(FunctionError::Failed)?;
-            let right = Semver::parse(right).map_err(FunctionError::Failed)?;
+            let left = Semver::parse(left).map_err(FunctionError::failed_with)?;
+            let right = Semver::parse(right).map_err(FunctionError::failed_with)?;
             let ordering = left.order(&right);
             compared(function, ordering, values)
         }

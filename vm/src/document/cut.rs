@@ -5,7 +5,7 @@
 //! is a valid JSON value, it is the value that begins there, because no map or list is a
 //! prefix of another one.
 
-use wide::u8x16;
+use super::lanes;
 
 /// Bytes per step: one bit of a word each.
 const STEP: usize = 64;
@@ -74,8 +74,7 @@ fn end(opening: u64, mut closing: u64, depth: usize) -> Option<usize> {
 fn mask(bytes: &[u8; STEP], byte: u8) -> u64 {
     let (parts, _) = bytes.as_chunks();
     parts.iter().rev().fold(0, |mask, part| {
-        let found = u8x16::new(*part).simd_eq(u8x16::splat(byte));
-        mask << 16 | u64::from(found.to_bitmask())
+        mask << lanes::LANES | u64::from(lanes::equal(part, byte))
     })
 }
 
@@ -83,10 +82,7 @@ fn mask(bytes: &[u8; STEP], byte: u8) -> u64 {
 #[inline(always)]
 fn has(bytes: &[u8; STEP], byte: u8) -> bool {
     let (parts, _) = bytes.as_chunks();
-    let found = parts.iter().fold(u8x16::splat(0), |found, part| {
-        found | u8x16::new(*part).simd_eq(u8x16::splat(byte))
-    });
-    found.to_bitmask() != 0
+    lanes::occurs(parts, byte)
 }
 
 /// String state carried from step to step.

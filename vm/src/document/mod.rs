@@ -13,6 +13,7 @@ mod buffer;
 mod cut;
 mod extended;
 mod json;
+mod lanes;
 mod node;
 pub(crate) mod projection;
 mod push;

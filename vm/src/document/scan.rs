@@ -1,23 +1,13 @@
 //! Finds the end of a run of plain string bytes, or of spaces, 16 bytes at a time.
 //!
-//! A run of plain bytes ends at a quote, a backslash or a control byte. The crate `wide`
-//! compares the bytes of a step with SIMD where available, otherwise one by one.
+//! A run of plain bytes ends at a quote, a backslash or a control byte.
 
 use kpvm_format::symbol::KeyHead;
-use wide::u8x16;
+
+use super::lanes::{self, stops};
 
 /// Bytes per step.
-pub(super) const STEP: usize = 16;
-
-/// Mask of stops: bit `n` is byte `n`.
-#[inline(always)]
-pub(super) fn stops(bytes: &[u8; STEP]) -> u32 {
-    let bytes = u8x16::new(*bytes);
-    // With quotes and spaces exchanged, all stops but one are at the start of ASCII.
-    let exchanged = bytes ^ u8x16::splat(b'"' ^ b' ');
-    let front = exchanged.min(u8x16::splat(b' ')).simd_eq(exchanged);
-    (front | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
-}
+pub(super) const STEP: usize = lanes::LANES;
 
 /// Bytes of one step, and which of them are stops.
 #[derive(Debug, Clone, Copy)]
@@ -118,10 +108,7 @@ fn some_space(input: &[u8], mut at: usize) -> usize {
 #[inline(always)]
 fn spaces(input: &[u8], at: usize) -> usize {
     match input.get(at..).and_then(<[u8]>::first_chunk) {
-        Some(bytes) => {
-            let spaces = u8x16::new(*bytes).simd_eq(u8x16::splat(b' '));
-            (!spaces.to_bitmask()).trailing_zeros() as usize
-        }
+        Some(bytes) => (!lanes::equal(bytes, b' ')).trailing_zeros() as usize,
         None => 1,
     }
 }

@@ -7,7 +7,8 @@
 //! values. A short key is therefore examined together with the four bytes after it, which
 //! determine the next state and the enclosing containers.
 
-use super::scan::{STEP, plain_end, space, stops};
+use super::lanes::stops;
+use super::scan::{STEP, plain_end, space};
 
 /// Maximum nesting: one bit per container stores its kind.
 const MAX_DEPTH: usize = 64;

@@ -14,6 +14,7 @@ mod validation;
 
 use kpvm_format::Tables;
 use kpvm_format::index::ObjectKeys;
+use kpvm_format::instruction::immediate::ReturnStatus;
 use kpvm_format::table::{BodyKind, NONE, Policy, PolicyFlags, Rule, RuleFlags};
 use kpvm_semantics::limits::Limits;
 
@@ -385,7 +386,10 @@ impl<'e> Evaluator<'e, '_> {
         let is_pattern = matches!(body_kind(rule), BodyKind::Pattern | BodyKind::AnyPattern);
         let comes_first = matches!(
             ending,
-            Ending::Text { status: 2, .. } | Ending::Failed { .. }
+            Ending::Text {
+                status: ReturnStatus::ErrorWithoutResource,
+                ..
+            } | Ending::Failed { .. }
         );
         if self.is_delete() && is_pattern && !comes_first {
             return Err(Silence::Deletion);

@@ -57,6 +57,7 @@ mod projection;
 mod request;
 mod response;
 mod review;
+mod review_response;
 mod session;
 
 pub use error::EvaluateError;
@@ -65,4 +66,5 @@ pub use kpvm_format::Bundle;
 pub use request::{GroupVersionKind, Input, Operation, Request, UserInfo, merge};
 pub use response::{Decision, Evaluation, FailureDetail, PodSecurityDetail, RuleResponse, Status};
 pub use review::{Review, ReviewError};
+pub use review_response::{FailurePolicy, ReviewResponse};
 pub use session::Session;

@@ -1,6 +1,7 @@
 //! The plans of a session: for each kind what its rules demand, and what of an object is
 //! read to find out. Each is made when its kind is first seen.
 
+use kpvm_format::instruction::immediate::Operations;
 use std::collections::{BTreeMap, HashMap};
 
 use kpvm_format::Tables;
@@ -22,7 +23,7 @@ pub(super) struct Plans {
     pub(super) may_plan: bool,
     /// By the symbols of kind and resource, of which what no rule names shares one, and the
     /// operation.
-    kinds: BTreeMap<([u32; 2], u8), KindPlan>,
+    kinds: BTreeMap<([u32; 2], Operations), KindPlan>,
     /// What was found out about the object at hand.
     pub(super) survey: Survey,
     /// Evaluations that had to be done again.

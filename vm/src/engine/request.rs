@@ -1,5 +1,6 @@
 //! What a session is asked to evaluate.
 
+use kpvm_format::instruction::immediate::Operations;
 use serde_json::Value;
 
 use crate::document::Numbers;
@@ -52,13 +53,13 @@ impl Operation {
         }
     }
 
-    /// The bit that stands for it in `MatchOperations`.
-    pub(crate) fn bit(self) -> u8 {
+    /// It alone, as `MatchOperations` knows operations.
+    pub(crate) fn bit(self) -> Operations {
         match self {
-            Self::Create => 1,
-            Self::Update => 2,
-            Self::Delete => 4,
-            Self::Connect => 8,
+            Self::Create => Operations::CREATE,
+            Self::Update => Operations::UPDATE,
+            Self::Delete => Operations::DELETE,
+            Self::Connect => Operations::CONNECT,
         }
     }
 }

@@ -208,6 +208,12 @@ impl<'s> RuleResponse<'s> {
             .unwrap_or("")
     }
 
+    /// Kind of the rule's body.
+    pub(crate) fn body(&self) -> Option<BodyKind> {
+        let number = usize::from(self.record()?.body);
+        BodyKind::ALL.get(number).copied()
+    }
+
     /// Number of the rule in the bundle.
     pub fn rule_index(&self) -> usize {
         self.outcome.rule as usize
@@ -366,9 +372,17 @@ pub enum Decision<'s> {
     Refused(RuleResponse<'s>),
 }
 
-impl Decision<'_> {
+impl<'s> Decision<'s> {
     /// Whether the request may go on.
     pub fn is_admitted(&self) -> bool {
         matches!(self, Decision::Admitted)
+    }
+
+    /// The response that refuses the request.
+    pub fn refusal(&self) -> Option<RuleResponse<'s>> {
+        match *self {
+            Decision::Admitted => None,
+            Decision::Refused(response) => Some(response),
+        }
     }
 }

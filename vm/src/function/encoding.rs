@@ -1,5 +1,8 @@
 //! Encodings of text: base64, digests, JSON, YAML (docs/spec/jmespath.md §7).
 
+#[cfg(feature = "yaml")]
+mod yaml_document;
+
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::Sha256;
@@ -10,7 +13,6 @@ use crate::document::{NodeId, Numbers};
 use kpvm_semantics::FunctionError;
 use kpvm_syntax::jmespath::parse_json_text;
 use kpvm_syntax::tree::Tree;
-use kpvm_syntax::yaml::{self, DuplicateKeys, YamlError, YamlErrorKind};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -152,43 +154,15 @@ pub(super) fn parse_json(values: &mut Values<'_>, a: NodeId) -> Outcome {
 }
 
 /// The first document; null if there is none.
-pub(super) fn parse_yaml(values: &mut Values<'_>, a: NodeId) -> Outcome {
-    values.charge(values.view().text(a).len() as u64 / 2)?;
-    let options = yaml::Options {
-        duplicate_keys: DuplicateKeys::LastWins,
-        limits: &values.limits,
-    };
-    let text = values.str(a);
-    let read = match yaml::split_documents(text).into_iter().next() {
-        Some(document) => yaml::read(document, options),
-        None => Ok(None),
-    };
-    match read {
-        Ok(Some(tree)) => push_tree(values, &tree),
-        Ok(None) => values.new_null(),
-        Err(error) => Err(yaml_error(text, &error)),
-    }
-}
+#[cfg(feature = "yaml")]
+pub(super) use yaml_document::parse_yaml;
 
-/// Go's text where known; otherwise ours, which locates the error better.
-fn yaml_error(text: &str, error: &YamlError) -> FunctionError {
-    match error.kind {
-        YamlErrorKind::TooLarge { .. }
-        | YamlErrorKind::TooDeep { .. }
-        | YamlErrorKind::TooManyNodes { .. }
-        | YamlErrorKind::ExcessiveAliases => FunctionError::refused(format!("yaml: {error}")),
-        YamlErrorKind::NotFinite => {
-            let (start, end) = (error.span.start as usize, error.span.end as usize);
-            let number = text.get(start..end).unwrap_or_default();
-            let name = match number.to_ascii_lowercase().as_str() {
-                ".nan" => "NaN",
-                number if number.starts_with('-') => "-Inf",
-                _ => "+Inf",
-            };
-            FunctionError::failed(format!("json: unsupported value: {name}"))
-        }
-        _ => FunctionError::failed(format!("yaml: {error}")),
-    }
+/// Without the YAML reader no text can be read.
+#[cfg(not(feature = "yaml"))]
+pub(super) fn parse_yaml(_values: &mut Values<'_>, _text: NodeId) -> Outcome {
+    Err(FunctionError::refused(
+        "parse_yaml is not available: kpvm was built without the feature `yaml`",
+    ))
 }
 
 fn push_tree(values: &mut Values<'_>, tree: &Tree) -> Outcome {

@@ -21,6 +21,7 @@ mod string;
 mod time;
 mod url;
 mod values;
+#[cfg(feature = "x509")]
 mod x509;
 
 use kpvm_format::function::Function;
@@ -238,7 +239,12 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::Md5 => encoding::md5(values, a),
         F::Sha1 => encoding::sha1(values, a),
         F::Sha256 => encoding::sha256(values, a),
+        #[cfg(feature = "x509")]
         F::X509Decode => x509::x509_decode(values, a),
+        #[cfg(not(feature = "x509"))]
+        F::X509Decode => Err(FunctionError::refused(
+            "x509_decode is not available: kpvm was built without the feature `x509`",
+        )),
         F::Random => random::random(values, a),
         F::SemverCompare => semver::semver_compare(values, a, b),
         F::ImageNormalize => image::image_normalize(values, a),

@@ -4,10 +4,13 @@
 //! A failure is noted and the tree goes on; what cannot be compared ends it. Both are
 //! worded here, with the path that the instruction's site gives.
 
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::instruction::LoopSlot;
+use kpvm_format::instruction::immediate::{
+    AssertionFailure, ForeachDepth, PayloadPart, Unassertable,
+};
 use kpvm_format::site::{InstructionId, Segment};
 
-use super::value::Flow;
+use super::failure::{Flow, Outcome};
 use super::{Ending, FALSE, Machine, NULL, Setting, TRUE, World};
 use crate::document::{Kind, Label, NodeId, View};
 use crate::function::{FunctionError, Values, go_syntax, spend};
@@ -33,6 +36,15 @@ pub(crate) struct FailedAssertion {
     pub(crate) instruction: InstructionId,
 }
 
+/// What is wrong with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    /// It is not the expected one.
+    Unequal(NodeId),
+    /// It cannot be looked at as the tree wants.
+    Form(AssertionFailure),
+}
+
 /// How two values compare.
 enum Comparison {
     Equal,
@@ -41,78 +53,93 @@ enum Comparison {
     Refused(String),
 }
 
-type Outcome = Result<NodeId, FunctionError>;
-
 impl Machine {
-    /// Runs one of the operations that know paths; `index` is its number in the code
-    /// section.
-    pub(super) fn assert(
+    /// Compares a value with the expected one; `index` is the instruction's number in the
+    /// code section.
+    pub(super) fn assert_value(
         &mut self,
-        op: Op,
-        instruction: &Instruction,
+        [value, expected]: [NodeId; 2],
         index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let register = |number: u8| self.frame.registers[usize::from(number)];
-        let value = register(instruction.a);
-        let expected = register(instruction.b);
-        let outcome = match op {
-            Op::AssertValue => {
-                let view = setting.view(world);
-                match compare(expected, value, &view, &mut self.fuel) {
-                    Ok(Comparison::Equal) => return Flow::Next,
-                    Ok(Comparison::Unequal) => {
-                        self.note_failure(Some(expected), value, 0, index, setting, world)
-                    }
-                    Ok(Comparison::Refused(reason)) => {
-                        self.failure_text = reason;
-                        return self.unassertable(0, value, index, setting, world);
-                    }
-                    Err(error) => Err(error),
-                }
+        let view = setting.view(world);
+        match compare(expected, value, &view, &mut self.fuel) {
+            Ok(Comparison::Equal) => Flow::Next,
+            Ok(Comparison::Unequal) => {
+                let wrong = Wrong::Unequal(expected);
+                self.note_failure(wrong, value, index, setting, world)
             }
-            Op::NoteFailure => self.note_failure(None, value, instruction.b, index, setting, world),
-            Op::ReturnUnassertable => {
-                self.show_failure();
-                return self.unassertable(instruction.b, value, index, setting, world);
+            Ok(Comparison::Refused(reason)) => {
+                self.failure_text = reason;
+                self.unassertable(value, Unassertable::Error, index, setting, world)
             }
-            _ if self.failures.is_empty() => return Flow::End(Ending::Pass),
-            _ => return Flow::End(Ending::Assertions),
-        };
-        match outcome {
-            Ok(()) => Flow::Next,
             Err(error) => self.refuse(error),
         }
+    }
+
+    /// Notes a failure that has nothing to do with an expected value.
+    pub(super) fn assertion_fails(
+        &mut self,
+        value: NodeId,
+        failure: AssertionFailure,
+        index: InstructionId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        self.note_failure(Wrong::Form(failure), value, index, setting, world)
+    }
+
+    /// Ends the rule by what was noted.
+    pub(super) fn end_assertion(&self) -> Flow {
+        Flow::End(match self.failures.is_empty() {
+            true => Ending::Pass,
+            false => Ending::Assertions,
+        })
     }
 
     /// docs/spec/assert.md §7.
     fn note_failure(
         &mut self,
-        expected: Option<NodeId>,
+        wrong: Wrong,
         value: NodeId,
-        reason: u8,
+        index: InstructionId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        match self.try_note(wrong, value, index, setting, world) {
+            Ok(()) => Flow::Next,
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    fn try_note(
+        &mut self,
+        wrong: Wrong,
+        value: NodeId,
         index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Result<(), FunctionError> {
         let path = self.assertion_path(index, setting, world);
         let hides = setting.subject.is_secret && !is_public(&path);
-        let is_missing = expected.is_none() && reason == 0;
-        let body = match (expected, reason) {
-            (None, 0) => "Required value: field not found in the input object".to_owned(),
+        let is_missing = wrong == Wrong::Form(AssertionFailure::Missing);
+        let body = match wrong {
+            Wrong::Form(AssertionFailure::Missing) => {
+                "Required value: field not found in the input object".to_owned()
+            }
             _ => self.with_values(setting, world, |values| {
                 let actual = shown_actual(values, value, hides)?;
-                let wanted = match (expected, reason) {
-                    (Some(expected), _) => {
-                        format!(
-                            "Expected value: {}",
-                            shown_expected(values, expected, hides)?
-                        )
+                let wanted = match wrong {
+                    Wrong::Unequal(expected) => {
+                        let expected = shown_expected(values, expected, hides)?;
+                        format!("Expected value: {expected}")
                     }
-                    (None, 1) => "value is null".into(),
-                    (None, 2) => "lengths of slices don't match".into(),
-                    (None, _) => "invalid value, must not be null".into(),
+                    Wrong::Form(AssertionFailure::NullList) => "value is null".into(),
+                    Wrong::Form(AssertionFailure::Length) => "lengths of slices don't match".into(),
+                    Wrong::Form(AssertionFailure::Missing | AssertionFailure::Null) => {
+                        "invalid value, must not be null".into()
+                    }
                 };
                 Ok::<_, FunctionError>(format!("Invalid value: {actual}: {wanted}"))
             })?,
@@ -133,43 +160,40 @@ impl Machine {
     }
 
     /// Ends the rule as an error.
-    fn unassertable(
+    pub(super) fn unassertable(
         &mut self,
-        reason: u8,
         value: NodeId,
+        reason: Unassertable,
         index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
         let path = self.assertion_path(index, setting, world);
         let hides = setting.subject.is_secret && !is_public(&path);
-        let body = match reason {
-            0 => Ok(format!("Internal error: {}", self.failure_text)),
-            _ => self.with_values(setting, world, |values| {
+        let wanted = match reason {
+            Unassertable::Error => None,
+            Unassertable::NotAList => Some("a slice"),
+            Unassertable::NotAListOrMap => Some("a slice or a map"),
+        };
+        let body = match wanted {
+            None => Ok(format!("Internal error: {}", self.failure_text)),
+            Some(wanted) => self.with_values(setting, world, |values| {
                 let actual = shown_actual(values, value, hides)?;
-                let wanted = if reason == 1 {
-                    "a slice"
-                } else {
-                    "a slice or a map"
-                };
                 Ok(format!("Invalid value: {actual}: expected {wanted}"))
             }),
         };
         match body {
             Ok(body) => {
                 self.failure_text = format!("failed to apply assertion: {path}: {body}");
-                Flow::End(Ending::Failed { depth: 0 })
+                Flow::End(Ending::Failed {
+                    depth: ForeachDepth::default(),
+                })
             }
             Err(error) => self.refuse(error),
         }
     }
 
-    fn assertion_path(
-        &self,
-        index: InstructionId,
-        setting: Setting<'_>,
-        world: &World<'_>,
-    ) -> String {
+    fn assertion_path(&self, index: InstructionId, setting: Setting<'_>, world: &World<'_>) -> String {
         match self.render_path(index, setting.scene(world)) {
             path if path.is_empty() => "<nil>".into(),
             path => path,
@@ -178,12 +202,7 @@ impl Machine {
 
     /// The way that the literal keys of a path lead into the object, in slashes. It ends
     /// at the first expression: what that looks at is below.
-    fn resource_path(
-        &self,
-        index: InstructionId,
-        setting: Setting<'_>,
-        world: &World<'_>,
-    ) -> String {
+    fn resource_path(&self, index: InstructionId, setting: Setting<'_>, world: &World<'_>) -> String {
         let scene = setting.scene(world);
         let tables = scene.tables;
         let site = tables.site(index);
@@ -196,10 +215,10 @@ impl Machine {
             let text = match segment {
                 Segment::Text(text) => text,
                 Segment::Loop(slot) => {
-                    let item = self.loop_item(slot as u8);
+                    let item = self.loop_item(LoopSlot(slot));
                     match scene.view.key_of(item) {
                         Some(key) => path.push_str(key),
-                        None => path.push_str(&self.loop_index(slot as u8).to_string()),
+                        None => path.push_str(&self.loop_index(LoopSlot(slot)).to_string()),
                     }
                     path.push('/');
                     continue;
@@ -225,34 +244,46 @@ impl Machine {
         path
     }
 
-    /// What the tree is about (docs/spec/assert.md §3), by the numbers of `LoadPayload`.
+    /// What the tree is about (docs/spec/assert.md §3), or a part of it.
     pub(super) fn payload(
         &mut self,
-        part: u8,
+        part: PayloadPart,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Outcome {
         self.with_values(setting, world, |values| match part {
-            0 => {
-                let parts = ["object", "oldObject", "admissionInfo", "operation"];
-                let mut members = Vec::with_capacity(8);
-                for (name, number) in parts.into_iter().zip(1..) {
-                    members.push((values.label(name)?, payload_part(number, setting, values)?));
-                }
-                // To expressions this one is opaque too: its type is none that they know.
-                members.push((values.label("namespaceLabels")?, new_opaque(values)?));
-                let parts = ["admissionOperation", "requestResource", "resourceKind"];
-                for (name, number) in parts.into_iter().zip(6..) {
-                    members.push((values.label(name)?, payload_part(number, setting, values)?));
-                }
-                values.new_map(&members)
-            }
+            PayloadPart::Whole => whole_payload(setting, values),
             part => payload_part(part, setting, values),
         })
     }
 }
 
-fn payload_part(part: u8, setting: Setting<'_>, values: &mut Values<'_>) -> Outcome {
+/// All parts, as expressions see them.
+fn whole_payload(setting: Setting<'_>, values: &mut Values<'_>) -> Outcome {
+    let parts = [
+        ("object", PayloadPart::Object),
+        ("oldObject", PayloadPart::OldObject),
+        ("admissionInfo", PayloadPart::AdmissionInfo),
+        ("operation", PayloadPart::Operation),
+        ("namespaceLabels", PayloadPart::NamespaceLabels),
+        ("admissionOperation", PayloadPart::AdmissionOperation),
+        ("requestResource", PayloadPart::RequestResource),
+        ("resourceKind", PayloadPart::ResourceKind),
+    ];
+    let mut members = Vec::with_capacity(parts.len());
+    for (name, part) in parts {
+        let label = values.label(name)?;
+        let value = match part {
+            // To expressions this one is opaque too: its type is none that they know.
+            PayloadPart::NamespaceLabels => new_opaque(values)?,
+            part => payload_part(part, setting, values)?,
+        };
+        members.push((label, value));
+    }
+    values.new_map(&members)
+}
+
+fn payload_part(part: PayloadPart, setting: Setting<'_>, values: &mut Values<'_>) -> Outcome {
     let facts = setting.request;
     let texts = |values: &mut Values<'_>, members: &[(&str, &str)]| {
         let mut labelled = Vec::with_capacity(members.len());
@@ -262,10 +293,11 @@ fn payload_part(part: u8, setting: Setting<'_>, values: &mut Values<'_>) -> Outc
         values.new_map(&labelled)
     };
     match part {
-        1 => facts.object.map_or_else(|| values.new_map(&[]), Ok),
-        2 if facts.is_old => Ok(NULL),
-        2 => facts.old_object.map_or_else(|| values.new_map(&[]), Ok),
-        3 => {
+        PayloadPart::Whole => whole_payload(setting, values),
+        PayloadPart::Object => facts.object.map_or_else(|| values.new_map(&[]), Ok),
+        PayloadPart::OldObject if facts.is_old => Ok(NULL),
+        PayloadPart::OldObject => facts.old_object.map_or_else(|| values.new_map(&[]), Ok),
+        PayloadPart::AdmissionInfo => {
             let user = facts.context_user.unwrap_or_default();
             let list = |values: &mut Values<'_>, list: &[&str]| {
                 let mut items = Vec::with_capacity(list.len());
@@ -290,15 +322,17 @@ fn payload_part(part: u8, setting: Setting<'_>, values: &mut Values<'_>) -> Outc
             ];
             values.new_map(&members)
         }
-        4 => new_opaque(values),
-        5 => texts(values, facts.namespace_labels),
-        6 => Ok(if facts.context_user.is_some() {
+        PayloadPart::Operation => new_opaque(values),
+        PayloadPart::NamespaceLabels => texts(values, facts.namespace_labels),
+        PayloadPart::AdmissionOperation => Ok(if facts.context_user.is_some() {
             TRUE
         } else {
             FALSE
         }),
-        7 => texts(values, &[("group", ""), ("version", ""), ("resource", "")]),
-        _ => {
+        PayloadPart::RequestResource => {
+            texts(values, &[("group", ""), ("version", ""), ("resource", "")])
+        }
+        PayloadPart::ResourceKind => {
             let kind = [
                 ("group", facts.group),
                 ("version", facts.version),

@@ -1,18 +1,20 @@
 //! The operations of CEL (docs/spec/cel.md §2 and 3).
 //!
-//! What only looks at values is done in [`Machine::cel_look`]; what makes a value, in
-//! [`Machine::cel_compute`]. An error jumps like any other failure; `CelCatch` makes a
-//! value of it and `CelRaise` an error again.
+//! An error jumps like any other failure; `CelCatch` makes a value of it and `CelRaise` an
+//! error again.
 
 use kpvm_format::Tables;
 use kpvm_format::cel::{Function, Root};
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::instruction::immediate::{ErrorList, ForeachDepth, MessageForm, RangeOver};
+use kpvm_format::instruction::{
+    ConstantId, EntryId, ListSlot, PathId, RegisterId, TextId, VariableId,
+};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Constant, ConstantKind};
 use smallvec::SmallVec;
 
-use super::value::{Flow, boolean};
-use super::{Ending, Machine, NULL, Scene, Setting, World, cel_request};
+use super::failure::Flow;
+use super::{Ending, Machine, NULL, RequestFacts, Scene, Setting, World, boolean, cel_request};
 use crate::cel::access::{self, Found};
 use crate::cel::value::{Value, look, no_overload};
 use crate::cel::{self};
@@ -25,7 +27,7 @@ pub(super) struct CelState {
     /// Fuel that the expression at hand may not use.
     reserve: u64,
     /// Text of the expression at hand, a number of the table of texts.
-    expression: Option<u32>,
+    expression: Option<TextId>,
     /// A limit was crossed: nothing may absorb the error.
     pub(super) refused: bool,
     /// What was made for expressions, by the number of its [`Root`].
@@ -36,25 +38,23 @@ pub(super) struct CelState {
     exceptions: Vec<u32>,
 }
 
-/// Bit of `CelIfCompare`: the constant is the left operand.
-const CONSTANT_IS_LEFT: u8 = 2;
+/// How a test came out, or where its error continues.
+pub(super) type Tested = Result<bool, Flow>;
 
-/// Why a test came to nothing.
-pub(super) enum Tested {
-    /// It failed; the machine has the error.
-    Failed,
-    /// A value has to be made first.
-    Makes,
-    /// The block ends.
-    Ends(Ending),
+/// Whether a field is there.
+pub(super) enum Has {
+    /// It is known.
+    Known(Tested),
+    /// It is a field of an optional, which has to be made.
+    Optional,
 }
 
-impl Tested {
-    /// What an error does.
-    fn of(flow: Flow) -> Self {
-        match flow {
-            Flow::Next | Flow::Jump => Tested::Failed,
-            Flow::End(ending) => Tested::Ends(ending),
+impl Flow {
+    /// As a test: a value that was made is there.
+    pub(super) fn as_test(self) -> Tested {
+        match self {
+            Flow::Next => Ok(true),
+            other => Err(other),
         }
     }
 }
@@ -69,7 +69,7 @@ impl Machine {
     }
 
     /// Begins an expression: it may take so many steps of those that are left.
-    pub(super) fn begin_expression(&mut self, text: u32, most: u64) {
+    pub(super) fn begin_expression(&mut self, text: TextId, most: u64) {
         let all = self.fuel + self.cel.reserve;
         self.fuel = all.min(most);
         self.cel.reserve = all - self.fuel;
@@ -85,177 +85,228 @@ impl Machine {
         if ending == Ending::OutOfFuel && reserve > 0 {
             self.fail_with(COST_EXCEEDED);
             self.cel.refused = true;
-            return Ending::Failed { depth: 0 };
+            return Ending::Failed {
+                depth: ForeachDepth::default(),
+            };
         }
         ending
     }
 
     /// The text of the expression that crossed a limit, if that ended the block.
-    pub(crate) fn refused_expression(&self) -> Option<u32> {
+    pub(crate) fn refused_expression(&self) -> Option<TextId> {
         self.cel.expression.filter(|_| self.cel.refused)
     }
 
     fn cel_fail(&mut self, error: FunctionError) -> Flow {
         match error {
-            FunctionError::Failed(text) => {
-                self.fail_with(&text);
-                Flow::Jump
-            }
+            FunctionError::Failed(text) => self.fail(&text),
             FunctionError::Refused(_) => {
                 self.cel.refused = true;
                 self.fail_with(COST_EXCEEDED);
-                Flow::End(Ending::Failed { depth: 0 })
+                Flow::End(Ending::Failed {
+                    depth: ForeachDepth::default(),
+                })
             }
         }
     }
 
-    fn cel_set(&mut self, register: u8, outcome: Result<NodeId, FunctionError>) -> Flow {
+    fn cel_set(&mut self, register: RegisterId, outcome: Result<NodeId, FunctionError>) -> Flow {
         match outcome {
             Ok(value) => self.set(register, value),
             Err(error) => self.cel_fail(error),
         }
     }
 
-    fn set_found(&mut self, register: u8, found: NodeId) -> Flow {
-        if found.is_missing() {
-            return Flow::Jump;
-        }
-        self.set(register, found)
-    }
-
-    /// Runs one of the operations that only look at values. Nothing for any other, and
-    /// for one that has to make a value after all.
-    #[inline]
-    pub(super) fn cel_look(
+    /// A field, as long as none has to be made.
+    pub(super) fn cel_select(
         &mut self,
-        op: Op,
-        instruction: &Instruction,
+        register: RegisterId,
+        source: NodeId,
+        key: SymbolId,
         scene: &Scene<'_>,
     ) -> Option<Flow> {
-        let (a, b, e) = (instruction.a, instruction.b, instruction.e);
-        let (c, view) = (instruction.c.get(), &scene.view);
-        Some(match op {
-            Op::CelSelect => {
-                let source = self.get(b);
-                if view.kind(source) == Some(Kind::Map) {
-                    return Some(match view.get(source, SymbolId(c)) {
-                        NodeId::MISSING => self.no_such_key(scene, c),
-                        found => self.set(a, found),
-                    });
-                }
-                match access::select(view, source, SymbolId(c)) {
-                    Found::Value(found) => self.set(a, found),
-                    Found::NoSuchKey if view.kind(source) == Some(Kind::List) => self.no_fields(),
-                    Found::NoSuchKey => self.no_such_key(scene, c),
-                    Found::Optional(_) => return None,
-                }
-            }
-            Op::CelPath => self.no_such_path(c, scene),
-            Op::CelRequireFields => match view.kind(self.get(b)) {
-                Some(Kind::List) => self.no_fields(),
-                _ => Flow::Next,
-            },
-            Op::CelHas => {
-                let has = access::has(view, self.get(b), SymbolId(c));
-                self.set(a, boolean(has))
-            }
-            Op::CelFind => {
-                let found = access::find(view, self.get(b), SymbolId(c));
-                self.set_found(a, found)
-            }
-            Op::CelFindIndex => {
-                let found = access::find_index(view, self.get(b), self.get(e));
-                self.set_found(a, found)
-            }
-            Op::CelUnwrap => {
-                let source = self.get(b);
-                match view.extended(source) {
-                    Some(Extended::Optional(Some(inner))) => self.set(a, inner),
-                    Some(Extended::Optional(None)) => {
-                        self.set(a, NULL);
-                        Flow::Jump
-                    }
-                    _ if e == 0 => self.set(a, source),
-                    _ => return None,
-                }
-            }
-            Op::CelBinary => {
-                let function = Function::decode(c)?;
-                let (left, right) = (self.get(b), self.get(e));
-                if function == Function::Index {
-                    return match access::find_index(view, left, right) {
-                        found if !found.is_missing() && !is_optional(view, left) => {
-                            Some(self.set(a, found))
-                        }
-                        _ => None,
-                    };
-                }
-                match cel::predicate(function, left, right, view, &mut self.fuel)? {
-                    Ok(value) => self.set(a, boolean(value)),
-                    Err(error) => self.cel_fail(error),
-                }
-            }
-            Op::CelRange if e == 0 && view.kind(self.get(b)) == Some(Kind::List) => {
-                self.set(a, self.get(b))
-            }
-            Op::CelRequireBool => match view.bool(self.get(a)) {
-                Some(_) => Flow::Next,
-                None => self.cel_fail(no_overload()),
-            },
-            Op::CelCatch => match view.extended(self.get(a)) {
-                Some(Extended::Error(_)) => Flow::Next,
-                _ => return None,
-            },
-            Op::CelRaise => match view.extended(self.get(a)) {
-                Some(Extended::Error(text)) => {
-                    self.fail_with(view.piece_str(text));
-                    Flow::Jump
-                }
-                _ => Flow::Next,
-            },
-            Op::CelVariable => {
-                let record = scene.tables.entries.get(c as usize)?;
-                let value = self.variable(record.slot.get())?;
-                match view.extended(value) {
-                    Some(Extended::Error(text)) => {
-                        self.fail_with(view.piece_str(text));
-                        Flow::Jump
-                    }
-                    _ => self.set(a, value),
-                }
-            }
-            Op::CelRoot => {
-                let request = scene.request;
-                let found = match Root::decode(c)? {
-                    Root::Object => request.object.unwrap_or(NULL),
-                    Root::OldObject => request.old_object.unwrap_or(NULL),
-                    Root::ObjectOrEmpty if request.object.is_some() => request.object?,
-                    Root::OldObjectOrEmpty if request.old_object.is_some() => request.old_object?,
-                    Root::Params => self.cel.params.unwrap_or(NULL),
-                    Root::Authorizer | Root::AuthorizerRequestResource => return None,
-                    root => (*self.cel.roots.get(root as usize)?)?,
-                };
-                self.set(a, found)
-            }
-            _ => return None,
+        let view = &scene.view;
+        if view.kind(source) == Some(Kind::Map) {
+            return Some(self.no_such_key(scene, key));
+        }
+        Some(match access::select(view, source, key) {
+            Found::Value(found) => self.set(register, found),
+            Found::NoSuchKey if view.kind(source) == Some(Kind::List) => self.no_fields(),
+            Found::NoSuchKey => self.no_such_key(scene, key),
+            Found::Optional(_) => return None,
         })
     }
 
-    fn no_such_key(&mut self, scene: &Scene<'_>, key: u32) -> Flow {
-        let key = scene.tables.symbols.text(SymbolId(key));
+    /// The optional that a field of an optional is.
+    pub(super) fn make_selected(
+        &mut self,
+        register: RegisterId,
+        source: NodeId,
+        key: SymbolId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let inner = match access::select(&setting.view(world), source, key) {
+            Found::Optional(inner) => inner,
+            Found::Value(_) | Found::NoSuchKey => None,
+        };
+        self.make_optional(register, inner, setting, world)
+    }
+
+    pub(super) fn make_optional(
+        &mut self,
+        register: RegisterId,
+        inner: Option<NodeId>,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let outcome = self.with_values(setting, world, |values| values.new_optional(inner));
+        self.cel_set(register, outcome)
+    }
+
+    /// A list has no fields.
+    pub(super) fn require_fields(&mut self, value: NodeId, view: &View<'_>) -> Flow {
+        match view.kind(value) {
+            Some(Kind::List) => self.no_fields(),
+            _ => Flow::Next,
+        }
+    }
+
+    /// What an optional holds, or another value itself; nothing where that is an error.
+    pub(super) fn cel_unwrap(
+        &mut self,
+        register: RegisterId,
+        source: NodeId,
+        strict: bool,
+        view: &View<'_>,
+    ) -> Option<Flow> {
+        Some(match view.extended(source) {
+            Some(Extended::Optional(Some(inner))) => self.set(register, inner),
+            Some(Extended::Optional(None)) => {
+                self.put(register, NULL);
+                Flow::Jump
+            }
+            _ if strict => return None,
+            _ => self.set(register, source),
+        })
+    }
+
+    /// Leaves the error of a value that is no optional in the register.
+    pub(super) fn refuse_unwrapped(
+        &mut self,
+        register: RegisterId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let outcome = self.new_error(setting, world, "no such overload");
+        match self.cel_set(register, outcome) {
+            Flow::Next => Flow::Jump,
+            other => other,
+        }
+    }
+
+    /// Calls a function of two arguments that makes no value; nothing if it may make one.
+    #[inline]
+    pub(super) fn cel_predicate(
+        &mut self,
+        register: RegisterId,
+        function: Function,
+        [left, right]: [NodeId; 2],
+        view: &View<'_>,
+    ) -> Option<Flow> {
+        if function == Function::Index {
+            return match access::find_index(view, left, right) {
+                found if !found.is_missing() && !is_optional(view, left) => {
+                    Some(self.set(register, found))
+                }
+                _ => None,
+            };
+        }
+        Some(
+            match cel::predicate(function, left, right, view, &mut self.fuel)? {
+                Ok(value) => self.set(register, boolean(value)),
+                Err(error) => self.cel_fail(error),
+            },
+        )
+    }
+
+    pub(super) fn require_bool(&mut self, value: NodeId, view: &View<'_>) -> Flow {
+        match view.bool(value) {
+            Some(_) => Flow::Next,
+            None => self.cel_fail(no_overload()),
+        }
+    }
+
+    /// Continues with the error that a value is, if it is one.
+    pub(super) fn raise(&mut self, value: NodeId, view: &View<'_>) -> Flow {
+        match view.extended(value) {
+            Some(Extended::Error(text)) => self.fail(view.piece_str(text)),
+            _ => Flow::Next,
+        }
+    }
+
+    /// A variable that is computed already.
+    #[inline]
+    pub(super) fn known_cel_variable(
+        &mut self,
+        register: RegisterId,
+        entry: EntryId,
+        scene: &Scene<'_>,
+    ) -> Option<Flow> {
+        let record = scene.tables.entries.get(entry.index())?;
+        let value = self.variable(VariableId(record.slot.get()))?;
+        Some(match scene.view.extended(value) {
+            Some(Extended::Error(text)) => self.fail(scene.view.piece_str(text)),
+            _ => self.set(register, value),
+        })
+    }
+
+    /// A root that need not be made.
+    pub(super) fn known_root(
+        &mut self,
+        register: RegisterId,
+        root: Root,
+        request: &RequestFacts<'_>,
+    ) -> Option<Flow> {
+        let found = match root {
+            Root::Object => request.object.unwrap_or(NULL),
+            Root::OldObject => request.old_object.unwrap_or(NULL),
+            Root::ObjectOrEmpty if request.object.is_some() => request.object?,
+            Root::OldObjectOrEmpty if request.old_object.is_some() => request.old_object?,
+            Root::Params => self.cel.params.unwrap_or(NULL),
+            Root::Authorizer | Root::AuthorizerRequestResource => return None,
+            Root::ObjectOrEmpty
+            | Root::OldObjectOrEmpty
+            | Root::Request
+            | Root::Namespace
+            | Root::FullRequest
+            | Root::GivenNamespace
+            | Root::Exceptions
+            | Root::ResourceRequest
+            | Root::LabelledNamespace => (*self.cel.roots.get(root as usize)?)?,
+        };
+        Some(self.set(register, found))
+    }
+
+    fn no_such_key(&mut self, scene: &Scene<'_>, key: SymbolId) -> Flow {
+        let key = scene.tables.symbols.text(key);
         self.fail_with("no such key: ");
         self.failure_text.push_str(key);
         Flow::Jump
     }
 
     fn no_fields(&mut self) -> Flow {
-        self.fail_with("unsupported index type 'string' in list");
-        Flow::Jump
+        self.fail("unsupported index type 'string' in list")
     }
 
     /// Puts the value at a static path of the object into a register; whether there is one.
     #[inline]
-    pub(super) fn finds_path(&mut self, register: u8, path: u32, scene: &Scene<'_>) -> bool {
+    pub(super) fn finds_path(
+        &mut self,
+        register: RegisterId,
+        path: PathId,
+        scene: &Scene<'_>,
+    ) -> bool {
         let found = match scene.request.object {
             Some(object) if object == scene.subject.root => self.load_path(path, scene),
             Some(object) => follow(path, object, scene),
@@ -266,7 +317,7 @@ impl Machine {
 
     /// The error of the first field of a path that is not there.
     #[cold]
-    fn no_such_path(&mut self, path: u32, scene: &Scene<'_>) -> Flow {
+    pub(super) fn no_such_path(&mut self, path: PathId, scene: &Scene<'_>) -> Flow {
         let mut value = scene.request.object.unwrap_or(NULL);
         for key in keys_of(path, scene) {
             value = match scene.view.kind(value) {
@@ -274,7 +325,7 @@ impl Machine {
                 _ => scene.view.get(value, key),
             };
             if value.is_missing() {
-                return self.no_such_key(scene, key.0);
+                return self.no_such_key(scene, key);
             }
         }
         Flow::End(Ending::OutOfFuel)
@@ -284,67 +335,65 @@ impl Machine {
     #[inline]
     pub(super) fn cel_has(
         &mut self,
-        instruction: &Instruction,
+        register: RegisterId,
+        source: NodeId,
+        key: SymbolId,
         scene: &Scene<'_>,
-    ) -> Result<bool, Tested> {
-        let (a, source) = (instruction.a, self.get(instruction.b));
-        let (key, view) = (SymbolId(instruction.c.get()), &scene.view);
+    ) -> Has {
+        let view = &scene.view;
         let found = match view.kind(source) {
             Some(Kind::Map) => view.get(source, key),
-            Some(Kind::List) => return Err(Tested::of(self.no_fields())),
+            Some(Kind::List) => return Has::Known(Err(self.no_fields())),
             _ => match access::select(view, source, key) {
                 Found::Value(found) => found,
-                Found::NoSuchKey | Found::Optional(None) => return Ok(false),
-                Found::Optional(Some(_)) => return Err(Tested::Makes),
+                Found::NoSuchKey | Found::Optional(None) => return Has::Known(Ok(false)),
+                Found::Optional(Some(_)) => return Has::Optional,
             },
         };
-        if !found.is_missing() {
-            self.set(a, found);
-        }
-        Ok(!found.is_missing())
+        Has::Known(Ok(self.holds(register, found)))
     }
 
-    /// As [`Machine::cel_has`], for what an optional holds.
+    /// As [`Machine::cel_has`]; with `unwrap`, for what an optional holds.
     #[inline]
     pub(super) fn cel_find(
         &mut self,
-        instruction: &Instruction,
+        register: RegisterId,
+        mut source: NodeId,
+        unwrap: bool,
+        key: SymbolId,
         scene: &Scene<'_>,
-    ) -> Result<bool, Tested> {
-        let (a, mut source) = (instruction.a, self.get(instruction.b));
-        let (key, view) = (SymbolId(instruction.c.get()), &scene.view);
+    ) -> Tested {
+        let view = &scene.view;
         let found = match view.kind(source) {
             Some(Kind::Map) => view.get(source, key),
             _ => {
                 if let Some(Extended::Optional(inner)) = view.extended(source)
-                    && instruction.e != 0
+                    && unwrap
                 {
                     source = inner.unwrap_or(NodeId::MISSING);
                 }
                 if view.kind(source) == Some(Kind::List) {
-                    return Err(Tested::of(self.no_fields()));
+                    return Err(self.no_fields());
                 }
                 access::find(view, source, key)
             }
         };
-        if !found.is_missing() {
-            self.set(a, found);
-        }
-        Ok(!found.is_missing())
+        Ok(self.holds(register, found))
     }
 
     /// Whether a comparison with a constant holds.
     #[inline]
     pub(super) fn cel_compare(
         &mut self,
-        instruction: &Instruction,
+        value: NodeId,
+        function: Function,
+        constant: ConstantId,
+        is_left: bool,
         scene: &Scene<'_>,
-    ) -> Result<bool, Tested> {
-        let (value, view) = (self.get(instruction.a), &scene.view);
-        let constant = scene.tables.constants.get(instruction.c.get() as usize);
-        let function = Function::decode(u32::from(instruction.e));
-        let (Some(constant), Some(function)) = (constant, function) else {
-            return Err(Tested::Ends(Ending::OutOfFuel));
+    ) -> Tested {
+        let view = &scene.view;
+        let Some(constant) = scene.tables.constants.get(constant.index()) else {
+            return Err(Flow::End(Ending::OutOfFuel));
         };
         // Most constants are texts, and most values that they are compared with too.
         if constant.kind == ConstantKind::String as u8 && view.kind(value) == Some(Kind::String) {
@@ -353,197 +402,148 @@ impl Machine {
             match function {
                 Function::Equal => return Ok(text == constant),
                 Function::NotEqual => return Ok(text != constant),
-                Function::StartsWith if instruction.b & CONSTANT_IS_LEFT == 0 => {
-                    return Ok(text.starts_with(constant));
-                }
-                Function::EndsWith if instruction.b & CONSTANT_IS_LEFT == 0 => {
-                    return Ok(text.ends_with(constant));
-                }
+                Function::StartsWith if !is_left => return Ok(text.starts_with(constant)),
+                Function::EndsWith if !is_left => return Ok(text.ends_with(constant)),
                 _ => {}
             }
         }
-        let is_left = instruction.b & CONSTANT_IS_LEFT != 0;
         match compare(function, value, constant, is_left, scene, &mut self.fuel) {
             Some(Ok(holds)) => Ok(holds),
-            Some(Err(error)) => Err(Tested::of(self.cel_fail(error))),
-            None => Err(Tested::Ends(Ending::OutOfFuel)),
+            Some(Err(error)) => Err(self.cel_fail(error)),
+            None => Err(Flow::End(Ending::OutOfFuel)),
         }
     }
 
     /// Whether a value that has to be a boolean is true.
     #[inline]
-    pub(super) fn cel_truth(
-        &mut self,
-        instruction: &Instruction,
-        scene: &Scene<'_>,
-    ) -> Result<bool, Tested> {
-        match scene.view.bool(self.get(instruction.a)) {
-            Some(value) => Ok(value),
-            None => Err(Tested::of(self.cel_fail(no_overload()))),
-        }
+    pub(super) fn cel_truth(&mut self, value: NodeId, view: &View<'_>) -> Tested {
+        view.bool(value).ok_or_else(|| self.cel_fail(no_overload()))
     }
 
-    /// Runs one of the other operations of CEL.
-    pub(super) fn cel_compute(
+    pub(super) fn cel_call_with_list(
         &mut self,
-        op: Op,
-        instruction: &Instruction,
+        register: RegisterId,
+        list: ListSlot,
+        function: Function,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let (a, b, e) = (instruction.a, instruction.b, instruction.e);
-        let c = instruction.c.get();
-        match op {
-            Op::CelSelect => {
-                let found = access::select(&setting.view(world), self.get(b), SymbolId(c));
-                let inner = match found {
-                    Found::Optional(inner) => inner,
-                    Found::Value(_) | Found::NoSuchKey => None,
-                };
-                let outcome = self.with_values(setting, world, |values| values.new_optional(inner));
-                self.cel_set(a, outcome)
-            }
-            // The optional that a field of an optional is.
-            Op::CelIfHas => {
-                let found = access::select(&setting.view(world), self.get(b), SymbolId(c));
-                let Found::Optional(Some(inner)) = found else {
-                    return Flow::End(Ending::OutOfFuel);
-                };
-                let outcome =
-                    self.with_values(setting, world, |values| values.new_optional(Some(inner)));
-                self.cel_set(a, outcome)
-            }
-            Op::CelUnwrap => {
-                let outcome = self.new_error(setting, world, "no such overload");
-                match self.cel_set(a, outcome) {
-                    Flow::Next => Flow::Jump,
-                    other => other,
-                }
-            }
-            Op::CelWrap => {
-                let inner = Some(self.get(b));
-                let outcome = self.with_values(setting, world, |values| values.new_optional(inner));
-                self.cel_set(a, outcome)
-            }
-            Op::CelNone => {
-                let outcome = self.with_values(setting, world, |values| values.new_optional(None));
-                self.cel_set(a, outcome)
-            }
-            Op::CelUnary => {
-                let arguments = [self.get(b)];
-                self.cel_call(a, c, &arguments, setting, world)
-            }
-            Op::CelBinary => {
-                let arguments = [self.get(b), self.get(e)];
-                self.cel_call(a, c, &arguments, setting, world)
-            }
-            Op::CelCall => {
-                let arguments = std::mem::take(self.list(b));
-                let flow = self.cel_call(a, c, &arguments, setting, world);
-                *self.list(b) = arguments;
-                flow
-            }
-            Op::CelRange => {
-                let source = self.get(b);
-                let outcome = self.with_values(setting, world, |values| {
-                    access::range(values, source, e != 0)
-                });
-                self.cel_set(a, outcome)
-            }
-            Op::CelMapEnd => {
-                let pairs = std::mem::take(self.list(b));
-                let outcome = self.with_values(setting, world, |values| {
-                    access::make_map(values, &pairs, c != 0)
-                });
-                *self.list(b) = pairs;
-                self.cel_set(a, outcome)
-            }
-            Op::CelMapExtend => {
-                let map = self.get(b);
-                let pairs = self.with_values(setting, world, |values| access::pairs(values, map));
-                match pairs {
-                    Ok(pairs) => {
-                        self.list(a).extend(pairs);
-                        Flow::Next
-                    }
-                    Err(error) => self.cel_fail(error),
-                }
-            }
-            Op::CelPushOptional => match setting.view(world).extended(self.get(b)) {
-                Some(Extended::Optional(inner)) => {
-                    self.list(a).extend(inner);
-                    Flow::Next
-                }
-                _ => self.cel_fail(no_overload()),
-            },
-            Op::CelCatch => {
-                let text = std::mem::take(&mut self.failure_text);
-                let outcome = self.new_error(setting, world, &text);
-                self.failure_text = text;
-                self.cel_set(a, outcome)
-            }
-            Op::CelRaiseAll => {
-                let errors = std::mem::take(self.list(a));
-                let view = setting.view(world);
-                let mut texts: Vec<&str> = Vec::new();
-                for &error in &errors {
-                    if let Some(Extended::Error(text)) = view.extended(error) {
-                        let text = view.piece_str(text);
-                        if b != 0 || !texts.contains(&text) {
-                            texts.push(text);
-                        }
-                    }
-                }
-                let flow = match texts.as_slice() {
-                    [] => Flow::Next,
-                    [only] => {
-                        self.fail_with(only);
-                        Flow::Jump
-                    }
-                    several if b != 0 => {
-                        self.fail_with(&several.join("; "));
-                        Flow::Jump
-                    }
-                    several => {
-                        self.fail_with(&format!("[{}]", several.join(", ")));
-                        Flow::Jump
-                    }
-                };
-                *self.list(a) = errors;
-                flow
-            }
-            Op::CelRoot => self.cel_root(a, c, setting, world),
-            Op::CelVariable => self.cel_variable(a, c, setting, world),
-            Op::CelParams => self.collect_params(a, b, e != 0, setting, world),
-            Op::CelBindParams => {
-                self.cel.params = Some(self.get(a));
-                self.forget_variables();
+        let arguments = std::mem::take(self.list(list));
+        let flow = self.cel_call(register, function, &arguments, setting, world);
+        *self.list(list) = arguments;
+        flow
+    }
+
+    pub(super) fn make_range(
+        &mut self,
+        register: RegisterId,
+        source: NodeId,
+        over: RangeOver,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let indices = over == RangeOver::Indices;
+        let outcome = self.with_values(setting, world, |values| {
+            access::range(values, source, indices)
+        });
+        self.cel_set(register, outcome)
+    }
+
+    /// A map of keys and values in turn; with `joined`, those of several maps.
+    pub(super) fn end_cel_map(
+        &mut self,
+        register: RegisterId,
+        list: ListSlot,
+        joined: bool,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let pairs = std::mem::take(self.list(list));
+        let outcome = self.with_values(setting, world, |values| {
+            access::make_map(values, &pairs, joined)
+        });
+        *self.list(list) = pairs;
+        self.cel_set(register, outcome)
+    }
+
+    pub(super) fn extend_with_members(
+        &mut self,
+        list: ListSlot,
+        map: NodeId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        match self.with_values(setting, world, |values| access::pairs(values, map)) {
+            Ok(pairs) => {
+                self.list(list).extend(pairs);
                 Flow::Next
             }
-            Op::ReturnErrorText => {
-                self.show_failure();
-                Flow::End(Ending::CelError)
+            Err(error) => self.cel_fail(error),
+        }
+    }
+
+    pub(super) fn push_optional(
+        &mut self,
+        list: ListSlot,
+        value: NodeId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        match setting.view(world).extended(value) {
+            Some(Extended::Optional(inner)) => {
+                self.list(list).extend(inner);
+                Flow::Next
             }
-            Op::ReturnFailText => Flow::End(Ending::FailText(c)),
-            Op::ReturnFailError => {
-                self.show_failure();
-                Flow::End(Ending::FailError)
-            }
-            Op::ReturnFailValue => {
-                let value = self.get(a);
-                let view = setting.view(world);
-                let is_message = match b {
-                    0 => is_usable_message(&view, value),
-                    _ => view.kind(value) != Some(Kind::String) || !view.text(value).is_empty(),
-                };
-                match is_message {
-                    true => Flow::End(Ending::FailValue(value)),
-                    false => Flow::Next,
+            _ => self.cel_fail(no_overload()),
+        }
+    }
+
+    /// Makes a value of the error.
+    pub(super) fn catch_error(
+        &mut self,
+        register: RegisterId,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let text = std::mem::take(&mut self.failure_text);
+        let outcome = self.new_error(setting, world, &text);
+        self.failure_text = text;
+        self.cel_set(register, outcome)
+    }
+
+    /// Continues with the errors of a list, if there are any.
+    pub(super) fn raise_all(
+        &mut self,
+        list: ListSlot,
+        form: ErrorList,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+    ) -> Flow {
+        let errors = std::mem::take(self.list(list));
+        let view = setting.view(world);
+        let mut texts: Vec<&str> = Vec::new();
+        for &error in &errors {
+            if let Some(Extended::Error(text)) = view.extended(error) {
+                let text = view.piece_str(text);
+                if form == ErrorList::Joined || !texts.contains(&text) {
+                    texts.push(text);
                 }
             }
-            // The others are not handed over.
-            _ => Flow::End(Ending::OutOfFuel),
         }
+        let flow = match (texts.as_slice(), form) {
+            ([], _) => Flow::Next,
+            ([only], _) => self.fail(only),
+            (several, ErrorList::Joined) => self.fail(&several.join("; ")),
+            (several, ErrorList::Distinct) => self.fail(&format!("[{}]", several.join(", "))),
+        };
+        *self.list(list) = errors;
+        flow
+    }
+
+    /// Binds `params`; variables are computed anew.
+    pub(super) fn bind_params(&mut self, value: NodeId) {
+        self.cel.params = Some(value);
+        self.forget_variables();
     }
 
     fn new_error(
@@ -560,17 +560,14 @@ impl Machine {
         })
     }
 
-    fn cel_call(
+    pub(super) fn cel_call(
         &mut self,
-        register: u8,
-        function: u32,
+        register: RegisterId,
+        function: Function,
         arguments: &[NodeId],
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let Some(function) = Function::decode(function) else {
-            return Flow::End(Ending::OutOfFuel);
-        };
         let outcome = self.with_values(setting, world, |values| {
             cel::call(function, arguments, values)
         });
@@ -578,17 +575,17 @@ impl Machine {
     }
 
     /// A variable of the rule: computed once, the error too (docs/spec/cel.md §2.5).
-    fn cel_variable(
+    pub(super) fn cel_variable(
         &mut self,
-        register: u8,
-        entry: u32,
+        register: RegisterId,
+        entry: EntryId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let Some(record) = setting.tables.entries.get(entry as usize) else {
+        let Some(record) = setting.tables.entries.get(entry.index()) else {
             return Flow::End(Ending::OutOfFuel);
         };
-        let slot = record.slot.get();
+        let slot = VariableId(record.slot.get());
         let value = match self.variable(slot) {
             Some(value) => value,
             None => {
@@ -609,10 +606,7 @@ impl Machine {
         };
         let view = setting.view(world);
         match view.extended(value) {
-            Some(Extended::Error(text)) => {
-                self.fail_with(view.piece_str(text));
-                Flow::Jump
-            }
+            Some(Extended::Error(text)) => self.fail(view.piece_str(text)),
             _ => self.set(register, value),
         }
     }
@@ -627,16 +621,13 @@ impl Machine {
     }
 
     /// What has to be made for expressions: when it is first needed.
-    fn cel_root(
+    pub(super) fn make_root(
         &mut self,
-        register: u8,
-        root: u32,
+        register: RegisterId,
+        kind: Root,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let Some(kind) = Root::decode(root) else {
-            return Flow::End(Ending::OutOfFuel);
-        };
         let exceptions = std::mem::take(&mut self.cel.exceptions);
         let (request, subject, tables) = (setting.request, setting.subject, setting.tables);
         let outcome = self.with_values(setting, world, |values| match kind {
@@ -663,9 +654,9 @@ impl Machine {
 }
 
 /// The keys of a static path, in order.
-fn keys_of(path: u32, scene: &Scene<'_>) -> SmallVec<[SymbolId; 8]> {
+fn keys_of(path: PathId, scene: &Scene<'_>) -> SmallVec<[SymbolId; 8]> {
     let mut keys = SmallVec::new();
-    let mut next = path;
+    let mut next = path.0;
     // INVARIANT: parents have smaller numbers, and the verifier bounds the depth.
     while let Some(entry) = scene.tables.paths.get(next as usize) {
         keys.push(SymbolId(entry.symbol.get()));
@@ -676,7 +667,7 @@ fn keys_of(path: u32, scene: &Scene<'_>) -> SmallVec<[SymbolId; 8]> {
 }
 
 /// The value at a static path of a value.
-fn follow(path: u32, value: NodeId, scene: &Scene<'_>) -> NodeId {
+fn follow(path: PathId, value: NodeId, scene: &Scene<'_>) -> NodeId {
     let keys = keys_of(path, scene);
     keys.into_iter()
         .fold(value, |value, key| scene.view.get(value, key))
@@ -736,11 +727,18 @@ fn is_optional(view: &View<'_>, id: NodeId) -> bool {
     matches!(view.extended(id), Some(Extended::Optional(_)))
 }
 
-/// What is a message at all (docs/spec/cel.md §2.3).
-fn is_usable_message(view: &View<'_>, value: NodeId) -> bool {
-    let text = view.str(value).trim();
-    view.kind(value) == Some(Kind::String)
-        && !text.is_empty()
-        && text.len() <= 5120
-        && !text.contains('\n')
+pub(super) fn is_error(view: &View<'_>, id: NodeId) -> bool {
+    matches!(view.extended(id), Some(Extended::Error(_)))
+}
+
+/// Whether a value is a message at all.
+pub(super) fn is_message(view: &View<'_>, value: NodeId, form: MessageForm) -> bool {
+    let is_text = view.kind(value) == Some(Kind::String);
+    match form {
+        MessageForm::NotEmpty => !is_text || !view.text(value).is_empty(),
+        MessageForm::Kubernetes => {
+            let text = view.str(value).trim();
+            is_text && !text.is_empty() && text.len() <= 5120 && !text.contains('\n')
+        }
+    }
 }

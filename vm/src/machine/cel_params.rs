@@ -4,10 +4,12 @@
 //! host. For the binding of a ValidatingAdmissionPolicy the host may choose them as it
 //! likes (section 5).
 
+use kpvm_format::instruction::RegisterId;
+use kpvm_format::instruction::immediate::ParametersFor;
 use serde_json::Value;
 
 use super::context::text;
-use super::value::{Failure, Flow};
+use super::failure::Flow;
 use super::{Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
 use crate::host::ExternalQuery;
@@ -19,16 +21,16 @@ impl Machine {
     /// Finds the parameters and puts them into a list.
     pub(super) fn collect_params(
         &mut self,
-        register: u8,
-        source: u8,
-        is_bound: bool,
+        register: RegisterId,
+        source: NodeId,
+        whose: ParametersFor,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let wanted = setting.view(world).to_value(self.get(source));
-        let bound = match is_bound {
-            true => bound(&wanted, world),
-            false => Ok(None),
+        let wanted = setting.view(world).to_value(source);
+        let bound = match whose {
+            ParametersFor::Binding => bound(&wanted, world),
+            ParametersFor::Rule => Ok(None),
         };
         let found = bound.and_then(|bound| match bound {
             Some(found) => Ok(found),
@@ -36,11 +38,7 @@ impl Machine {
         });
         match found.and_then(|found| push(&found, setting, world)) {
             Ok(list) => self.set(register, list),
-            Err(error) => {
-                self.failure_text = error;
-                self.failure = Failure::default();
-                Flow::Jump
-            }
+            Err(error) => self.fail(&error),
         }
     }
 }

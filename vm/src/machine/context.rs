@@ -1,15 +1,16 @@
 //! The request's context (docs/spec/conditions.md §6) and data from outside (section 9).
 
+use kpvm_format::instruction::RegisterId;
+use kpvm_format::instruction::immediate::{ForeachDepth, Provision};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
-use super::value::Flow;
+use super::failure::Flow;
 use super::{Ending, Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
 use crate::engine::merge;
 use crate::function::FunctionError;
-use crate::host::{ExternalKind, ExternalQuery};
-use kpvm_format::instruction::Instruction;
+use crate::host::ExternalQuery;
 
 /// Bytes of the prefix that Kyverno cuts off a service account's user name.
 const SERVICE_ACCOUNT_PREFIX: usize = "system:serviceaccount:".len();
@@ -33,55 +34,48 @@ impl Machine {
     /// Asks the host; an answer is kept for the rest of the evaluation.
     pub(super) fn fetch(
         &mut self,
-        instruction: &Instruction,
+        register: RegisterId,
+        request: NodeId,
+        provision: Provision,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        let request = setting
-            .view(world)
-            .to_value(self.frame.registers[usize::from(instruction.b)]);
-        if instruction.e == ExternalKind::ApiCall as u8
+        let request = setting.view(world).to_value(request);
+        if provision == Provision::ApiCall
             && !setting.policy_namespace.is_empty()
             && let Err(error) = confine(text(&request, "urlPath"), setting.policy_namespace)
         {
             // Nor does a default help (section 9.3): nothing was tried.
             self.fail_with(&format!("failed to fetch data for APICall: {error}"));
-            return Flow::End(Ending::Failed { depth: 0 });
+            return Flow::End(Ending::Failed {
+                depth: ForeachDepth::default(),
+            });
         }
-        let answer = self.ask(instruction.e, &request, setting, world);
-        let register = usize::from(instruction.a);
-        match answer {
-            Ok(found) => {
-                self.frame.registers[register] = found.unwrap_or(NodeId::MISSING);
-                Flow::Next
-            }
-            Err(error) => {
-                self.failure_text = error;
-                self.failure = super::value::Failure::default();
-                Flow::Jump
-            }
+        match self.ask(provision, &request, setting, world) {
+            Ok(found) => self.set(register, found.unwrap_or(NodeId::MISSING)),
+            Err(error) => self.fail(&error),
         }
     }
 
     fn ask(
         &mut self,
-        kind: u8,
+        provision: Provision,
         request: &Value,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Result<Option<NodeId>, String> {
-        let key = format!("{kind} {request}");
+        let key = format!("{provision:?} {request}");
         if let Some(answer) = self.fetched.get(&key) {
             return answer.clone();
         }
-        let answer = match kind {
-            0 => config_map(request, setting, world),
-            1 => api_call(request, world),
-            2 => {
+        let answer = match provision {
+            Provision::ConfigMap => config_map(request, setting, world),
+            Provision::ApiCall => api_call(request, world),
+            Provision::GlobalReference => {
                 let name = text(request, "name");
                 world.host.fetch(&ExternalQuery::GlobalReference { name })
             }
-            _ => {
+            Provision::ImageRegistry => {
                 let reference = text(request, "reference");
                 world
                     .host

@@ -4,9 +4,10 @@
 use std::fmt::Write;
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::site::{InstructionId, Site};
+use kpvm_format::instruction::immediate::{ExistencePatternDefect, ItemCount};
+use kpvm_format::instruction::{FoldSlot, LeafId, TextId};
 use kpvm_format::symbol::SymbolId;
+use kpvm_format::site::{InstructionId, Site};
 use kpvm_semantics::anchor::Anchor;
 
 use super::{ErrorKind, Machine, Scene};
@@ -68,8 +69,8 @@ impl Explanation {
         self.text.insert_str(0, prefix);
     }
 
-    pub(super) fn begin_fold(&mut self, slot: u8) {
-        let slot = usize::from(slot);
+    pub(super) fn begin_fold(&mut self, slot: FoldSlot) {
+        let slot = slot.index();
         if self.folds.len() <= slot {
             self.folds.resize(slot + 1, String::new());
         }
@@ -77,15 +78,15 @@ impl Explanation {
     }
 
     /// Adds the text of a skip to a fold.
-    pub(super) fn collect(&mut self, slot: u8) {
-        if let Some(collected) = self.folds.get_mut(usize::from(slot)) {
+    pub(super) fn collect(&mut self, slot: FoldSlot) {
+        if let Some(collected) = self.folds.get_mut(slot.index()) {
             join_skip(collected, &self.text);
         }
     }
 
     /// Makes the collected texts the error's text.
-    pub(super) fn end_fold(&mut self, slot: u8) {
-        if let Some(collected) = self.folds.get(usize::from(slot)) {
+    pub(super) fn end_fold(&mut self, slot: FoldSlot) {
+        if let Some(collected) = self.folds.get(slot.index()) {
             self.text.clone_from(collected);
         }
     }
@@ -132,6 +133,92 @@ impl Explanation {
     }
 }
 
+/// Why a check of a pattern fails.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Mismatch {
+    /// The value is no map.
+    NotAMap,
+    /// The value is no list.
+    NotAList,
+    /// There is no value under a plain key.
+    Absent(SymbolId),
+    /// The list has fewer items.
+    TooShort(ItemCount),
+    /// The value under an existence anchor is no list.
+    ExistenceInNoList,
+    /// The value does not satisfy a leaf.
+    Leaf(LeafId),
+    /// The pattern is an empty list.
+    EmptyPattern,
+    /// No item satisfies an existence anchor.
+    NoneExists,
+    /// The pattern under an existence anchor cannot be used; the text is its type.
+    ExistencePattern(ExistencePatternDefect, TextId),
+    /// A key under a negation anchor is there.
+    Forbidden,
+    /// The key of a conditional anchor is not there.
+    NotApplicable,
+}
+
+impl Mismatch {
+    #[inline]
+    pub(super) fn kind(self) -> ErrorKind {
+        match self {
+            Mismatch::Forbidden => ErrorKind::Negation,
+            Mismatch::NotApplicable => ErrorKind::Conditional,
+            Mismatch::NotAMap
+            | Mismatch::NotAList
+            | Mismatch::Absent(_)
+            | Mismatch::TooShort(_)
+            | Mismatch::ExistenceInNoList
+            | Mismatch::Leaf(_)
+            | Mismatch::EmptyPattern
+            | Mismatch::NoneExists
+            | Mismatch::ExistencePattern(..) => ErrorKind::Plain,
+        }
+    }
+
+    fn text(self, path: &str, value: NodeId, scene: Scene<'_>) -> String {
+        let (view, tables) = (&scene.view, scene.tables);
+        match self {
+            Mismatch::NotAMap => format!(
+                "pattern and resource have different structures. Path: {path}. Expected map[string]interface {{}}, found {}",
+                go_type(view, value)
+            ),
+            Mismatch::NotAList => format!(
+                "validation rule failed at path {path}, resource does not satisfy the expected overlay pattern"
+            ),
+            Mismatch::Absent(key) => format!("{path}/{} not found", tables.symbols.text(key)),
+            Mismatch::TooShort(length) => format!(
+                "validate Array failed, array length mismatch, resource Array len is {} and pattern Array len is {}",
+                view.len(value),
+                length.0
+            ),
+            Mismatch::ExistenceInNoList => format!(
+                "invalid resource type {}: Existence ^ () anchor can be used only on list/array type resource",
+                go_type(view, value)
+            ),
+            Mismatch::Leaf(leaf) => mismatch(leaf.0, value, path, scene),
+            Mismatch::EmptyPattern => "pattern Array empty".into(),
+            Mismatch::NoneExists => format!("existence anchor validation failed at path {path}"),
+            Mismatch::ExistencePattern(defect, kind) => {
+                let kind = super::text_of(tables, kind);
+                let wanted = match defect {
+                    ExistencePatternDefect::NotAList => "list to compare against resource",
+                    ExistencePatternDefect::ItemNotAMap => {
+                        "type map to compare against items in resource"
+                    }
+                };
+                format!("invalid pattern type {kind}: Pattern has to be of {wanted}")
+            }
+            Mismatch::Forbidden => {
+                format!("negation anchor matched in resource: {path} is not allowed")
+            }
+            Mismatch::NotApplicable => MISSING_CONDITIONAL.into(),
+        }
+    }
+}
+
 /// Joins texts of skips with `; `.
 pub(super) fn join_skip(collected: &mut String, text: &str) {
     if !collected.is_empty() {
@@ -144,8 +231,7 @@ impl Machine {
     /// Words the error of a check that just failed.
     pub(super) fn explain_failure(
         &mut self,
-        op: Op,
-        instruction: &Instruction,
+        mismatch: Mismatch,
         value: NodeId,
         index: InstructionId,
         scene: Scene<'_>,
@@ -154,56 +240,11 @@ impl Machine {
         let explanation = &mut self.explanation;
         explanation.instruction = index;
         explanation.value = NodeIdOrMissing(value);
-        explanation.path = path;
-        let (view, tables) = (&scene.view, scene.tables);
-        let path = &explanation.path;
-        let symbol = || tables.symbols.text(SymbolId(instruction.c.get()));
-        explanation.text = match op {
-            Op::RequireMap => format!(
-                "pattern and resource have different structures. Path: {path}. Expected map[string]interface {{}}, found {}",
-                go_type(view, value)
-            ),
-            Op::RequireList => format!(
-                "validation rule failed at path {path}, resource does not satisfy the expected overlay pattern"
-            ),
-            Op::RequirePresent => format!("{path}/{} not found", symbol()),
-            Op::RequireLength => format!(
-                "validate Array failed, array length mismatch, resource Array len is {} and pattern Array len is {}",
-                view.len(value),
-                instruction.c.get()
-            ),
-            Op::RequireExistenceList => format!(
-                "invalid resource type {}: Existence ^ () anchor can be used only on list/array type resource",
-                go_type(view, value)
-            ),
-            Op::TestLeaf => mismatch(instruction.c.get(), value, path, scene),
-            Op::FailEmptyPattern => "pattern Array empty".into(),
-            Op::FailExistence => format!("existence anchor validation failed at path {path}"),
-            Op::FailExistencePattern => {
-                let kind = tables
-                    .texts
-                    .get(instruction.c.get() as usize)
-                    .map_or("", |&text| tables.text(text));
-                if instruction.b == 0 {
-                    format!(
-                        "invalid pattern type {kind}: Pattern has to be of list to compare against resource"
-                    )
-                } else {
-                    format!(
-                        "invalid pattern type {kind}: Pattern has to be of type map to compare against items in resource"
-                    )
-                }
-            }
-            Op::FailNegation => {
-                format!("negation anchor matched in resource: {path} is not allowed")
-            }
-            Op::FailConditional => MISSING_CONDITIONAL.into(),
-            // No other operation fails.
-            _ => String::new(),
+        explanation.text = mismatch.text(&path, value, scene);
+        explanation.path = match mismatch {
+            Mismatch::TooShort(_) => String::new(),
+            _ => path,
         };
-        if op == Op::RequireLength {
-            explanation.path.clear();
-        }
     }
 
     /// Matches a value with a pattern known only now.

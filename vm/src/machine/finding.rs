@@ -7,44 +7,44 @@
 use std::fmt::Write;
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::Instruction;
-use kpvm_format::table::{self, NONE, NoteFlags as How};
+use kpvm_format::instruction::immediate::NoteFlags as How;
+use kpvm_format::instruction::{BlockId, ControlId, TextId, TextsId};
+use kpvm_format::table::{self, NONE};
 
-use super::Machine;
 use crate::document::{Kind, NodeId, View};
 use kpvm_semantics::wildcard;
 
 /// One thing that breaks a control.
 #[derive(Debug, Clone, Copy)]
-struct Finding {
-    control: u32,
-    how: u8,
+pub(super) struct Finding {
+    pub(super) control: ControlId,
+    pub(super) flags: How,
     /// Number of the text of its general path.
-    path: u32,
+    pub(super) path: TextId,
     /// Indices that stand for the stars of the path.
-    indices: [u32; 2],
-    value: NodeId,
+    pub(super) indices: [u32; 2],
+    pub(super) value: NodeId,
     /// The container, if it concerns one.
-    owner: NodeId,
+    pub(super) owner: NodeId,
 }
 
 impl Finding {
-    fn is(&self, how: u8) -> bool {
-        self.how & how != 0
+    fn is(&self, flags: How) -> bool {
+        self.flags.has(flags)
     }
 
     fn place(&self) -> u8 {
-        self.how & How::PLACE
+        self.flags.place()
     }
 }
 
 /// What the last run of checks found, and what exclusions have left of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Findings {
-    block: u32,
+    block: BlockId,
     subject: Option<NodeId>,
     /// List of texts: where `spec` and `metadata` of the subject stand in the resource.
-    places: u32,
+    places: TextsId,
     /// What is noted now.
     noted: Vec<Finding>,
     /// What was found, in the order of messages.
@@ -62,9 +62,28 @@ pub(crate) struct Shown<'v> {
     pub(crate) view: View<'v>,
 }
 
+impl Default for Findings {
+    fn default() -> Self {
+        Self {
+            block: BlockId(NONE),
+            subject: None,
+            places: TextsId(NONE),
+            noted: Vec::new(),
+            found: Vec::new(),
+            left: Vec::new(),
+            taken: 0,
+        }
+    }
+}
+
 impl Findings {
+    /// Notes a finding of the block that runs.
+    pub(super) fn note(&mut self, finding: Finding) {
+        self.noted.push(finding);
+    }
+
     /// Begins a run over a value.
-    pub(super) fn begin(&mut self, block: u32, subject: NodeId, places: u32) {
+    pub(super) fn begin(&mut self, block: BlockId, subject: NodeId, places: TextsId) {
         self.block = block;
         self.subject = Some(subject);
         self.places = places;
@@ -77,7 +96,7 @@ impl Findings {
     }
 
     /// The block of checks.
-    pub(super) fn block(&self) -> u32 {
+    pub(super) fn block(&self) -> BlockId {
         self.block
     }
 
@@ -109,13 +128,13 @@ impl Findings {
             self.noted
                 .sort_by(|left, right| order(left).cmp(&order(right)));
         }
-        let mut control = NONE;
+        let mut control = None;
         self.noted.retain(|finding| {
             // A control's fallback comes last.
-            let is_first = control != finding.control;
+            let is_first = control != Some(finding.control);
             let counts = is_first || !finding.is(How::FALLBACK);
             if !finding.is(How::FALLBACK) {
-                control = finding.control;
+                control = Some(finding.control);
             }
             counts
         });
@@ -176,7 +195,7 @@ impl Findings {
     ) -> impl Iterator<Item = (u32, String, NodeId)> + 'f {
         self.remaining().map(move |finding| {
             let path = self.resource_path(finding, shown);
-            (finding.control, path, finding.value)
+            (finding.control.0, path, finding.value)
         })
     }
 
@@ -255,8 +274,8 @@ impl Findings {
 
     /// A control's reason, which may depend on how many different values are bad. It stays
     /// as it was before exclusions.
-    fn reason<'t>(&self, control: u32, shown: Shown<'t>) -> &'t str {
-        let Some(record) = shown.tables.controls.get(control as usize) else {
+    fn reason<'t>(&self, control: ControlId, shown: Shown<'t>) -> &'t str {
+        let Some(record) = shown.tables.controls.get(control.index()) else {
             return "";
         };
         let reasons = shown.tables.text(record.reasons);
@@ -282,8 +301,9 @@ impl Findings {
     }
 
     /// The controls that findings are left of, in order.
-    pub(crate) fn controls(&self) -> Vec<u32> {
-        let mut controls: Vec<u32> = self.remaining().map(|finding| finding.control).collect();
+    pub(crate) fn controls(&self) -> Vec<ControlId> {
+        let mut controls: Vec<ControlId> =
+            self.remaining().map(|finding| finding.control).collect();
         controls.dedup();
         controls
     }
@@ -291,8 +311,12 @@ impl Findings {
     /// The names of the containers that a control's detail speaks of, exempted ones
     /// included, in the form that Kyverno cuts them out of it; `None` where it speaks of
     /// none (docs/spec/pod-security.md §11).
-    pub(crate) fn container_names(&self, control: u32, shown: Shown<'_>) -> Option<Vec<String>> {
-        let record = shown.tables.controls.get(control as usize)?;
+    pub(crate) fn container_names(
+        &self,
+        control: ControlId,
+        shown: Shown<'_>,
+    ) -> Option<Vec<String>> {
+        let record = shown.tables.controls.get(control.index())?;
         let own = |finding: &&Finding| finding.control == control;
         let owned = |finding: &&Finding| own(finding) && finding.is(How::OWNED);
         let first = self.found.iter().find(owned)?;
@@ -317,37 +341,16 @@ impl Findings {
     }
 }
 
-impl Machine {
-    /// Notes a finding of the block that runs.
-    pub(super) fn note(&mut self, instruction: &Instruction) {
-        let (value, owner) = (
-            self.frame.registers[usize::from(instruction.a)],
-            self.frame.registers[usize::from(instruction.b)],
-        );
-        self.findings.noted.push(Finding {
-            control: instruction.d.get(),
-            how: instruction.e,
-            path: instruction.c.get(),
-            indices: [self.loop_index(0), self.loop_index(1)],
-            value,
-            owner,
-        });
-    }
-}
-
 fn control_is(finding: &Finding, name: table::Text, tables: &Tables<'_>) -> bool {
     tables
         .controls
-        .get(finding.control as usize)
+        .get(finding.control.index())
         .is_some_and(|control| tables.text(control.name) == tables.text(name))
 }
 
 impl<'v> Shown<'v> {
-    fn text(&self, number: u32) -> &'v str {
-        self.tables
-            .texts
-            .get(number as usize)
-            .map_or("", |&text| self.tables.text(text))
+    fn text(&self, text: TextId) -> &'v str {
+        super::text_of(self.tables, text)
     }
 
     fn name(&self, container: NodeId) -> &'v str {
@@ -355,8 +358,8 @@ impl<'v> Shown<'v> {
     }
 
     /// Where `spec` (0) or `metadata` (1) stand in the resource.
-    fn place(&self, places: u32, number: usize) -> &'v str {
-        self.tables.text_list(places).nth(number).unwrap_or("")
+    fn place(&self, places: TextsId, number: usize) -> &'v str {
+        self.tables.text_list(places.0).nth(number).unwrap_or("")
     }
 
     /// The path of a finding.

@@ -2,7 +2,8 @@
 //! object against the records of a bundle.
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{NamespaceSelection, Operations};
+use kpvm_format::instruction::{KindsId, PairsId, SelectorId, SubjectsId, TextsId};
 use kpvm_format::table::{Range, RequirementOperator, SubjectKind};
 
 use super::Scene;
@@ -72,8 +73,8 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) resource: &'s str,
     /// Subresource, usually empty.
     pub(crate) subresource: &'s str,
-    /// Bit of the operation.
-    pub(crate) operation: u8,
+    /// The operation as a set of one, empty if there is none.
+    pub(crate) operation: Operations,
     /// Name of the operation.
     pub(crate) operation_name: &'s str,
     /// The new object.
@@ -98,52 +99,55 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) numbers: crate::document::Numbers,
 }
 
-/// Whether a match operation holds.
-pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
-    let (tables, subject, request) = (scene.tables, scene.subject, scene.request);
-    match op {
-        Op::MatchKinds => kinds_match(entry, tables, request),
-        Op::MatchOperations => flag & request.operation != 0,
-        Op::MatchNames => wildcard_list_matches(entry, subject.matched_name, tables),
-        Op::MatchNamespaces => wildcard_list_matches(entry, subject.matched_namespace(), tables),
-        Op::MatchAnnotations => annotations_match(entry, scene),
-        Op::MatchSelector => selector_matches(
-            entry,
-            tables,
-            &SelectorLabels::Document(&scene.view, subject.labels),
-        ),
-        Op::MatchNamespaceSelector => {
-            if subject.kind == "Namespace" {
-                flag == 2
-            } else if subject.kind.is_empty() && flag != 1 {
-                true
-            } else {
-                selector_matches(
-                    entry,
-                    tables,
-                    &SelectorLabels::Pairs(request.namespace_labels),
-                )
-            }
+/// Whether a label selector selects the object.
+pub(super) fn labels_match(selector: SelectorId, scene: &Scene<'_>) -> bool {
+    let labels = SelectorLabels::Document(&scene.view, scene.subject.labels);
+    selector_matches(selector, scene.tables, &labels)
+}
+
+/// Whether a selector selects the labels of the namespace, for objects that it is asked about.
+pub(super) fn namespace_matches(
+    selection: NamespaceSelection,
+    selector: SelectorId,
+    scene: &Scene<'_>,
+) -> bool {
+    match (scene.subject.kind, selection) {
+        ("Namespace", selection) => selection == NamespaceSelection::Exception,
+        ("", NamespaceSelection::Ordinary | NamespaceSelection::Exception) => true,
+        _ => {
+            let labels = SelectorLabels::Pairs(scene.request.namespace_labels);
+            selector_matches(selector, scene.tables, &labels)
         }
-        Op::MatchRoles => request
-            .user
-            .is_some_and(|user| lists_meet(entry, user.roles, tables)),
-        Op::MatchClusterRoles => request
-            .user
-            .is_some_and(|user| lists_meet(entry, user.cluster_roles, tables)),
-        // Without a user the name is empty, which `exclude` can describe, as does `*`.
-        Op::MatchSubjects => subjects_match(entry, &request.user.unwrap_or_default(), tables),
-        Op::JumpIfNoUser => request.user.is_some(),
-        // `execute` hands over the operations above only.
-        _ => false,
     }
 }
 
+/// Whether the user has one of the roles.
+pub(super) fn has_role(roles: TextsId, scene: &Scene<'_>) -> bool {
+    let user = scene.request.user;
+    user.is_some_and(|user| lists_meet(roles, user.roles, scene.tables))
+}
+
+/// Whether the user has one of the cluster roles.
+pub(super) fn has_cluster_role(roles: TextsId, scene: &Scene<'_>) -> bool {
+    let user = scene.request.user;
+    user.is_some_and(|user| lists_meet(roles, user.cluster_roles, scene.tables))
+}
+
+/// Whether the user is one of the subjects.
+pub(super) fn is_subject(subjects: SubjectsId, scene: &Scene<'_>) -> bool {
+    // Without a user the name is empty, which `exclude` can describe, as does `*`.
+    subjects_match(
+        subjects,
+        &scene.request.user.unwrap_or_default(),
+        scene.tables,
+    )
+}
+
 /// Whether a list of kind selectors selects the request's kind and subresource.
-pub(crate) fn kinds_match(list: u32, tables: &Tables<'_>, request: &RequestFacts<'_>) -> bool {
+pub(crate) fn kinds_match(list: KindsId, tables: &Tables<'_>, request: &RequestFacts<'_>) -> bool {
     let range = tables
         .kind_lists
-        .get(list as usize)
+        .get(list.index())
         .copied()
         .unwrap_or(Range::EMPTY);
     // Ephemeral containers are a change of the Pod itself (section 4.1).
@@ -165,17 +169,17 @@ pub(crate) fn kinds_match(list: u32, tables: &Tables<'_>, request: &RequestFacts
 }
 
 /// Whether one wildcard of a list describes the text.
-pub(crate) fn wildcard_list_matches(list: u32, text: &str, tables: &Tables<'_>) -> bool {
+pub(crate) fn wildcard_list_matches(list: TextsId, text: &str, tables: &Tables<'_>) -> bool {
     tables
-        .text_list(list)
+        .text_list(list.0)
         .any(|pattern| wildcard::matches(pattern.as_bytes(), text.as_bytes()))
 }
 
-fn annotations_match(list: u32, scene: &Scene<'_>) -> bool {
+pub(super) fn annotations_match(list: PairsId, scene: &Scene<'_>) -> bool {
     let tables = scene.tables;
     let range = tables
         .pair_lists
-        .get(list as usize)
+        .get(list.index())
         .copied()
         .unwrap_or(Range::EMPTY);
     let labels = SelectorLabels::Document(&scene.view, scene.subject.annotations);
@@ -186,14 +190,18 @@ fn annotations_match(list: u32, scene: &Scene<'_>) -> bool {
     })
 }
 
-fn lists_meet(list: u32, values: &[&str], tables: &Tables<'_>) -> bool {
-    tables.text_list(list).any(|text| values.contains(&text))
+fn lists_meet(list: TextsId, values: &[&str], tables: &Tables<'_>) -> bool {
+    tables.text_list(list.0).any(|text| values.contains(&text))
 }
 
-fn subjects_match(list: u32, user: &crate::engine::UserInfo<'_>, tables: &Tables<'_>) -> bool {
+fn subjects_match(
+    list: SubjectsId,
+    user: &crate::engine::UserInfo<'_>,
+    tables: &Tables<'_>,
+) -> bool {
     let range = tables
         .subject_lists
-        .get(list as usize)
+        .get(list.index())
         .copied()
         .unwrap_or(Range::EMPTY);
     Tables::range(tables.subjects, range).iter().any(|subject| {
@@ -249,11 +257,11 @@ impl<'l> SelectorLabels<'l> {
 
 /// Section 5.4: wildcard pairs take a label's place, then the selector is Kubernetes'.
 pub(crate) fn selector_matches(
-    selector: u32,
+    selector: SelectorId,
     tables: &Tables<'_>,
     labels: &SelectorLabels<'_>,
 ) -> bool {
-    let Some(selector) = tables.selectors.get(selector as usize) else {
+    let Some(selector) = tables.selectors.get(selector.index()) else {
         return false;
     };
     if selector.malformed != 0 {

@@ -10,40 +10,52 @@ mod assertion;
 mod cel;
 mod cel_params;
 mod cel_request;
+mod checks;
+mod constant;
 mod context;
 mod dynamic;
+mod entry;
+mod execute;
 mod explain;
+mod expression;
+mod failure;
 mod finding;
+mod foreach;
 mod leaf;
 mod matching;
+mod pattern;
 mod resource_matching;
+mod runtime_expression;
 mod shape;
 mod tags;
+mod text;
 mod trace;
-mod value;
+mod variable;
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::instruction::immediate::{ForeachDepth, ReturnStatus};
+use kpvm_format::instruction::{EntryId, RegisterId, TextId};
 use kpvm_format::site::InstructionId;
-use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::NONE;
 
 use std::collections::HashMap;
 
 use crate::document::{DocumentBuffer, NodeId, Texts, View};
 use crate::engine::observer::Observer;
-use crate::function::RegexCache;
+use crate::function::{RegexCache, Values};
 use crate::host::Host;
+use failure::Flow;
 use kpvm_semantics::limits::Limits;
+use pattern::{CachedPath, FoldState};
 
 pub(crate) use assertion::FailedAssertion;
 pub(crate) use explain::{Explanation, is_secret_path, render_go_value};
+pub(crate) use expression::NotedMessage;
 pub(crate) use finding::{Findings, Shown};
 pub(crate) use leaf::{leaf_holds, leaf_of_scalar_holds, scalar_of};
 pub(crate) use matching::{
     RequestFacts, SelectorLabels, Subject, kinds_match, selector_matches, wildcard_list_matches,
 };
-pub(crate) use value::NotedMessage;
+pub(crate) use pattern::LoopState;
 
 /// The nodes that every evaluation's buffer begins with.
 pub(crate) const NULL: NodeId = NodeId(0);
@@ -51,6 +63,9 @@ pub(crate) const NULL: NodeId = NodeId(0);
 pub(crate) const FALSE: NodeId = NodeId(1);
 /// `true`
 pub(crate) const TRUE: NodeId = NodeId(2);
+
+/// The register of the value that a block runs over.
+const SUBJECT: RegisterId = RegisterId(0);
 
 /// Kind of the error that a check ended with; typed here, found by searching texts in
 /// Kyverno (docs/spec/patterns.md §3.5).
@@ -89,11 +104,17 @@ pub(crate) enum Ending {
     /// The rule passes by the alternative of that number.
     Alternative(u32),
     /// The pattern's error of that kind decides.
-    Error { kind: ErrorKind, depth: u8 },
+    Error {
+        kind: ErrorKind,
+        depth: ForeachDepth,
+    },
     /// No alternative held; whether one failed rather than skipped.
-    AlternativesFailed { any_failed: bool, depth: u8 },
+    AlternativesFailed {
+        any_failed: bool,
+        depth: ForeachDepth,
+    },
     /// The rule denies.
-    Deny { depth: u8 },
+    Deny { depth: ForeachDepth },
     /// The conditions hold.
     True,
     /// The conditions do not hold.
@@ -102,7 +123,7 @@ pub(crate) enum Ending {
     Value(NodeId),
     /// Evaluating failed; the machine has the text. `depth` counts the foreach loops
     /// around what failed.
-    Failed { depth: u8 },
+    Failed { depth: ForeachDepth },
     /// Some element of a foreach passed and none failed.
     ForeachPassed,
     /// There is no answer.
@@ -111,10 +132,10 @@ pub(crate) enum Ending {
     Findings { instruction: InstructionId },
     /// Assertions failed; the machine has them.
     Assertions,
-    /// Status (0 pass, 1 error) and number of a text known at compile time.
-    Text { status: u8, text: u32 },
+    /// A status, with a text known at compile time.
+    Text { status: ReturnStatus, text: TextId },
     /// A CEL expression does not hold; the message is a text known at compile time.
-    FailText(u32),
+    FailText(TextId),
     /// A CEL expression failed; the machine has the message.
     FailError,
     /// A CEL rule that cannot be evaluated; the text is that of the error.
@@ -129,42 +150,6 @@ pub(crate) enum Ending {
     OutOfFuel,
 }
 
-/// State of a loop.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct LoopState {
-    next: u32,
-    end: u32,
-    index: u32,
-}
-
-impl LoopState {
-    /// Number of the item that the loop is at.
-    pub(crate) fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// The item that the loop is at.
-    pub(crate) fn item(&self) -> NodeId {
-        NodeId(self.next.wrapping_sub(1))
-    }
-}
-
-/// State of a fold (docs/spec/patterns.md §3.2 and 3.4).
-#[derive(Debug, Clone, Copy, Default)]
-struct FoldState {
-    applied: bool,
-    skipped: bool,
-    /// A skip that is no multiskip: a sibling decided that the map does not apply.
-    direct: bool,
-}
-
-/// A value found at a static path, valid for one subject.
-#[derive(Debug, Clone, Copy)]
-struct CachedPath {
-    stamp: u32,
-    node: NodeId,
-}
-
 /// What one block's run works on.
 #[derive(Debug)]
 struct Frame {
@@ -174,7 +159,7 @@ struct Frame {
     lists: Vec<Vec<NodeId>>,
     texts: Vec<String>,
     /// The entry that is loaded.
-    loading: Option<u32>,
+    loading: Option<EntryId>,
     /// A loader ran inside, for the query at hand or one before.
     has_loaded: bool,
     /// One ran for a query before: entries behind the one that is loaded are seen now.
@@ -224,15 +209,15 @@ pub(crate) struct Machine {
     rule: u64,
     constants: Vec<(u64, NodeId)>,
     variables: Vec<(u64, NodeId)>,
-    entries: Vec<(u64, value::EntryState)>,
+    entries: Vec<(u64, entry::EntryState)>,
     base: Option<NodeId>,
     images: Option<Result<Option<NodeId>, String>>,
     fetched: HashMap<String, Result<Option<NodeId>, String>>,
     cel: cel::CelState,
     regexes: RegexCache,
-    foreach: value::ForeachState,
-    outer_foreach: Vec<value::ForeachState>,
-    failure: value::Failure,
+    foreach: foreach::ForeachState,
+    outer_foreach: Vec<foreach::ForeachState>,
+    failure: failure::Failure,
     /// Text of the last failure.
     pub(crate) failure_text: String,
     /// Messages of conditions that came out as wanted.
@@ -368,15 +353,15 @@ impl Machine {
             rule: 0,
             constants: vec![(0, NodeId::MISSING); tables.constants.len()],
             variables: vec![(0, NodeId::MISSING); tables.slots.len()],
-            entries: vec![(0, value::EntryState::Inactive); tables.entries.len()],
+            entries: vec![(0, entry::EntryState::Inactive); tables.entries.len()],
             base: None,
             images: None,
             fetched: HashMap::new(),
             cel: cel::CelState::default(),
             regexes: RegexCache::default(),
-            foreach: value::ForeachState::default(),
+            foreach: foreach::ForeachState::default(),
             outer_foreach: Vec::new(),
-            failure: value::Failure::default(),
+            failure: failure::Failure::default(),
             failure_text: String::new(),
             messages: Vec::new(),
             findings: Findings::default(),
@@ -461,7 +446,7 @@ impl Machine {
 
     fn run<M: Mode>(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
         self.any_alternative_failed = false;
-        self.foreach = value::ForeachState::default();
+        self.foreach = foreach::ForeachState::default();
         self.outer_foreach.clear();
         self.failures.clear();
         let ending = self.run_block::<M>(block, setting.subject.root, setting, world);
@@ -474,7 +459,7 @@ impl Machine {
         &mut self,
         block: u32,
         subject: NodeId,
-        loading: Option<u32>,
+        loading: Option<EntryId>,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Option<Ending> {
@@ -494,499 +479,54 @@ impl Machine {
         Some(ending)
     }
 
-    fn run_block<M: Mode>(
-        &mut self,
-        block: u32,
-        subject: NodeId,
-        setting: Setting<'_>,
-        world: &mut World<'_>,
-    ) -> Ending {
-        let number = block;
-        let Some(block) = setting.tables.blocks.get(number as usize) else {
-            return Ending::OutOfFuel;
-        };
-        let code = setting.tables.block_code(block);
-        let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
-        self.frame.registers[..registers].fill(NodeId::MISSING);
-        self.frame.registers[0] = subject;
-        self.frame.has_loaded = false;
-        self.frame.lifted = false;
-        self.execute::<M>(code, number, setting, world)
+    #[inline]
+    fn get(&self, register: RegisterId) -> NodeId {
+        self.frame.registers[usize::from(register.0)]
     }
 
-    fn execute<M: Mode>(
-        &mut self,
-        code: &[Instruction],
-        block: u32,
-        setting: Setting<'_>,
-        world: &mut World<'_>,
-    ) -> Ending {
-        let mut scene = setting.scene(world);
-        let mut position = 0usize;
-        // Tells what came of the instruction at hand; the last that it does.
-        macro_rules! report {
-            ($op:ident, $instruction:ident, $held:expr) => {
-                if M::TRACE {
-                    let number = instruction_before(block, position);
-                    self.report($op, $instruction, number, $held, setting, world);
-                    scene = setting.scene(world);
-                }
-            };
-        }
-        // INVARIANT: the verifier checked every operand; what is out of range anyway
-        // ends the run as if it had run out of fuel.
-        while let Some(instruction) = code.get(position) {
-            let Some(op) = Op::decode(instruction.op) else {
-                break;
-            };
-            if self.fuel == 0 {
-                break;
-            }
-            self.fuel -= 1;
-            let view = &scene.view;
-            let (a, b, c) = (instruction.a, instruction.b, instruction.c.get());
-            let target = instruction.d.get() as usize;
-            let value = self.frame.registers[usize::from(a)];
-            position += 1;
-            // What a check fails with; `None` when it holds.
-            let failure = match op {
-                Op::LoadPath => {
-                    self.frame.registers[usize::from(a)] = self.load_path(c, &scene);
-                    continue;
-                }
-                Op::LoadField => {
-                    let source = self.frame.registers[usize::from(b)];
-                    self.frame.registers[usize::from(a)] = view.get(source, SymbolId(c));
-                    continue;
-                }
-                Op::LoadIndex => {
-                    let source = self.frame.registers[usize::from(b)];
-                    self.frame.registers[usize::from(a)] = view.children(source).at(c as usize);
-                    continue;
-                }
-                Op::Jump => {
-                    position = target;
-                    continue;
-                }
-                Op::JumpIfMissing => {
-                    report!(op, instruction, !value.is_missing());
-                    if value.is_missing() {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::RequireMap => (!is_map(view, value)).then_some(ErrorKind::Plain),
-                Op::RequireList | Op::RequireExistenceList => {
-                    (!is_list(view, value)).then_some(ErrorKind::Plain)
-                }
-                Op::RequirePresent => is_null(view, value).then_some(ErrorKind::Plain),
-                Op::RequireLength => (view.len(value) < c as usize).then_some(ErrorKind::Plain),
-                Op::TestLeaf => (!leaf::holds(c, value, &scene)).then_some(ErrorKind::Plain),
-                Op::FailEmptyPattern | Op::FailExistence | Op::FailExistencePattern => {
-                    Some(ErrorKind::Plain)
-                }
-                Op::FailNegation => Some(ErrorKind::Negation),
-                Op::FailConditional => Some(ErrorKind::Conditional),
-                Op::WrapConditional => {
-                    self.error = ErrorKind::Conditional;
-                    if M::EXPLAIN {
-                        self.explanation.wrap("conditional anchor mismatch: ");
-                    }
-                    report!(op, instruction, false);
-                    position = target;
-                    continue;
-                }
-                Op::WrapGlobal => {
-                    self.error = ErrorKind::Global;
-                    if M::EXPLAIN {
-                        self.explanation.wrap("global anchor mismatch: ");
-                    }
-                    report!(op, instruction, false);
-                    position = target;
-                    continue;
-                }
-                Op::RecordAnchor => {
-                    if M::EXPLAIN {
-                        let present = !view.get(value, SymbolId(c)).is_missing();
-                        let text = scene
-                            .tables
-                            .texts
-                            .get(target)
-                            .map_or("", |&text| scene.tables.text(text));
-                        self.explanation.record_anchor(text, present);
-                    }
-                    continue;
-                }
-                Op::ExpandTags => {
-                    self.tags.expand(c, value, scene);
-                    continue;
-                }
-                Op::TestTags => {
-                    let number = instruction_before(block, position);
-                    let failure = self.test_tags::<M>(c, value, number, scene);
-                    report!(op, instruction, failure.is_none());
-                    if let Some(kind) = failure {
-                        self.error = kind;
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::FoldBegin => {
-                    self.frame.folds[usize::from(a)] = FoldState::default();
-                    if M::EXPLAIN {
-                        self.explanation.begin_fold(a);
-                    }
-                    continue;
-                }
-                Op::FoldApplied => {
-                    self.frame.folds[usize::from(a)].applied = true;
-                    continue;
-                }
-                Op::FoldKeyError | Op::FoldItemError => {
-                    if !self.fold_error::<M>(a, op == Op::FoldKeyError) {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::FoldKeysEnd | Op::FoldItemsEnd => {
-                    let fold = self.frame.folds[usize::from(a)];
-                    let direct = op == Op::FoldKeysEnd && fold.direct;
-                    if fold.skipped && (!fold.applied || direct) {
-                        self.error = ErrorKind::MultiSkip;
-                        if M::EXPLAIN {
-                            self.explanation.end_fold(a);
-                        }
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::LoopBegin => {
-                    let list = view.children(self.frame.registers[usize::from(b)]);
-                    let Some(state) = self.frame.loops.get_mut(usize::from(a)) else {
-                        break;
-                    };
-                    let item = list.at(0);
-                    *state = LoopState {
-                        next: item.0.wrapping_add(1),
-                        end: item.0.wrapping_add(list.len() as u32),
-                        index: 0,
-                    };
-                    if !item.is_missing() {
-                        self.frame.registers[usize::from(instruction.e)] = item;
-                    }
-                    report!(op, instruction, !item.is_missing());
-                    if item.is_missing() {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::LoopNext => {
-                    let Some(state) = self.frame.loops.get_mut(usize::from(a)) else {
-                        break;
-                    };
-                    let has_next = state.next < state.end;
-                    if has_next {
-                        self.frame.registers[usize::from(instruction.e)] = NodeId(state.next);
-                        state.next += 1;
-                        state.index += 1;
-                    }
-                    report!(op, instruction, !has_next);
-                    if has_next {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::AlternativeFailed | Op::AlternativeFailedAt => {
-                    self.any_alternative_failed |= !self.error.is_skip();
-                    if M::EXPLAIN {
-                        let index = if op == Op::AlternativeFailed {
-                            c
-                        } else {
-                            self.loop_index(a)
-                        };
-                        self.explanation.alternative_failed(
-                            index,
-                            self.error,
-                            scene.subject.rule_name,
-                        );
-                    }
-                    report!(op, instruction, false);
-                    continue;
-                }
-                Op::ReturnAlternativeAt => return Ending::Alternative(self.loop_index(a)),
-                Op::ReturnPass => return Ending::Pass,
-                Op::ReturnAlternative => return Ending::Alternative(c),
-                Op::ReturnError => {
-                    return Ending::Error {
-                        kind: self.error,
-                        depth: b,
-                    };
-                }
-                Op::ReturnAlternativesFailed => {
-                    return Ending::AlternativesFailed {
-                        any_failed: self.any_alternative_failed,
-                        depth: b,
-                    };
-                }
-                Op::ReturnDeny => return Ending::Deny { depth: b },
-                Op::ReturnFindings if self.findings.is_empty() => return Ending::Pass,
-                Op::ReturnFindings => {
-                    return Ending::Findings {
-                        instruction: instruction_before(block, position),
-                    };
-                }
-                Op::AssertValue
-                | Op::NoteFailure
-                | Op::ReturnUnassertable
-                | Op::ReturnAssertion => {
-                    let noted = self.failures.len();
-                    let index = instruction_before(block, position);
-                    let flow = self.assert(op, instruction, index, setting, world);
-                    scene = setting.scene(world);
-                    let goes_on = matches!(flow, value::Flow::Next);
-                    report!(op, instruction, goes_on && noted == self.failures.len());
-                    if let value::Flow::End(ending) = flow {
-                        return ending;
-                    }
-                    continue;
-                }
-                Op::ReturnText => return Ending::Text { status: b, text: c },
-                Op::ReturnMatched => return Ending::Matched,
-                Op::ReturnUnmatched => return Ending::Unmatched,
-                Op::MatchKinds
-                | Op::MatchOperations
-                | Op::MatchNames
-                | Op::MatchNamespaces
-                | Op::MatchAnnotations
-                | Op::MatchSelector
-                | Op::MatchNamespaceSelector
-                | Op::MatchRoles
-                | Op::MatchClusterRoles
-                | Op::MatchSubjects
-                | Op::JumpIfNoUser => {
-                    let holds = matching::holds(op, b, c, &scene);
-                    report!(op, instruction, holds);
-                    if !holds {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::MatchApiGroups
-                | Op::MatchApiVersions
-                | Op::MatchResources
-                | Op::MatchResourceNames
-                | Op::MatchScope
-                | Op::MatchObjectLabels
-                | Op::MatchNamespaceLabels => {
-                    let holds = resource_matching::holds(op, b, c, &scene);
-                    report!(op, instruction, holds);
-                    if !holds {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::CelTest => {
-                    let holds = view.bool(value) == Some(true);
-                    report!(op, instruction, holds);
-                    if !holds {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::CelIfHas | Op::CelIfFind | Op::CelIfCompare | Op::CelIf => {
-                    let (tested, when) = match op {
-                        Op::CelIfHas => (self.cel_has(instruction, &scene), instruction.e != 0),
-                        Op::CelIfFind => (self.cel_find(instruction, &scene), false),
-                        Op::CelIfCompare => (self.cel_compare(instruction, &scene), b & 1 != 0),
-                        _ => (self.cel_truth(instruction, &scene), b != 0),
-                    };
-                    match tested {
-                        Ok(holds) if holds == when => position = target,
-                        // Over the `CelOnError` behind it.
-                        Ok(_) => position += 1,
-                        Err(cel::Tested::Failed) => {}
-                        Err(cel::Tested::Ends(ending)) => return ending,
-                        Err(cel::Tested::Makes) => {
-                            let flow = self.cel_compute(op, instruction, setting, world);
-                            scene = setting.scene(world);
-                            match flow {
-                                value::Flow::Next if when => position = target,
-                                value::Flow::Next => position += 1,
-                                value::Flow::Jump => {}
-                                value::Flow::End(ending) => return ending,
-                            }
-                        }
-                    }
-                    continue;
-                }
-                Op::CelOnError => {
-                    position = target;
-                    continue;
-                }
-                Op::CelBegin => {
-                    self.begin_expression(c, setting.limits.cel_fuel);
-                    continue;
-                }
-                // What most expressions consist of, as long as nothing has to be made and
-                // nothing is missing; `look` and `compute` do the rest.
-                Op::CelSelect
-                    if self.holds(
-                        a,
-                        view.get(self.frame.registers[usize::from(b)], SymbolId(c)),
-                    ) =>
-                {
-                    continue;
-                }
-                Op::CelPath if self.finds_path(a, c, &scene) => continue,
-                Op::LoadConstant if self.holds(a, self.known_constant(c)) => continue,
-                Op::CelRange
-                    if instruction.e == 0
-                        && is_list(view, self.frame.registers[usize::from(b)]) =>
-                {
-                    self.frame.registers[usize::from(a)] = self.frame.registers[usize::from(b)];
-                    continue;
-                }
-                Op::CelRaise if view.extended(value).is_none() => continue,
-                Op::Move => {
-                    self.frame.registers[usize::from(a)] = self.frame.registers[usize::from(b)];
-                    continue;
-                }
-                Op::TestValue => {
-                    let pattern = self.frame.registers[usize::from(b)];
-                    let number = instruction_before(block, position);
-                    let failure = self.test_value::<M>(c != 0, value, pattern, number, scene);
-                    report!(op, instruction, failure.is_none());
-                    if let Some(kind) = failure {
-                        self.error = kind;
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::BeginPattern => {
-                    self.tags.clear();
-                    self.any_alternative_failed = false;
-                    if M::EXPLAIN {
-                        self.explanation.begin_pattern();
-                    }
-                    continue;
-                }
-                Op::JumpIfSkip => {
-                    if self.error.is_skip() {
-                        position = target;
-                    }
-                    continue;
-                }
-                Op::JumpIfAllSkipped => {
-                    if !self.any_alternative_failed {
-                        position = target;
-                    }
-                    continue;
-                }
-                _ => {
-                    if let Some(flow) = self.look(op, instruction, &scene) {
-                        match flow {
-                            value::Flow::Next => {}
-                            value::Flow::Jump => position = target,
-                            value::Flow::End(ending) => return ending,
-                        }
-                        continue;
-                    }
-                    let flow = self.compute(op, instruction, setting, world);
-                    // Values may have been added.
-                    scene = setting.scene(world);
-                    match flow {
-                        value::Flow::Next => report!(op, instruction, true),
-                        value::Flow::Jump => {
-                            report!(op, instruction, false);
-                            position = target;
-                        }
-                        value::Flow::End(ending) => {
-                            self.ended_at = instruction_before(block, position);
-                            return ending;
-                        }
-                    }
-                    continue;
-                }
-            };
-            if let Some(kind) = failure {
-                self.error = kind;
-                if M::EXPLAIN {
-                    let index = instruction_before(block, position);
-                    self.explain_failure(op, instruction, value, index, scene);
-                }
-            }
-            report!(op, instruction, failure.is_none());
-            if failure.is_some() {
-                position = target;
-            }
-        }
-        Ending::OutOfFuel
+    #[inline]
+    fn put(&mut self, register: RegisterId, value: NodeId) {
+        self.frame.registers[usize::from(register.0)] = value;
+    }
+
+    #[inline]
+    fn set(&mut self, register: RegisterId, value: NodeId) -> Flow {
+        self.put(register, value);
+        Flow::Next
+    }
+
+    /// The value that the block runs over.
+    fn subject(&self) -> NodeId {
+        self.get(SUBJECT)
     }
 
     /// Puts what was found into a register; whether anything was.
     #[inline]
-    fn holds(&mut self, register: u8, found: NodeId) -> bool {
+    fn holds(&mut self, register: RegisterId, found: NodeId) -> bool {
         if found.is_missing() {
             return false;
         }
-        self.frame.registers[usize::from(register)] = found;
+        self.put(register, found);
         true
     }
 
-    fn loop_index(&self, slot: u8) -> u32 {
-        self.frame
-            .loops
-            .get(usize::from(slot))
-            .map_or(0, |state| state.index)
-    }
-
-    /// The item that a loop is at.
-    fn loop_item(&self, slot: u8) -> NodeId {
-        let state = self.frame.loops.get(usize::from(slot));
-        state.map_or(NodeId::MISSING, LoopState::item)
-    }
-
-    /// The value at a static path, found once for each subject.
-    #[inline]
-    fn load_path(&mut self, path: u32, scene: &Scene<'_>) -> NodeId {
-        match self.paths.get(path as usize) {
-            Some(cached) if cached.stamp == self.stamp => cached.node,
-            _ => self.find_path(path, scene),
-        }
-    }
-
-    fn find_path(&mut self, path: u32, scene: &Scene<'_>) -> NodeId {
-        let Some(entry) = scene.tables.paths.get(path as usize) else {
-            return NodeId::MISSING;
+    /// Runs something that needs the values and their surroundings.
+    fn with_values<T>(
+        &mut self,
+        setting: Setting<'_>,
+        world: &mut World<'_>,
+        run: impl FnOnce(&mut Values<'_>) -> T,
+    ) -> T {
+        let mut values = Values {
+            buffer: world.buffer,
+            texts: setting.texts,
+            symbols: setting.tables.symbols,
+            host: world.host,
+            limits: *setting.limits,
+            fuel: &mut self.fuel,
+            regexes: &mut self.regexes,
         };
-        // INVARIANT: parents have smaller numbers and the verifier bounds the depth.
-        let parent = match entry.parent.get() {
-            NONE => scene.subject.root,
-            parent => self.load_path(parent, scene),
-        };
-        let node = scene.view.get(parent, SymbolId(entry.symbol.get()));
-        if let Some(slot) = self.paths.get_mut(path as usize) {
-            *slot = CachedPath {
-                stamp: self.stamp,
-                node,
-            };
-        }
-        node
-    }
-
-    /// Takes an error into a fold; whether the fold goes on.
-    fn fold_error<M: Mode>(&mut self, slot: u8, of_keys: bool) -> bool {
-        let fold = &mut self.frame.folds[usize::from(slot)];
-        if self.error.is_skip() {
-            fold.skipped = true;
-            fold.direct |= self.error != ErrorKind::MultiSkip;
-            if M::EXPLAIN {
-                self.explanation.collect(slot);
-            }
-            return true;
-        }
-        // A sibling has decided already that the map does not apply.
-        of_keys && fold.direct
+        run(&mut values)
     }
 }
 
@@ -1003,10 +543,13 @@ fn is_null(view: &View<'_>, node: NodeId) -> bool {
     matches!(view.kind(node), None | Some(crate::document::Kind::Null))
 }
 
-/// The instruction of a block that was fetched when `next` became the position.
-fn instruction_before(block: u32, next: usize) -> InstructionId {
-    InstructionId {
-        block,
-        position: next as u32 - 1,
-    }
+fn text_of<'t>(tables: &Tables<'t>, text: TextId) -> &'t str {
+    tables
+        .texts
+        .get(text.index())
+        .map_or("", |&text| tables.text(text))
+}
+
+fn boolean(value: bool) -> NodeId {
+    if value { TRUE } else { FALSE }
 }

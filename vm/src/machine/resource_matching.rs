@@ -2,53 +2,59 @@
 //! against the request (docs/spec/cel.md §6.3).
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ObjectScope;
+use kpvm_format::instruction::{SelectorId, TextsId};
 
+use super::Scene;
 use super::matching::{RequestFacts, SelectorLabels, selector_matches};
-use super::{Scene, Subject};
 use crate::document::NodeId;
 
 /// The label that stands for a namespace of which nothing else is known.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Whether a match operation of resource rules holds.
-pub(super) fn holds(op: Op, flag: u8, entry: u32, scene: &Scene<'_>) -> bool {
-    let (tables, subject, request) = (scene.tables, scene.subject, scene.request);
-    match op {
-        Op::MatchApiGroups => lists(tables, entry, request.group),
-        Op::MatchApiVersions => lists(tables, entry, request.version),
-        Op::MatchResources => tables
-            .text_list(entry)
-            .any(|pattern| is_resource(pattern, request.resource, request.subresource)),
-        Op::MatchResourceNames => tables.text_list(entry).any(|name| {
-            if subject.name.is_empty() {
-                subject.matched_name.starts_with(name)
-            } else {
-                subject.name == name
-            }
-        }),
-        Op::MatchScope => {
-            let is_cluster_scoped = is_namespace(request) || subject.namespace.is_empty();
-            is_cluster_scoped == (flag != 0)
-        }
-        Op::MatchObjectLabels => {
-            let sides = [request.object, request.old_object];
-            sides.into_iter().any(|side| match side {
-                None if flag == 0 => false,
-                None => selector_matches(entry, tables, &SelectorLabels::Pairs(&[])),
-                Some(object) => object_labels_match(entry, object, scene),
-            })
-        }
-        Op::MatchNamespaceLabels => namespace_labels_match(entry, subject, scene),
-        // `execute` hands over the operations above only.
-        _ => false,
-    }
+/// Whether a list holds the text or `*`.
+pub(super) fn lists(list: TextsId, text: &str, tables: &Tables<'_>) -> bool {
+    tables
+        .text_list(list.0)
+        .any(|listed| listed == "*" || listed == text)
 }
 
-fn lists(tables: &Tables<'_>, list: u32, text: &str) -> bool {
-    tables
-        .text_list(list)
-        .any(|listed| listed == "*" || listed == text)
+/// Whether the resource, with its subresource, is one of a list.
+pub(super) fn resource_matches(resources: TextsId, scene: &Scene<'_>) -> bool {
+    let request = scene.request;
+    scene
+        .tables
+        .text_list(resources.0)
+        .any(|pattern| is_resource(pattern, request.resource, request.subresource))
+}
+
+/// Whether the object's name is one of a list, or its generateName begins with one.
+pub(super) fn name_matches(names: TextsId, scene: &Scene<'_>) -> bool {
+    let subject = scene.subject;
+    scene.tables.text_list(names.0).any(|name| {
+        if subject.name.is_empty() {
+            subject.matched_name.starts_with(name)
+        } else {
+            subject.name == name
+        }
+    })
+}
+
+/// Whether the object is of a scope.
+pub(super) fn scope_matches(scope: ObjectScope, scene: &Scene<'_>) -> bool {
+    let is_cluster_scoped = is_namespace(scene.request) || scene.subject.namespace.is_empty();
+    is_cluster_scoped == (scope == ObjectScope::Cluster)
+}
+
+/// Whether a selector selects the labels of the object or of the old object; `absent`: one
+/// that is not there counts as an object without labels.
+pub(super) fn labels_match(absent: bool, selector: SelectorId, scene: &Scene<'_>) -> bool {
+    let sides = [scene.request.object, scene.request.old_object];
+    sides.into_iter().any(|side| match side {
+        None if !absent => false,
+        None => selector_matches(selector, scene.tables, &SelectorLabels::Pairs(&[])),
+        Some(object) => object_labels_match(selector, object, scene),
+    })
 }
 
 /// `pods`, `pods/log`, `pods/*`, `*/log`, `*` (no subresource) and `*/*`.
@@ -62,15 +68,16 @@ fn is_namespace(request: &RequestFacts<'_>) -> bool {
     request.resource == "namespaces"
 }
 
-fn object_labels_match(selector: u32, object: NodeId, scene: &Scene<'_>) -> bool {
+fn object_labels_match(selector: SelectorId, object: NodeId, scene: &Scene<'_>) -> bool {
     let metadata = scene.view.get_text(object, b"metadata");
     let labels = scene.view.get_text(metadata, b"labels");
     let labels = SelectorLabels::Document(&scene.view, labels);
     selector_matches(selector, scene.tables, &labels)
 }
 
-fn namespace_labels_match(selector: u32, subject: &Subject<'_>, scene: &Scene<'_>) -> bool {
-    let (tables, request) = (scene.tables, scene.request);
+/// Whether a selector selects the labels of the namespace.
+pub(super) fn namespace_matches(selector: SelectorId, scene: &Scene<'_>) -> bool {
+    let (tables, request, subject) = (scene.tables, scene.request, scene.subject);
     if !is_namespace(request) && subject.namespace.is_empty() {
         return true;
     }

@@ -7,14 +7,16 @@
 use std::borrow::Cow;
 
 use kpvm_format::Tables;
+use kpvm_format::instruction::{TagPatternId, VariableId};
 use kpvm_format::site::InstructionId;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, TagEntry};
 use kpvm_semantics::anchor::Anchor;
 
 use super::explain::TagText;
+use super::pattern::FoldState;
 use super::trace::SeenTag;
-use super::{ErrorKind, FoldState, Machine, Mode, Scene, leaf};
+use super::{ErrorKind, Machine, Mode, Scene, leaf};
 use crate::document::{Kind, NodeId, View};
 use kpvm_semantics::wildcard;
 
@@ -38,8 +40,8 @@ impl ExpandedTags {
     }
 
     /// Chooses keys for the entries of a pattern that have none yet.
-    pub(super) fn expand(&mut self, pattern: u32, map: NodeId, scene: Scene<'_>) {
-        let Some(pattern) = scene.tables.tag_patterns.get(pattern as usize) else {
+    pub(super) fn expand(&mut self, pattern: TagPatternId, map: NodeId, scene: Scene<'_>) {
+        let Some(pattern) = scene.tables.tag_patterns.get(pattern.index()) else {
             return;
         };
         let view = &scene.view;
@@ -105,12 +107,12 @@ impl Machine {
     /// Checks a label or annotation map against an expanded pattern.
     pub(super) fn test_tags<M: Mode>(
         &mut self,
-        pattern: u32,
+        pattern: TagPatternId,
         map: NodeId,
         instruction: InstructionId,
         scene: Scene<'_>,
     ) -> Option<ErrorKind> {
-        let pattern = scene.tables.tag_patterns.get(pattern as usize)?;
+        let pattern = scene.tables.tag_patterns.get(pattern.index())?;
         let records = Tables::range(scene.tables.tag_entries, pattern.entries);
         let start = pattern.entries.start.get();
         let entry = |index: usize, record| self.expanded_entry(start + index as u32, record, scene);
@@ -209,7 +211,9 @@ impl Machine {
             anchor => (anchor, Cow::Borrowed(key)),
         };
         let slot = record.slot.get();
-        let computed = (slot != NONE).then(|| self.variable(slot)).flatten();
+        let computed = (slot != NONE)
+            .then(|| self.variable(VariableId(slot)))
+            .flatten();
         Entry {
             number,
             record,

@@ -1,7 +1,10 @@
 //! What a tracing run tells its observer: of every instruction that has a site, what
 //! it looked at and what came of it.
 
-use kpvm_format::instruction::{Field, Instruction, Op, OperandKind};
+use kpvm_format::instruction::immediate::{AssertionFailure, Unassertable};
+use kpvm_format::instruction::{
+    EntryId, Field, Instruction, Op, OperandKind, Operation, RegisterId,
+};
 use kpvm_format::site::InstructionId;
 use kpvm_format::table::SiteKind;
 
@@ -38,7 +41,6 @@ impl Machine {
     #[cold]
     pub(super) fn report(
         &mut self,
-        op: Op,
         instruction: &Instruction,
         number: InstructionId,
         held: bool,
@@ -48,15 +50,18 @@ impl Machine {
         let Some(observer) = world.observer.as_deref_mut() else {
             return;
         };
+        let Some(operation) = Operation::decode(instruction) else {
+            return;
+        };
         let tables = setting.tables;
-        if matches!(op, Op::WrapError | Op::WrapPath) {
+        if let Operation::WrapError { .. } | Operation::WrapPath { .. } = operation {
             return observer.observe(&Event::Failure(&self.failure_text));
         }
-        if op == Op::CountPass {
+        if operation == Operation::CountPass {
             return observer.observe(&Event::ElementPassed);
         }
         let view = world.buffer.view(setting.texts, tables.symbols);
-        if op == Op::RunChecks {
+        if let Operation::RunChecks { .. } = operation {
             for (control, path, value) in self.findings.each(Shown { tables, view }) {
                 let value = seen(view, value);
                 let path = &path;
@@ -68,61 +73,67 @@ impl Machine {
             }
             return;
         }
-        if op == Op::Exempt {
+        if let Operation::Exempt { exclusion, .. } = operation {
             return observer.observe(&Event::Excluded {
-                exclusion: instruction.c.get(),
+                exclusion: exclusion.0,
                 findings: self.findings.taken(),
             });
         }
         let Some(site) = &tables.site(number) else {
             return;
         };
-        let value = |register: u8| self.frame.registers[usize::from(register)];
         let seen = |node| seen(view, node);
         let held = match site.kind {
             SiteKind::Absence => !held,
             _ => held,
         };
         let path = self.path_of(site, view, tables);
-        let subject = match op {
-            Op::WrapConditional | Op::WrapGlobal => {
-                let instruction = number;
+        let subject = match operation {
+            Operation::WrapConditional { .. } | Operation::WrapGlobal { .. } => {
                 return observer.observe(&Event::AnchorSkips {
-                    instruction,
+                    instruction: number,
                     site,
                     path,
                 });
             }
-            Op::AlternativeFailed | Op::AlternativeFailedAt => {
-                let index = match op {
-                    Op::AlternativeFailed => instruction.c.get(),
-                    _ => self.loop_index(instruction.a),
-                };
-                let skipped = self.error.is_skip();
+            Operation::AlternativeFailed { index } => {
                 return observer.observe(&Event::AlternativeFailed {
                     instruction: number,
                     site,
-                    index,
-                    skipped,
+                    index: index.0,
+                    skipped: self.error.is_skip(),
                 });
             }
-            Op::LoopBegin | Op::LoopNext => {
+            Operation::AlternativeFailedAt { loop_slot } => {
+                return observer.observe(&Event::AlternativeFailed {
+                    instruction: number,
+                    site,
+                    index: self.loop_index(loop_slot),
+                    skipped: self.error.is_skip(),
+                });
+            }
+            Operation::LoopBegin {
+                loop_slot, item, ..
+            }
+            | Operation::LoopNext {
+                loop_slot, item, ..
+            } => {
                 // `LoopNext` jumps back when there is an element, `LoopBegin` does not.
-                let is_over = held == (op == Op::LoopNext);
+                let is_over = held == (operation.op() == Op::LoopNext);
                 return observer.observe(&if is_over {
                     Event::ElementsEnd { site }
                 } else {
                     Event::Element {
                         instruction: number,
                         site,
-                        index: self.loop_index(instruction.a),
-                        value: seen(value(instruction.e)),
+                        index: self.loop_index(loop_slot),
+                        value: seen(self.get(item)),
                     }
                 });
             }
             // The test of the anchored key has told already.
-            Op::FailConditional | Op::FailNegation => return,
-            Op::TestTags => {
+            Operation::FailConditional { .. } | Operation::FailNegation { .. } => return,
+            Operation::TestTags { .. } => {
                 for tag in &self.seen_tags {
                     let key = match tag.expanded {
                         Some(member) => view.key_str(member),
@@ -147,28 +158,30 @@ impl Machine {
                 self.seen_tags.clear();
                 return;
             }
-            Op::TestCondition => Tested::Condition {
-                key: seen(value(instruction.a)),
-                value: seen(value(instruction.b)),
+            Operation::TestCondition { key, value, .. } => Tested::Condition {
+                key: seen(self.get(key)),
+                value: seen(self.get(value)),
             },
             _ if matches!(site.kind, SiteKind::Filter | SiteKind::Exclusion)
-                || op == Op::JumpIfNoUser =>
+                || operation.op() == Op::JumpIfNoUser =>
             {
                 Tested::Request(facts(view, setting.subject, setting.request))
             }
             _ => {
-                let hidden = setting.subject.is_secret && hides(op, &path.to_string());
+                let hidden = setting.subject.is_secret && hides(operation.op(), &path.to_string());
                 let seen = |node| SeenValue {
                     hidden,
                     ..seen(node)
                 };
+                let found = value_register(operation).map(|register| self.get(register));
+                let pattern = match operation {
+                    Operation::TestValue { pattern, .. } => Some(pattern),
+                    Operation::AssertValue { expected, .. } => Some(expected),
+                    _ => None,
+                };
                 Tested::Value {
-                    found: seen(match looks_at_register(op, instruction) {
-                        true => value(instruction.a),
-                        false => NodeId::MISSING,
-                    }),
-                    pattern: matches!(op, Op::TestValue | Op::AssertValue)
-                        .then(|| seen(value(instruction.b))),
+                    found: seen(found.unwrap_or(NodeId::MISSING)),
+                    pattern: pattern.map(|register| seen(self.get(register))),
                 }
             }
         };
@@ -185,7 +198,7 @@ impl Machine {
     #[cold]
     pub(super) fn report_entry(
         &self,
-        entry: u32,
+        entry: EntryId,
         ending: super::Ending,
         setting: Setting<'_>,
         world: &mut World<'_>,
@@ -200,16 +213,32 @@ impl Machine {
             super::Ending::Failed { .. } => EntryOutcome::Failed(&self.failure_text),
             _ => EntryOutcome::Failed("evaluation limit exceeded"),
         };
-        observer.observe(&Event::EntryEnds { entry, outcome });
+        observer.observe(&Event::EntryEnds {
+            entry: entry.0,
+            outcome,
+        });
     }
 }
 
-/// Whether an operation looks at the value of its first operand.
-fn looks_at_register(op: Op, instruction: &Instruction) -> bool {
-    let has_value = !matches!(op, Op::NoteFailure | Op::ReturnUnassertable) || instruction.b != 0;
-    let mut operands = op.operands().iter();
-    has_value
-        && operands.any(|operand| operand.field == Field::A && operand.kind == OperandKind::Source)
+/// The register that an operation looks at, if that is its first operand.
+fn value_register(operation: Operation) -> Option<RegisterId> {
+    match operation {
+        // Nothing is there, or an error and not the value is the reason.
+        Operation::NoteFailure {
+            failure: AssertionFailure::Missing,
+            ..
+        }
+        | Operation::ReturnUnassertable {
+            reason: Unassertable::Error,
+            ..
+        } => None,
+        _ => {
+            let mut operands = operation.op().operands().iter();
+            operands
+                .any(|operand| operand.field == Field::A && operand.kind == OperandKind::Source)
+                .then(|| RegisterId(operation.encode().a))
+        }
+    }
 }
 
 /// Whether a value of a Secret at that path must not be shown.

@@ -12,7 +12,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::explain;
-use crate::report::{github, junit, sarif, write_json, write_yaml};
+use crate::report::{github, junit, sarif};
+use crate::serialised::{write_json, write_yaml};
 use crate::suite::row::{Reason, Row, Verdict};
 use crate::suite::run::SuiteRun;
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Detail, Totals, Verdicts, by_policy_kind, shown_rows};
+use crate::place::Place;
 use crate::problem::Report;
-use crate::scan::Place;
 use crate::suite::row::{Row, Verdict};
 use crate::suite::run::SuiteRun;
 

@@ -24,7 +24,7 @@ use super::Program;
 use super::ast::{Expr, Fold, Node};
 use super::check::Checked;
 use crate::frontend::emitter::Emitter;
-use crate::ir::{Instruction, Item, Label, Register};
+use crate::ir::{EntryId, Instruction, Item, Label, Register};
 
 /// Where the value of a declared variable comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Bindings {
     /// Variables that are no keys of the input value, by name.
     pub sources: HashMap<String, Source>,
     /// Entries of the fields of a [`Source::Variables`].
-    pub variables: HashMap<String, u32>,
+    pub variables: HashMap<String, EntryId>,
     /// Those of them that are the same for every resource.
     pub constants: HashMap<String, Tree>,
     /// The namespace of the policy, if it is one of a namespace.
@@ -54,7 +54,7 @@ pub struct Bindings {
 
 impl Bindings {
     /// Names the entry of a variable.
-    pub fn add_variable(&mut self, name: &str, entry: u32, program: Option<&Program>) {
+    pub fn add_variable(&mut self, name: &str, entry: EntryId, program: Option<&Program>) {
         self.variables.insert(name.to_owned(), entry);
         // Of several of the same name the last counts.
         let constant = program.and_then(|program| constant_of(&program.expression));
@@ -69,7 +69,7 @@ impl Bindings {
 pub fn lower(
     program: &Program,
     bindings: &Bindings,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     on_error: Label,
 ) -> Register {
     lowering(program, bindings, emitter).value(&program.expression, on_error)
@@ -79,7 +79,7 @@ pub fn lower(
 pub fn lower_truth(
     program: &Program,
     bindings: &Bindings,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     on_error: Label,
 ) -> Register {
     let mut lowering = lowering(program, bindings, emitter);
@@ -95,18 +95,18 @@ pub fn lower_truth(
 pub fn lower_condition(
     program: &Program,
     bindings: &Bindings,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     on_false: Label,
     on_error: Label,
 ) {
     lowering(program, bindings, emitter).branch(&program.expression, false, on_false, on_error);
 }
 
-fn lowering<'a, 'p, 'b>(
+fn lowering<'a, 'p>(
     program: &'a Program,
     bindings: &'a Bindings,
-    emitter: &'a mut Emitter<'p, 'b>,
-) -> Lowering<'a, 'p, 'b> {
+    emitter: &'a mut Emitter<'p>,
+) -> Lowering<'a, 'p> {
     Lowering {
         emitter,
         checked: &program.checked,
@@ -124,8 +124,8 @@ struct Local {
     fails: bool,
 }
 
-struct Lowering<'a, 'p, 'b> {
-    emitter: &'a mut Emitter<'p, 'b>,
+struct Lowering<'a, 'p> {
+    emitter: &'a mut Emitter<'p>,
     checked: &'a Checked,
     bindings: &'a Bindings,
     locals: Vec<Local>,
@@ -133,7 +133,7 @@ struct Lowering<'a, 'p, 'b> {
     has_failed: bool,
 }
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     fn push(&mut self, instruction: Instruction) {
         self.emitter.block.push(instruction);
     }
@@ -162,7 +162,7 @@ impl Lowering<'_, '_, '_> {
     }
 
     fn set_constant(&mut self, register: Register, value: &TreeValue) {
-        let constant = self.emitter.pools.constant(value);
+        let constant = self.emitter.module.constant(value);
         self.push(Instruction::new(Op::LoadConstant).a(register.0).c(constant));
     }
 
@@ -177,7 +177,7 @@ impl Lowering<'_, '_, '_> {
 
     /// Puts an instruction in front of item `at`.
     fn insert_constant(&mut self, at: usize, register: Register, value: &TreeValue) {
-        let constant = self.emitter.pools.constant(value);
+        let constant = self.emitter.module.constant(value);
         let load = Instruction::new(Op::LoadConstant).a(register.0).c(constant);
         self.emitter.block.items.insert(at, Item::Instruction(load));
     }

@@ -6,18 +6,16 @@
 
 use kpvm_format::cel::Root;
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, SiteKind};
+use kpvm_format::table::SiteKind;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
-use zerocopy::little_endian::U32;
 
 use super::lower::{self, Bindings, Source};
 use super::{Environment, Program, Type, TypeError, compile, render_errors};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
-use crate::frontend::pools::Pools;
 use crate::frontend::scope::Scope;
-use crate::ir::{Block, Instruction, Label, Register, Site};
+use crate::ir::{Block, Entry, EntryId, Instruction, Label, Module, Register, Site};
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::model::{Policy, Rule};
 use crate::source::{Location, SourceId};
@@ -380,9 +378,9 @@ pub fn lower_rule(
     rule: &Rule,
     message: Option<&str>,
     loaders: &mut Loaders,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Option<Block> {
-    Some(of_rule(policy, rule, message)?.lower(loaders, pools))
+    Some(of_rule(policy, rule, message)?.lower(loaders, module))
 }
 
 /// Lowers the body of a ValidatingAdmissionPolicy, with the parameters of a binding.
@@ -390,18 +388,18 @@ pub fn lower_admission_policy(
     policy: &AdmissionPolicy,
     binding: Option<&AdmissionBinding>,
     loaders: &mut Loaders,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Block {
-    of_admission_policy(policy, binding).lower(loaders, pools)
+    of_admission_policy(policy, binding).lower(loaders, module)
 }
 
 impl Body<'_> {
-    fn lower(&self, loaders: &mut Loaders, pools: &mut Pools<'_>) -> Block {
+    fn lower(&self, loaders: &mut Loaders, module: &mut Module) -> Block {
         let mut scene = Scene::new(self.dialect, self.has_params);
         for variable in self.variables {
-            lower_variable(variable, self.source, &mut scene, loaders, pools);
+            lower_variable(variable, self.source, &mut scene, loaders, module);
         }
-        let mut emitter = Emitter::new(self.source, Scope::default(), pools);
+        let mut emitter = Emitter::new(self.source, Scope::default(), module);
         let params = self.params.as_ref();
         let params = params.map(|wanted| begin_params(self.dialect, wanted, &mut emitter));
         let mut cold: Vec<Cold> = Vec::new();
@@ -491,7 +489,7 @@ struct Params {
     failed: Label,
 }
 
-fn begin_params(dialect: Dialect, wanted: &TreeValue, emitter: &mut Emitter<'_, '_>) -> Params {
+fn begin_params(dialect: Dialect, wanted: &TreeValue, emitter: &mut Emitter<'_>) -> Params {
     let wanted = emitter.constant(wanted);
     let block = &mut emitter.block;
     let params = Params {
@@ -519,14 +517,14 @@ fn begin_params(dialect: Dialect, wanted: &TreeValue, emitter: &mut Emitter<'_, 
 }
 
 impl Params {
-    fn next(&self, emitter: &mut Emitter<'_, '_>) {
+    fn next(&self, emitter: &mut Emitter<'_>) {
         let next = Instruction::new(Op::LoopNext).a(self.slot).e(self.item.0);
         emitter.block.push(next.target(self.start));
         emitter.block.place(self.end);
         emitter.block.leave_loop();
     }
 
-    fn fail(&self, emitter: &mut Emitter<'_, '_>) {
+    fn fail(&self, emitter: &mut Emitter<'_>) {
         emitter.block.place(self.failed);
         wrap("error in parameterized resource: ", emitter);
         emitter.block.push(Instruction::new(Op::ReturnErrorText));
@@ -546,7 +544,7 @@ struct Cold {
 }
 
 impl Cold {
-    fn lower(self, scene: &Scene, emitter: &mut Emitter<'_, '_>) {
+    fn lower(self, scene: &Scene, emitter: &mut Emitter<'_>) {
         emitter.block.place(self.on_false);
         if let Some(message) = &self.message {
             let unusable = emitter.block.label();
@@ -572,22 +570,22 @@ fn failed_prefix(expression: &str) -> String {
 }
 
 /// Puts a text in front of the error's and goes on behind.
-pub(super) fn wrap(prefix: &str, emitter: &mut Emitter<'_, '_>) {
+pub(super) fn wrap(prefix: &str, emitter: &mut Emitter<'_>) {
     let behind = emitter.block.label();
-    let text = emitter.pools.text(prefix);
+    let text = emitter.module.text(prefix);
     emitter
         .block
         .push(Instruction::new(Op::WrapError).c(text).target(behind));
     emitter.block.place(behind);
 }
 
-pub(super) fn begin(text: &str, emitter: &mut Emitter<'_, '_>) {
-    let text = emitter.pools.text(text);
+pub(super) fn begin(text: &str, emitter: &mut Emitter<'_>) {
+    let text = emitter.module.text(text);
     emitter.block.push(Instruction::new(Op::CelBegin).c(text));
 }
 
-fn return_text(text: &str, site: &Site, emitter: &mut Emitter<'_, '_>) {
-    let text = emitter.pools.text(text);
+fn return_text(text: &str, site: &Site, emitter: &mut Emitter<'_>) {
+    let text = emitter.module.text(text);
     emitter.block.push(
         Instruction::new(Op::ReturnFailText)
             .c(text)
@@ -595,7 +593,7 @@ fn return_text(text: &str, site: &Site, emitter: &mut Emitter<'_, '_>) {
     );
 }
 
-fn return_error(text: &str, site: &Site, emitter: &mut Emitter<'_, '_>) {
+fn return_error(text: &str, site: &Site, emitter: &mut Emitter<'_>) {
     let failed = emitter.block.label();
     emitter.fail(text, failed);
     emitter.block.place(failed);
@@ -610,7 +608,7 @@ fn lower_variable(
     source: SourceId,
     scene: &mut Scene,
     loaders: &mut Loaders,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) {
     let name = variable
         .get("name")
@@ -618,7 +616,7 @@ fn lower_variable(
         .unwrap_or_default();
     let text = text_at(variable, "expression").map_or("", |text| text.text);
     let program = scene.compile(text, None);
-    let mut emitter = Emitter::new(source, Scope::default(), pools);
+    let mut emitter = Emitter::new(source, Scope::default(), module);
     let failed = emitter.block.label();
     match &program {
         Ok(program) => {
@@ -641,28 +639,26 @@ fn lower_variable(
     }
     emitter.block.push(Instruction::new(Op::ReturnFailed));
     let block = emitter.block;
-    let place = pools.place(Location {
+    let location = Location {
         source,
         span: variable.span,
-    });
-    let entry = add_entry(place, pools);
+    };
+    let entry = add_entry(location, module);
     loaders.push((entry, block));
     scene.add_variable(name, program.as_ref().ok());
     let program = program.as_ref().ok();
     scene.bindings.add_variable(name, entry, program);
 }
 
-/// The entry of a variable; its block is filled in when the loader is generated.
-pub(super) fn add_entry(place: table::Place, pools: &mut Pools<'_>) -> u32 {
-    let slot = pools.slot("");
-    let entry = pools.bundle.entries.len() as u32;
-    pools.bundle.entries.push(table::Entry {
-        slot: U32::new(slot),
-        block: U32::ZERO,
-        nested: 0,
-    });
-    pools.bundle.entry_places.push(place);
-    entry
+/// The entry of a variable; its loader is set when that is lowered.
+pub(super) fn add_entry(location: Location, module: &mut Module) -> EntryId {
+    let slot = module.slot("");
+    module.entries.push(Entry {
+        slot,
+        loader: None,
+        is_nested: false,
+        location,
+    })
 }
 
 /// All are evaluated: one that is false decides, whatever errors others had
@@ -671,7 +667,7 @@ fn lower_preconditions(
     dialect: Dialect,
     conditions: &[Tree],
     scene: &Scene,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
 ) {
     let on_false = emitter.block.label();
     let errors = emitter.block.enter_list();
@@ -694,7 +690,7 @@ fn lower_preconditions(
                 lower::lower_condition(&program, &bindings, emitter, on_false, failed);
                 emitter.block.jump(next);
                 emitter.block.place(failed);
-                let prefix = emitter.pools.text(&failed_prefix(text.text));
+                let prefix = emitter.module.text(&failed_prefix(text.text));
                 emitter
                     .block
                     .push(Instruction::new(Op::WrapError).c(prefix).target(caught));
@@ -726,7 +722,7 @@ fn lower_preconditions(
         dialect => emitter.block.push(Instruction::new(dialect.error())),
     }
     emitter.block.place(on_false);
-    let text = emitter.pools.text(match dialect {
+    let text = emitter.module.text(match dialect {
         Dialect::Rule => "cel preconditions not met",
         Dialect::AdmissionPolicy { .. } => "match conditions aren't met",
     });

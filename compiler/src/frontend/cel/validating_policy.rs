@@ -15,9 +15,8 @@ use super::rule::{self, Scene, Text, VARIABLES, begin, text_at, wrap};
 use super::{Environment, Program, Type, TypeError};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
-use crate::frontend::pools::Pools;
 use crate::frontend::scope::Scope;
-use crate::ir::{Block, Instruction, Label, Site};
+use crate::ir::{Block, Instruction, Label, Module, Site};
 use crate::policy::validating_policy::{Mode, ValidatingSpec};
 use crate::source::{Location, SourceId};
 
@@ -242,24 +241,19 @@ impl<'t> Programs<'t> {
     }
 
     /// Lowers the body: conditions and validations.
-    pub fn lower(
-        &mut self,
-        source: SourceId,
-        loaders: &mut Loaders,
-        pools: &mut Pools<'_>,
-    ) -> Block {
+    pub fn lower(&mut self, source: SourceId, loaders: &mut Loaders, module: &mut Module) -> Block {
         for (name, compiled) in &self.variables {
             let bindings = &mut self.scene.bindings;
-            let block = value_block(compiled, bindings, source, pools);
-            let place = pools.place(Location {
+            let block = value_block(compiled, bindings, source, module);
+            let location = Location {
                 source,
                 span: compiled.text.span,
-            });
-            let entry = rule::add_entry(place, pools);
+            };
+            let entry = rule::add_entry(location, module);
             loaders.push((entry, block));
             bindings.add_variable(name, entry, Some(&compiled.program));
         }
-        let mut emitter = Emitter::new(source, Scope::default(), pools);
+        let mut emitter = Emitter::new(source, Scope::default(), module);
         let skipped = emitter.block.label();
         let conditions = &self.conditions;
         if !conditions.is_empty() {
@@ -294,7 +288,7 @@ impl<'t> Programs<'t> {
             self.lower_failure(index, validation, labels, &mut emitter);
         }
         emitter.block.place(skipped);
-        let text = emitter.pools.text("skip");
+        let text = emitter.module.text("skip");
         emitter
             .block
             .push(Instruction::new(Op::ReturnText).b(3).c(text));
@@ -307,7 +301,7 @@ impl<'t> Programs<'t> {
         index: usize,
         validation: &Validation<'_>,
         [on_false, on_error]: [Label; 2],
-        emitter: &mut Emitter<'_, '_>,
+        emitter: &mut Emitter<'_>,
     ) {
         let number = index as u32;
         let site = condition_site(
@@ -321,7 +315,7 @@ impl<'t> Programs<'t> {
         let mut message = validation.message;
         if let Some(computed) = &validation.message_expression {
             // What is empty is no message, and falls through.
-            let give = |value: u32, emitter: &mut Emitter<'_, '_>| {
+            let give = |value: u32, emitter: &mut Emitter<'_>| {
                 let give = Instruction::new(Op::ReturnFailValue).a(value).b(1);
                 emitter.block.push(give.d(number).site(site.clone()));
             };
@@ -343,7 +337,7 @@ impl<'t> Programs<'t> {
             "" => &fallback,
             message => message,
         };
-        let text = emitter.pools.text(message);
+        let text = emitter.module.text(message);
         let fail = Instruction::new(Op::ReturnFailText).c(text).d(number);
         emitter.block.push(fail.site(site.clone()));
         emitter.block.place(on_error);
@@ -353,11 +347,11 @@ impl<'t> Programs<'t> {
     }
 
     /// Lowers the audit annotations to a block that gives the list of their values.
-    pub fn lower_annotations(&self, source: SourceId, pools: &mut Pools<'_>) -> Option<Block> {
+    pub fn lower_annotations(&self, source: SourceId, module: &mut Module) -> Option<Block> {
         if self.annotations.is_empty() {
             return None;
         }
-        let mut emitter = Emitter::new(source, Scope::default(), pools);
+        let mut emitter = Emitter::new(source, Scope::default(), module);
         let list = emitter.block.enter_list();
         emitter.block.push(Instruction::new(Op::ListBegin).a(list));
         let wrapped = emitter.block.label();
@@ -371,7 +365,7 @@ impl<'t> Programs<'t> {
             emitter.block.jump(next);
             emitter.block.place(failed);
             let prefix = format!("failed to evaluate auditAnnotation '{key}': ");
-            let prefix = emitter.pools.text(&prefix);
+            let prefix = emitter.module.text(&prefix);
             let wrap = Instruction::new(Op::WrapError).c(prefix);
             emitter.block.push(wrap.target(wrapped));
             emitter.block.place(next);
@@ -426,8 +420,8 @@ impl<'t> ExceptionPrograms<'t> {
     }
 
     /// The block that ends matched, unmatched, or with the error of a condition.
-    pub fn lower(&self, source: SourceId, pools: &mut Pools<'_>) -> Block {
-        let mut emitter = Emitter::new(source, Scope::default(), pools);
+    pub fn lower(&self, source: SourceId, module: &mut Module) -> Block {
+        let mut emitter = Emitter::new(source, Scope::default(), module);
         let (otherwise, failed) = (emitter.block.label(), emitter.block.label());
         let (conditions, bindings) = (&self.conditions, &self.bindings);
         lower_conditions(conditions, bindings, &mut emitter, otherwise, failed);
@@ -450,7 +444,7 @@ impl<'t> ExceptionPrograms<'t> {
 fn lower_conditions(
     conditions: &[Compiled<'_>],
     bindings: &Bindings,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     on_false: Label,
     failed: Label,
 ) {
@@ -475,7 +469,7 @@ fn lower_conditions(
 }
 
 /// Makes a value of the error at hand; its register.
-fn caught(emitter: &mut Emitter<'_, '_>) -> u32 {
+fn caught(emitter: &mut Emitter<'_>) -> u32 {
     let nothing = emitter.constant(&TreeValue::Null);
     let error = emitter.block.register();
     emitter.assign(error, nothing);
@@ -498,7 +492,7 @@ fn lower_test(
     condition: &Compiled<'_>,
     part: &str,
     bindings: &Bindings,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     [on_false, on_error]: [Label; 2],
 ) {
     begin(condition.text.text, emitter);
@@ -513,9 +507,9 @@ fn value_block(
     compiled: &Compiled<'_>,
     bindings: &Bindings,
     source: SourceId,
-    pools: &mut Pools<'_>,
+    module: &mut Module,
 ) -> Block {
-    let mut emitter = Emitter::new(source, Scope::default(), pools);
+    let mut emitter = Emitter::new(source, Scope::default(), module);
     let failed = emitter.block.label();
     let value = lower::lower(&compiled.program, bindings, &mut emitter, failed);
     let end = Instruction::new(Op::ReturnValue).a(value.0);

@@ -15,7 +15,7 @@ use crate::ir::{Instruction, Label, Register, Segment, SiteKind};
 pub fn lower_any_pattern_of_element(
     patterns: &[Tree],
     subject: Subject,
-    emitter: &mut Emitter<'_, '_>,
+    emitter: &mut Emitter<'_>,
     next: Label,
     passed: Label,
     on_error: Label,
@@ -38,8 +38,8 @@ pub fn lower_any_pattern_of_element(
 pub fn lower_any_pattern(
     patterns: &[Tree],
     subject: Subject,
-    emitter: &mut Emitter<'_, '_>,
-    mut ends: impl FnMut(&mut Emitter<'_, '_>, u32),
+    emitter: &mut Emitter<'_>,
+    mut ends: impl FnMut(&mut Emitter<'_>, u32),
     on_error: Label,
 ) -> Result<(), PatternError> {
     let mut lowering = Lowering::new(emitter, true);
@@ -51,7 +51,7 @@ pub fn lower_any_pattern(
 /// value may be a list; anything else is an error.
 ///
 /// An empty list passes with the raw `message`.
-pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut Emitter<'_, '_>) {
+pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut Emitter<'_>) {
     let failed = emitter.block.label();
     let unresolved = emitter.wrapping("variable substitution failed: ", false, failed);
     let list = emitter.template(patterns, "", unresolved);
@@ -114,7 +114,7 @@ pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut
         .block
         .push(Instruction::new(Op::ReturnAlternativesFailed));
     emitter.block.place(empty);
-    let message = emitter.pools.text(message);
+    let message = emitter.module.text(message);
     emitter
         .block
         .push(Instruction::new(Op::ReturnText).c(message));
@@ -123,12 +123,12 @@ pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut
     emitter.block.push(Instruction::new(Op::ReturnFailed));
 }
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     fn alternatives(
         &mut self,
         patterns: &[Tree],
         subject: Subject,
-        ends: &mut dyn FnMut(&mut Emitter<'_, '_>, u32),
+        ends: &mut dyn FnMut(&mut Emitter<'_>, u32),
     ) -> Result<(), PatternError> {
         for (index, pattern) in patterns.iter().enumerate() {
             let entered = self.emitter.enter_part(&format!("[{index}]"));

@@ -17,10 +17,10 @@ pub(super) fn find_inner<'t>(members: &'t [Member], inner: &str) -> Option<&'t T
         .map(|member| &member.value)
 }
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     pub(super) fn record_anchor(&mut self, map: Register, text: &str, inner: &str) {
-        let symbol = self.emitter.pools.bundle.symbols.intern(inner);
-        let text = self.emitter.pools.text(text);
+        let symbol = self.emitter.module.symbol(inner);
+        let text = self.emitter.module.text(text);
         self.emitter.block.push(
             Instruction::new(Op::RecordAnchor)
                 .a(map.0)
@@ -151,7 +151,7 @@ impl Lowering<'_, '_, '_> {
             on_error,
         );
         let Some(items) = member.value.as_list() else {
-            let kind = self.emitter.pools.text(go_type(&member.value));
+            let kind = self.emitter.module.text(go_type(&member.value));
             self.check(
                 Instruction::new(Op::FailExistencePattern).b(0).c(kind),
                 span,
@@ -162,7 +162,7 @@ impl Lowering<'_, '_, '_> {
         };
         for item in items {
             if item.as_map().is_none() {
-                let kind = self.emitter.pools.text("[]interface {}");
+                let kind = self.emitter.module.text("[]interface {}");
                 self.check(
                     Instruction::new(Op::FailExistencePattern).b(1).c(kind),
                     item.span,

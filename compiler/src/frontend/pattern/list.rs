@@ -6,7 +6,7 @@ use kpvm_syntax::tree::{Tree, TreeValue};
 use super::{Lowering, PatternError, Place, may_skip};
 use crate::ir::{Instruction, Label, Register};
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     pub(super) fn loop_begin(&mut self, slot: u32, list: Register, item: Register, empty: Label) {
         self.emitter.block.push(
             Instruction::new(Op::LoopBegin)

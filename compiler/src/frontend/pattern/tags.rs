@@ -1,17 +1,14 @@
 //! Labels and annotations, whose keys may be wildcards (docs/spec/patterns.md §9).
 
-use kpvm_format::instruction::Op;
-use kpvm_format::table;
-use kpvm_semantics::anchor::Anchor;
-use kpvm_semantics::wildcard::contains_wildcard;
-use kpvm_syntax::tree::{Member, Tree, TreeValue};
-use zerocopy::little_endian::U32;
-
 use super::Lowering;
 use super::anchors::find_inner;
-use crate::ir::{Instruction, Register};
+use crate::ir::{Instruction, Register, TagEntry, TagPattern, TagPatternId};
 use crate::source::Location;
+use kpvm_format::instruction::Op;
+use kpvm_semantics::anchor::Anchor;
 use kpvm_semantics::anchor::{self, AnchoredKey};
+use kpvm_semantics::wildcard::contains_wildcard;
+use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 /// A map under `metadata.labels` or `metadata.annotations`: entries that are not text
 /// are dropped there (section 9).
@@ -20,10 +17,10 @@ pub(super) enum Tags {
     /// No key has a wildcard.
     Static,
     /// Some key has one: expanded at run time.
-    Dynamic(u32),
+    Dynamic(TagPatternId),
 }
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     /// Section 9: looks for label and annotation maps below this map's `metadata`.
     pub(super) fn plan_tags(&mut self, members: &[Member], register: Register) {
         let Some(metadata) = find_inner(members, "metadata").and_then(Tree::as_map) else {
@@ -57,57 +54,46 @@ impl Lowering<'_, '_, '_> {
         }
     }
 
-    fn write_tag_pattern(&mut self, tag: &str, members: &[Member]) -> u32 {
+    fn write_tag_pattern(&mut self, tag: &str, members: &[Member]) -> TagPatternId {
         let mut entries = Vec::new();
-        let mut places = Vec::new();
         for member in members {
             let TreeValue::String(value) = &member.value.value else {
                 continue;
             };
             let AnchoredKey { anchor, inner } = anchor::parse(&member.key);
-            let wildcard = contains_wildcard(inner);
-            let Some(leaf) = self.emitter.pools.leaf(&member.value.value) else {
+            let Some(leaf) = self.emitter.module.leaf(&member.value.value) else {
                 continue;
             };
-            let star = anchor == Anchor::None && &**value == "*";
             // A value with variables travels in a variable of its own.
-            let slot = match self.computed.get(&std::ptr::from_ref(&member.value)) {
-                None => table::NONE,
-                Some(&computed) => {
-                    let slot = self.emitter.pools.slot("");
-                    let store = Instruction::new(Op::StoreVariable).a(computed.0).c(slot);
-                    self.emitter.block.push(store);
-                    slot
-                }
-            };
-            let key = self.emitter.pools.bundle.text(inner);
-            entries.push(table::TagEntry {
-                anchor: anchor as u8,
-                wildcard: u8::from(wildcard),
-                star: u8::from(star),
-                key,
-                leaf: U32::new(leaf),
-                slot: U32::new(slot),
+            let computed = self
+                .computed
+                .get(&std::ptr::from_ref(&member.value))
+                .copied();
+            let slot = computed.map(|computed| {
+                let slot = self.emitter.module.slot("");
+                let store = Instruction::new(Op::StoreVariable).a(computed.0).c(slot);
+                self.emitter.block.push(store);
+                slot
             });
-            let place = self.emitter.pools.place(Location {
-                source: self.emitter.source,
-                span: member.value.span,
+            entries.push(TagEntry {
+                anchor,
+                has_wildcard: contains_wildcard(inner),
+                is_star: anchor == Anchor::None && &**value == "*",
+                key: inner.to_owned(),
+                leaf,
+                slot,
+                location: Location {
+                    source: self.emitter.source,
+                    span: member.value.span,
+                },
             });
-            places.push(table::SitePlace::from(place));
         }
-        let bundle = &mut self.emitter.pools.bundle;
-        let range = table::Range::new(bundle.tag_entries.len(), entries.len());
-        bundle.tag_entries.extend(&entries);
-        bundle.tag_places.extend(&places);
-        let (metadata, tag) = (
-            bundle.symbols.intern("metadata"),
-            bundle.symbols.intern(tag),
-        );
-        bundle.tag_patterns.push(table::TagPattern {
-            metadata: U32::new(metadata.0),
-            tag: U32::new(tag.0),
-            entries: range,
-        });
-        bundle.tag_patterns.len() as u32 - 1
+        let module = &mut self.emitter.module;
+        let pattern = TagPattern {
+            metadata: module.symbol("metadata"),
+            tag: module.symbol(tag),
+            entries,
+        };
+        module.tag_patterns.push(pattern)
     }
 }

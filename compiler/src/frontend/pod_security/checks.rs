@@ -11,9 +11,8 @@ use kpvm_syntax::tree::TreeValue;
 
 use super::controls::{CONTROLS, Control, Demand, Inherited, Of, Revision, Test};
 use crate::frontend::emitter::Emitter;
-use crate::frontend::pools::Pools;
 use crate::frontend::scope::Scope;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{ControlId, Instruction, Label, Module, Register, TextListId};
 use crate::source::SourceId;
 
 /// The lists of containers, in the order in which they are visited.
@@ -68,15 +67,11 @@ fn shown_paths(path: &str, prefix: &str, demand: &Demand) -> Vec<String> {
 }
 
 /// A revision with the number of its control.
-pub type Chosen = (u32, &'static Revision);
+pub type Chosen = (ControlId, &'static Revision);
 
 /// Writes the block of checks for the chosen revisions.
-pub fn emitter<'p, 'b>(
-    chosen: &[Chosen],
-    source: SourceId,
-    pools: &'p mut Pools<'b>,
-) -> Emitter<'p, 'b> {
-    let emitter = Emitter::new(source, Scope::default(), pools);
+pub fn emitter<'p>(chosen: &[Chosen], source: SourceId, module: &'p mut Module) -> Emitter<'p> {
+    let emitter = Emitter::new(source, Scope::default(), module);
     let mut checks = Checks {
         emitter,
         spec: Register::SUBJECT,
@@ -92,18 +87,18 @@ pub fn emitter<'p, 'b>(
 }
 
 /// A block of checks under construction.
-struct Checks<'p, 'b> {
-    emitter: Emitter<'p, 'b>,
+struct Checks<'p> {
+    emitter: Emitter<'p>,
     spec: Register,
     annotations: Register,
     /// Lists of texts with their numbers.
-    lists: Vec<(Vec<String>, u32)>,
+    lists: Vec<(Vec<String>, TextListId)>,
 }
 
 /// What a finding is said to be.
 #[derive(Clone, Copy)]
 struct Noted<'n> {
-    control: u32,
+    control: ControlId,
     how: u8,
     path: &'n str,
     /// The container, if it concerns one.
@@ -113,7 +108,7 @@ struct Noted<'n> {
 /// One test with what it needs to know.
 #[derive(Clone, Copy)]
 struct Case {
-    control: u32,
+    control: ControlId,
     test: &'static Test,
     spares_windows: bool,
 }
@@ -133,7 +128,7 @@ impl Case {
     }
 }
 
-impl Checks<'_, '_> {
+impl Checks<'_> {
     fn all(&mut self, chosen: &[Chosen]) {
         let cases: Vec<Case> = chosen
             .iter()
@@ -488,7 +483,7 @@ impl Checks<'_, '_> {
         let fine = self.emitter.block.label();
         self.jump(Op::JumpIfNotMap, self.annotations, fine);
         let accumulator = self.emitter.block.enter_accumulator();
-        let prefix = self.emitter.pools.text(prefix);
+        let prefix = self.emitter.module.text(prefix);
         let name = self.field(container, "name");
         let unnamed = self.emitter.block.label();
         for instruction in [
@@ -529,7 +524,7 @@ impl Checks<'_, '_> {
 
     /// A field of a map; nothing where it is none.
     fn field(&mut self, map: Register, key: &str) -> Register {
-        let SymbolId(symbol) = self.emitter.pools.bundle.symbols.intern(key);
+        let SymbolId(symbol) = self.emitter.module.symbol(key);
         let load = Instruction::new(Op::LoadField).b(map.0).c(symbol);
         self.emitter.load(load)
     }
@@ -572,7 +567,7 @@ impl Checks<'_, '_> {
         let texts = match self.lists.iter().find(|(known, _)| known == wildcards) {
             Some(&(_, number)) => number,
             None => {
-                let number = self.emitter.pools.text_list(wildcards);
+                let number = self.emitter.module.text_list(wildcards);
                 let owned = wildcards.iter().map(|&text| text.to_owned()).collect();
                 self.lists.push((owned, number));
                 number
@@ -588,18 +583,18 @@ impl Checks<'_, '_> {
 
     /// Falls through when a number is 0.
     fn check_zero(&mut self, value: Register, otherwise: Label) {
-        if let Some(zero) = self.emitter.pools.leaf(&TreeValue::Int(0)) {
+        if let Some(zero) = self.emitter.module.leaf(&TreeValue::Int(0)) {
             let test = Instruction::new(Op::TestLeaf).a(value.0).c(zero);
             self.emitter.block.push(test.target(otherwise));
         }
     }
 
     fn note(&mut self, value: Register, noted: Noted<'_>) {
-        let path = self.emitter.pools.text(noted.path);
+        let path = self.emitter.module.text(noted.path);
         let note = Instruction::new(Op::Note)
             .a(value.0)
             .b(noted.owner.unwrap_or(value).0)
-            .e(noted.how.into())
+            .e(u32::from(noted.how))
             .c(path)
             .d(noted.control);
         self.emitter.block.push(note);

@@ -4,14 +4,12 @@
 
 use kpvm_format::instruction::Op;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, NONE};
 use kpvm_syntax::tree::{Tree, TreeValue};
-use zerocopy::little_endian::U32;
 
 use super::checks::{CONTAINERS, spec_fields};
 use super::controls::CONTROLS;
 use crate::frontend::emitter::Emitter;
-use crate::ir::{Instruction, Register};
+use crate::ir::{Exclusion, ExclusionId, Instruction, Register, TextListId};
 use crate::policy::read::{items, text_of};
 
 /// One entry.
@@ -45,7 +43,7 @@ impl Exclude {
     }
 }
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Takes the findings away that entries exempt from, one entry after the other. What
     /// is left of them decides behind this; no matter what has looked at them before.
     pub fn pod_security_exclusions(&mut self, excludes: &[Exclude]) {
@@ -80,25 +78,23 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn exclusion(&mut self, exclude: &Exclude) -> u32 {
-        let values = if exclude.values.is_empty() {
-            NONE
-        } else {
-            self.pools.text_list(&exclude.values)
+    fn exclusion(&mut self, exclude: &Exclude) -> ExclusionId {
+        let values = match exclude.values.as_slice() {
+            [] => None,
+            values => Some(self.module.text_list(values)),
         };
-        let bundle = &mut self.pools.bundle;
-        let entry = table::Exclusion {
-            name: bundle.text(&exclude.control),
-            field: bundle.text(&exclude.field),
-            values: U32::new(values),
-            by_owner: u8::from(!exclude.images.is_empty()),
+        let entry = Exclusion {
+            name: exclude.control.clone(),
+            field: exclude.field.clone(),
+            values,
+            is_by_owner: !exclude.images.is_empty(),
         };
-        let exclusions = &mut bundle.exclusions;
-        let place = exclusions.iter().position(|known| *known == entry);
-        place.unwrap_or_else(|| {
-            exclusions.push(entry);
-            exclusions.len() - 1
-        }) as u32
+        let exclusions = &mut self.module.exclusions;
+        let known = exclusions.iter().find(|(_, known)| **known == entry);
+        match known.map(|(id, _)| id) {
+            Some(known) => known,
+            None => exclusions.push(entry),
+        }
     }
 
     /// The pod with one container that has nothing but a name.
@@ -119,7 +115,7 @@ impl Emitter<'_, '_> {
 
     /// A pod with nothing but the containers of some images.
     fn pod_of_images(&mut self, pod: Register, images: &[String]) -> Register {
-        let images = self.pools.text_list(images);
+        let images = self.module.text_list(images);
         let spec = self.member(pod, "spec");
         let lists = CONTAINERS.map(|list| {
             let containers = self.member(spec, list);
@@ -129,7 +125,7 @@ impl Emitter<'_, '_> {
         self.map_of(&[("spec", spec)])
     }
 
-    fn containers_of_images(&mut self, containers: Register, images: u32) -> Register {
+    fn containers_of_images(&mut self, containers: Register, images: TextListId) -> Register {
         let list = self.block.enter_list();
         self.block.push(Instruction::new(Op::ListBegin).a(list));
         let slot = self.block.enter_loop();
@@ -171,14 +167,14 @@ impl Emitter<'_, '_> {
 
     /// A member of a map; nothing where it is none.
     pub(super) fn member(&mut self, map: Register, key: &str) -> Register {
-        let SymbolId(symbol) = self.pools.bundle.symbols.intern(key);
+        let SymbolId(symbol) = self.module.symbol(key);
         self.load(Instruction::new(Op::LoadField).b(map.0).c(symbol))
     }
 
     /// A map of values; null where there is nothing.
     pub(super) fn map_of(&mut self, members: &[(&str, Register)]) -> Register {
         let keys: Vec<&str> = members.iter().map(|(key, _)| *key).collect();
-        let keys = self.pools.text_list(&keys);
+        let keys = self.module.text_list(&keys);
         let list = self.push_all(members.iter().map(|(_, value)| *value));
         let map = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
         self.block.leave_list();

@@ -13,16 +13,15 @@ pub mod exclude;
 mod shape;
 
 use kpvm_format::instruction::Op;
-use kpvm_format::table;
 use kpvm_syntax::tree::{Span, Tree};
 
 use self::checks::Chosen;
 use self::controls::{CONTROLS, Level};
 use self::exclude::Exclude;
 use super::emitter::Emitter;
-use crate::codegen::CodegenError;
-use crate::frontend::pools::Pools;
-use crate::ir::{Instruction, Label, Register, Site, SiteKind};
+use crate::ir::{
+    BlockId, Control, ControlId, Instruction, Label, Module, Register, Site, SiteKind,
+};
 use crate::policy::read::{field, items, text_of};
 use crate::source::{Location, SourceId};
 
@@ -90,46 +89,40 @@ fn choose(level: Level, version: u32) -> Vec<(u32, u32)> {
         .collect()
 }
 
-impl Pools<'_> {
+impl Module {
     /// The block of checks for a level and a version.
-    fn checks(
-        &mut self,
-        level: Level,
-        version: u32,
-        source: SourceId,
-    ) -> Result<u32, CodegenError> {
+    fn checks(&mut self, level: Level, version: u32, source: SourceId) -> BlockId {
         let key = choose(level, version);
-        if let Some(&block) = self.checks.get(&key) {
-            return Ok(block);
+        if let Some(&block) = self.interned.checks.get(&key) {
+            return block;
         }
-        self.write_controls();
+        self.add_controls();
         let chosen: Vec<Chosen> = key
             .iter()
             .filter_map(|&(number, revision)| {
                 let control = CONTROLS.get(number as usize)?;
-                Some((number, control.revisions.get(revision as usize)?))
+                Some((ControlId(number), control.revisions.get(revision as usize)?))
             })
             .collect();
         let block = checks::emitter(&chosen, source, self).block;
-        let block = self.generate(block)?;
-        self.checks.insert(key, block);
-        Ok(block)
+        let block = self.add(block);
+        self.interned.checks.insert(key, block);
+        block
     }
 
-    /// Writes the table of controls, once; their numbers are their places in it.
-    fn write_controls(&mut self) {
-        if !self.bundle.controls.is_empty() {
+    /// Adds the controls, once; their numbers are their places in the list.
+    fn add_controls(&mut self) {
+        if !self.controls.is_unused() {
             return;
         }
         for control in CONTROLS {
-            let entry = table::Control {
-                id: self.bundle.text(control.id),
-                name: self.bundle.text(control.name),
-                reason: self.bundle.text(control.reason),
-                reasons: self.bundle.text(control.reasons),
-                names_images: u8::from(control.names_images),
-            };
-            self.bundle.controls.push(entry);
+            self.controls.push(Control {
+                id: control.id,
+                name: control.name,
+                reason: control.reason,
+                reasons: control.reasons,
+                names_images: control.names_images,
+            });
         }
     }
 }
@@ -144,12 +137,9 @@ const LIKE_DEPLOYMENT: [&str; 6] = [
     "ReplicationController",
 ];
 
-impl Emitter<'_, '_> {
+impl Emitter<'_> {
     /// Lowers the body of a podSecurity rule.
-    ///
-    /// # Errors
-    /// When a block needs more than a frame has.
-    pub fn pod_security_rule(&mut self, rule: &PodSecurity) -> Result<(), CodegenError> {
+    pub fn pod_security_rule(&mut self, rule: &PodSecurity) {
         let level = match rule.level.as_str() {
             "baseline" => Level::Baseline,
             _ => Level::Restricted,
@@ -157,7 +147,7 @@ impl Emitter<'_, '_> {
         let failed = self.block.label();
         match parse_version(&rule.version) {
             Ok(version) => {
-                let checks = self.pools.checks(level, version, self.source)?;
+                let checks = self.module.checks(level, version, self.source);
                 self.check_pod(Some(checks), failed);
                 self.pod_security_exclusions(&rule.excludes);
                 self.end_with_findings(rule.span);
@@ -172,7 +162,6 @@ impl Emitter<'_, '_> {
         self.flush_cold();
         self.block.place(failed);
         self.block.push(Instruction::new(Op::ReturnFailed));
-        Ok(())
     }
 
     /// Ends by what is left of the findings.
@@ -187,7 +176,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Decodes the resource by its kind and runs the checks over its pod.
-    fn check_pod(&mut self, checks: Option<u32>, failed: Label) {
+    fn check_pod(&mut self, checks: Option<BlockId>, failed: Label) {
         let failed = self.wrapping("Error while getting new resource: ", false, failed);
         let [pod, deployment, cron_job, done] = [(); 4].map(|()| self.block.label());
         let kind = self.member(Register::SUBJECT, "kind");
@@ -197,7 +186,7 @@ impl Emitter<'_, '_> {
             (&["CronJob"], cron_job),
         ];
         for (names, label) in kinds {
-            let names = self.pools.text_list(names);
+            let names = self.module.text_list(names);
             let jump = Instruction::new(Op::JumpIfText).a(kind.0).c(names);
             self.block.push(jump.target(label));
         }
@@ -232,14 +221,14 @@ impl Emitter<'_, '_> {
     }
 
     fn decoded(&mut self, shape: &str, failed: Label) -> Register {
-        let shape = self.pools.shape(shape);
+        let shape = self.module.shape(shape);
         let conform = Instruction::new(Op::Conform).b(Register::SUBJECT.0);
         self.load(conform.c(shape).target(failed))
     }
 
-    fn run_checks(&mut self, checks: Option<u32>, subject: Register, places: [&str; 2]) {
+    fn run_checks(&mut self, checks: Option<BlockId>, subject: Register, places: [&str; 2]) {
         if let Some(checks) = checks {
-            let places = self.pools.text_list(&places);
+            let places = self.module.text_list(&places);
             let run = Instruction::new(Op::RunChecks).a(subject.0);
             self.block.push(run.c(checks).d(places));
         }

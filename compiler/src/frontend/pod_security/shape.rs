@@ -4,11 +4,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, NONE, Range, ShapeKind};
-use zerocopy::little_endian::U32;
+use kpvm_format::table::ShapeKind;
 
-use crate::frontend::pools::Pools;
+use crate::ir::{Module, Shape, ShapeField, ShapeId};
 
 /// The list of types; its first lines say how to read it.
 const TYPES: &str = include_str!("kubernetes_types.txt");
@@ -76,76 +74,43 @@ fn go_name(of: &str) -> String {
     }
 }
 
-impl Pools<'_> {
-    /// The number of the shape of a struct, or of another type of the list.
-    pub(super) fn shape(&mut self, of: &str) -> u32 {
-        if let Some(&number) = self.shapes.get(of) {
-            return number;
+impl Module {
+    /// The shape of a struct, or of another type of the list.
+    pub(super) fn shape(&mut self, of: &str) -> ShapeId {
+        if let Some(&known) = self.interned.shapes.get(of) {
+            return known;
         }
-        let item = item_of(of).map_or(NONE, |item| self.shape(item));
+        let item = item_of(of).map(|item| self.shape(item));
         let kind = kind_of(of);
-        let fields = if kind == ShapeKind::Struct {
-            self.struct_fields(of)
-        } else {
-            Range::EMPTY
+        let fields = match kind {
+            ShapeKind::Struct => self.struct_fields(of),
+            _ => Vec::new(),
         };
-        let entry = table::Shape {
-            kind: kind as u8,
-            name: self.bundle.text(&go_name(of)),
-            item: U32::new(item),
-            slots: self.slots(fields),
+        let id = self.shapes.push(Shape {
+            kind,
+            name: go_name(of),
+            item,
             fields,
-        };
-        self.bundle.shapes.push(entry);
-        let number = self.bundle.shapes.len() as u32 - 1;
-        self.shapes.insert(of.to_owned(), number);
-        number
+        });
+        self.interned.shapes.insert(of.to_owned(), id);
+        id
     }
 
-    fn struct_fields(&mut self, name: &str) -> Range {
+    fn struct_fields(&mut self, name: &str) -> Vec<ShapeField> {
         let fields = STRUCTS.get(name).map_or(&[][..], Vec::as_slice);
-        let fields: Vec<table::ShapeField> = fields
-            .iter()
-            .map(|&(field, of)| {
-                let (embedded, key) = match field.rfind('.') {
-                    Some(dot) => field.split_at(dot + 1),
-                    None => ("", field),
-                };
-                let nullable = of.starts_with(['*', '[', '{']);
-                let SymbolId(symbol) = self.bundle.symbols.intern(key);
-                table::ShapeField {
-                    key: U32::new(symbol),
-                    shape: U32::new(self.shape(of.trim_start_matches('*'))),
-                    nullable: u8::from(nullable),
-                    embedded: self.bundle.text(embedded),
-                }
-            })
-            .collect();
-        let start = self.bundle.shape_fields.len();
-        self.bundle.shape_fields.extend(&fields);
-        Range::new(start, fields.len())
-    }
-
-    /// Slots for the fields of a struct, at least twice as many.
-    fn slots(&mut self, fields: Range) -> Range {
-        let bundle = &mut self.bundle;
-        let first = fields.start.get() as usize;
-        let count = fields.length.get() as usize;
-        if count == 0 {
-            return Range::EMPTY;
-        }
-        let mut slots = vec![table::Shape::EMPTY_SLOT; (2 * count).next_power_of_two()];
-        for (place, field) in (0..).zip(bundle.shape_fields.iter().skip(first).take(count)) {
-            let start = table::Shape::slot(field.key.get(), slots.len());
-            let places = (start..slots.len()).chain(0..start);
-            let free = |slot: &usize| slots.get(*slot) == Some(&table::Shape::EMPTY_SLOT);
-            if let Some(slot) = { places }.find(free).and_then(|slot| slots.get_mut(slot)) {
-                *slot = place;
+        let field = |&(field, of): &Field| {
+            let (embedded, key) = match field.rfind('.') {
+                Some(dot) => field.split_at(dot + 1),
+                None => ("", field),
+            };
+            ShapeField {
+                key: self.symbol(key),
+                shape: self.shape(of.trim_start_matches('*')),
+                is_nullable: of.starts_with(['*', '[', '{']),
+                embedded: embedded.to_owned(),
             }
-        }
-        let start = bundle.shape_slots.len();
-        bundle.shape_slots.extend(&slots);
-        Range::new(start, slots.len())
+        };
+        fields.iter().map(field).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Failure actions: whether a failure of a rule is enforced (docs/spec/policies.md §11).
 
 use kpvm_format::Tables;
+use kpvm_format::instruction::{SelectorId, TextsId};
 use kpvm_format::table::{NONE, Policy, PolicyFlags, Range, Rule, RuleFlags};
 
 use super::Evaluator;
@@ -28,12 +29,12 @@ impl Evaluator<'_, '_> {
             .find(|entry| {
                 let in_namespaces = entry.namespaces.get() == NONE
                     || wildcard_list_matches(
-                        entry.namespaces.get(),
+                        TextsId(entry.namespaces.get()),
                         subject.namespace,
                         self.tables,
                     );
                 let selected = entry.selector.get() == NONE
-                    || selector_matches(entry.selector.get(), self.tables, &labels);
+                    || selector_matches(SelectorId(entry.selector.get()), self.tables, &labels);
                 in_namespaces && selected
             })
             .map(|entry| entry.enforce != 0)

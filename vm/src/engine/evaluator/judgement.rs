@@ -1,7 +1,8 @@
 //! Turns the ending of a rule's block into a status and a message.
 
+use kpvm_format::instruction::immediate::{ForeachDepth, ReturnStatus};
 use kpvm_format::site::InstructionId;
-use kpvm_format::table::{BodyKind, MessageKind, Rule};
+use kpvm_format::table::{BodyKind, MessageKind, NONE, Rule};
 
 use super::message::{element_prefix, message_kind};
 use super::{Evaluator, body_kind};
@@ -95,9 +96,9 @@ impl Evaluator<'_, '_> {
             Ending::Nothing => return None,
             Ending::Text { status, text } => {
                 let status = match status {
-                    0 => Status::Pass,
-                    3 => Status::Skip,
-                    _ => Status::Error,
+                    ReturnStatus::Pass => Status::Pass,
+                    ReturnStatus::Skip => Status::Skip,
+                    ReturnStatus::Error | ReturnStatus::ErrorWithoutResource => Status::Error,
                 };
                 self.fixed(status, self.text_entry(text))
             }
@@ -150,7 +151,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// docs/spec/policies.md §8.1.
-    fn judge_deny(&mut self, rule: &Rule, depth: u8, setting: Setting<'_>) -> Judgement {
+    fn judge_deny(&mut self, rule: &Rule, depth: ForeachDepth, setting: Setting<'_>) -> Judgement {
         let noted = self.noted_messages();
         let text = match (message_kind(rule), noted.is_empty()) {
             (MessageKind::Absent, true) => {

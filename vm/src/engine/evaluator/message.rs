@@ -1,9 +1,11 @@
 //! Messages of rules, with variables substituted, and the details of failed checks.
 
+use kpvm_format::instruction::TextId;
+use kpvm_format::instruction::immediate::{ForeachDepth, MessageSeparator};
 use std::fmt::Write;
 
 use kpvm_format::site::InstructionId;
-use kpvm_format::table::{MessageKind, NONE, Rule};
+use kpvm_format::table::{MessageKind, Rule};
 
 use super::{Evaluator, Judgement};
 use crate::document::{Kind, NodeId};
@@ -34,10 +36,10 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
-    pub(super) fn text_entry(&self, number: u32) -> &'e str {
+    pub(super) fn text_entry(&self, text: TextId) -> &'e str {
         self.tables
             .texts
-            .get(number as usize)
+            .get(text.index())
             .map_or("", |&text| self.tables.text(text))
     }
 
@@ -74,10 +76,11 @@ impl<'e> Evaluator<'e, '_> {
             } else if has_own {
                 message.push_str("; ");
             }
-            if noted.block == NONE {
-                message.push_str(self.text_entry(noted.text));
-            } else {
-                message.push_str(&self.computed_text(noted.block, alone, setting)?);
+            match noted.block {
+                None => message.push_str(self.text_entry(noted.text)),
+                Some(block) => {
+                    message.push_str(&self.computed_text(block.0, alone, setting)?);
+                }
             }
         }
         Some(message)
@@ -112,7 +115,7 @@ impl<'e> Evaluator<'e, '_> {
         &mut self,
         rule: &Rule,
         status: Status,
-        depth: u8,
+        depth: ForeachDepth,
         detail: &str,
         error: &str,
         setting: Setting<'_>,
@@ -177,13 +180,16 @@ impl<'e> Evaluator<'e, '_> {
 const FOUND_BYTES: usize = 256;
 
 /// What stands between two messages of conditions.
-fn separator(number: u8) -> &'static str {
-    if number == 0 { "; " } else { ";" }
+fn separator(separator: MessageSeparator) -> &'static str {
+    match separator {
+        MessageSeparator::SemicolonSpace => "; ",
+        MessageSeparator::Semicolon => ";",
+    }
 }
 
 /// What stands in front of an element's message, once for each foreach around it.
-pub(super) fn element_prefix(depth: u8) -> String {
-    "validation failure: ".repeat(usize::from(depth))
+pub(super) fn element_prefix(depth: ForeachDepth) -> String {
+    "validation failure: ".repeat(depth.0 as usize)
 }
 
 pub(super) fn message_kind(rule: &Rule) -> MessageKind {

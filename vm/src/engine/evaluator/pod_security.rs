@@ -56,7 +56,7 @@ impl Evaluator<'_, '_> {
         let mut ids: Vec<&str> = Vec::new();
         let mut json: Vec<String> = Vec::new();
         for number in findings.controls() {
-            let Some(record) = tables.controls.get(number as usize) else {
+            let Some(record) = tables.controls.get(number.index()) else {
                 continue;
             };
             let (id, name) = (tables.text(record.id), tables.text(record.name));

@@ -10,7 +10,7 @@ use crate::frontend::cel::ast::Expr;
 use crate::frontend::cel::check::Reference;
 use crate::ir::{Instruction, Label, Register};
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     pub(super) fn function(&self, expression: &Expr) -> Option<Function> {
         match self.checked.reference(expression) {
             Some(Reference::Function { function, .. }) => Some(*function),
@@ -67,7 +67,7 @@ impl Lowering<'_, '_, '_> {
                 let value = self.held(optional, none, on_error);
                 self.jump(end);
                 self.place(none);
-                let text = self.emitter.pools.text("optional.none() dereference");
+                let text = self.emitter.module.text("optional.none() dereference");
                 self.push(Instruction::new(Op::FailText).c(text).target(on_error));
                 self.place(end);
                 value

@@ -9,7 +9,7 @@ use super::literal::is_empty_list;
 use crate::frontend::cel::ast::{Comprehension, Fold};
 use crate::ir::{Instruction, Label, Register};
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     pub(super) fn branch_comprehension(
         &mut self,
         comprehension: &Comprehension,

@@ -2,7 +2,6 @@
 
 use kpvm_format::cel::Function;
 use kpvm_format::instruction::Op;
-use kpvm_format::table::ConstantKind;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::Lowering;
@@ -10,7 +9,7 @@ use super::literal::constant_of;
 use crate::frontend::cel::ast::{Expr, Fold, Literal, Node};
 use crate::frontend::cel::check::Reference;
 use crate::frontend::cel::types::Type;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Constant, ConstantId, Instruction, Label, Register};
 
 /// A call of `orValue` with a constant.
 pub(super) struct Defaulted<'e> {
@@ -58,7 +57,7 @@ pub(super) fn fold(function: Function, left: &Tree, right: &Tree) -> Option<bool
     })
 }
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     /// Jumps to the target if the expression is `when`, falls through if it is not.
     pub(super) fn branch(&mut self, expression: &Expr, when: bool, target: Label, on_error: Label) {
         match &expression.node {
@@ -146,7 +145,7 @@ impl Lowering<'_, '_, '_> {
         } else {
             self.value(operand, on_error)
         };
-        let key = self.emitter.pools.bundle.symbols.intern(field);
+        let key = self.emitter.module.symbol(field);
         let field = self.register();
         let test = Instruction::new(Op::CelIfHas).a(field.0).b(operand.0);
         self.test(test.e(u32::from(when)).c(key.0), target, on_error);
@@ -266,7 +265,7 @@ impl Lowering<'_, '_, '_> {
 
     /// The constant that the right operand of a comparison is: a scalar, or a list of
     /// scalars to be in.
-    fn comparable(&mut self, function: Function, operand: &Expr) -> Option<u32> {
+    fn comparable(&mut self, function: Function, operand: &Expr) -> Option<ConstantId> {
         if function != Function::In {
             return self.scalar_constant(operand);
         }
@@ -276,23 +275,23 @@ impl Lowering<'_, '_, '_> {
                 let is_scalar =
                     |item: &Tree| !matches!(item.value, TreeValue::List(_) | TreeValue::Map(_));
                 let all = items.iter().all(is_scalar);
-                all.then(|| self.emitter.pools.constant(&constant.value))
+                all.then(|| self.emitter.module.constant(&constant.value))
             }
             _ => None,
         }
     }
 
-    fn scalar_constant(&mut self, operand: &Expr) -> Option<u32> {
+    fn scalar_constant(&mut self, operand: &Expr) -> Option<ConstantId> {
         match &operand.node {
             Node::Literal(Literal::Bytes(_)) => None,
             Node::Literal(Literal::Uint(number)) => {
-                let pools = &mut self.emitter.pools;
-                Some(pools.cel_constant(ConstantKind::Uint, *number, ""))
+                let module = &mut self.emitter.module;
+                Some(module.special_constant(Constant::Uint(*number)))
             }
             _ => {
                 let constant = self.constant(operand)?;
                 let is_scalar = !matches!(constant.value, TreeValue::List(_) | TreeValue::Map(_));
-                is_scalar.then(|| self.emitter.pools.constant(&constant.value))
+                is_scalar.then(|| self.emitter.module.constant(&constant.value))
             }
         }
     }

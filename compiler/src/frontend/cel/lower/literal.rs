@@ -1,14 +1,11 @@
 //! Literals, and lists and maps of values.
 
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, ConstantKind, Range};
 use kpvm_syntax::tree::{Tree, TreeValue};
-use zerocopy::little_endian::U64;
 
 use super::Lowering;
 use crate::frontend::cel::ast::{Element, Entry, Expr, Literal, Node};
-use crate::frontend::pools::Pools;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Constant, Instruction, Label, Register};
 
 pub(super) fn is_empty_list(expression: &Expr) -> bool {
     matches!(&expression.node, Node::List(items) if items.is_empty())
@@ -60,19 +57,16 @@ fn tree_of_literal(literal: &Literal) -> TreeValue {
     }
 }
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     pub(super) fn literal(&mut self, literal: &Literal) -> Register {
         let constant = match literal {
-            Literal::Uint(number) => {
-                self.emitter
-                    .pools
-                    .cel_constant(ConstantKind::Uint, *number, "")
-            }
+            Literal::Uint(number) => self
+                .emitter
+                .module
+                .special_constant(Constant::Uint(*number)),
             Literal::Bytes(bytes) => {
                 let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
-                self.emitter
-                    .pools
-                    .cel_constant(ConstantKind::Bytes, 0, &text)
+                self.emitter.module.special_constant(Constant::Bytes(text))
             }
             literal => {
                 let value = tree_of_literal(literal);
@@ -142,27 +136,5 @@ impl Lowering<'_, '_, '_> {
         let result = self.compute(Instruction::new(Op::CelMapEnd).b(list), on_error);
         self.emitter.block.leave_list();
         result
-    }
-}
-
-impl Pools<'_> {
-    /// The number of a constant of a type that JSON does not have.
-    pub(crate) fn cel_constant(&mut self, kind: ConstantKind, bits: u64, text: &str) -> u32 {
-        let key = format!("{kind:?} {bits} {text}");
-        if let Some(&number) = self.constants.get(&key) {
-            return number;
-        }
-        let number = self.bundle.constants.len() as u32;
-        let empty = self.bundle.text("");
-        let text = self.bundle.text(text);
-        self.bundle.constants.push(table::Constant {
-            kind: kind as u8,
-            value: U64::new(bits),
-            key: empty,
-            text,
-            children: Range::EMPTY,
-        });
-        self.constants.insert(key, number);
-        number
     }
 }

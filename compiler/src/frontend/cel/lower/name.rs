@@ -2,19 +2,18 @@
 
 use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::Op;
-use kpvm_format::table::{self, ConstantKind};
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::{Lowering, Source};
 use crate::frontend::cel::ast::{Expr, Literal, Node};
 use crate::frontend::cel::check::Reference;
 use crate::frontend::cel::types::Type;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Constant, EntryId, Instruction, Label, PathId, Register};
 
 /// Longer paths are followed field by field.
 const LONGEST_PATH: usize = 64;
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     pub(super) fn ident(&mut self, expression: &Expr, name: &str, on_error: Label) -> Register {
         if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
             let (register, fails) = (local.register, local.fails);
@@ -56,8 +55,8 @@ impl Lowering<'_, '_, '_> {
                 };
                 let constant = self
                     .emitter
-                    .pools
-                    .cel_constant(ConstantKind::Type, 0, shown);
+                    .module
+                    .special_constant(Constant::Type(shown.to_owned()));
                 self.emitter
                     .load(Instruction::new(Op::LoadConstant).c(constant))
             }
@@ -67,7 +66,7 @@ impl Lowering<'_, '_, '_> {
 
     /// A key of the value that the expression is evaluated over.
     fn input(&mut self, name: &str, on_error: Label) -> Register {
-        let symbol = self.emitter.pools.bundle.symbols.intern(name);
+        let symbol = self.emitter.module.symbol(name);
         let result = self.register();
         let (missing, end) = (self.label(), self.label());
         let load = Instruction::new(Op::LoadBase).a(result.0).c(symbol.0);
@@ -76,7 +75,7 @@ impl Lowering<'_, '_, '_> {
         self.place(missing);
         let text = self
             .emitter
-            .pools
+            .module
             .text(&format!("no such attribute(s): {name}"));
         self.push(Instruction::new(Op::FailText).c(text).target(on_error));
         self.place(end);
@@ -84,7 +83,7 @@ impl Lowering<'_, '_, '_> {
     }
 
     /// The number of the entry, if the expression is a field of the object of variables.
-    pub(super) fn variable(&self, operand: &Expr, field: &str) -> Option<u32> {
+    pub(super) fn variable(&self, operand: &Expr, field: &str) -> Option<EntryId> {
         let Some(Reference::Variable(name)) = self.checked.reference(operand) else {
             return None;
         };
@@ -126,7 +125,7 @@ impl Lowering<'_, '_, '_> {
             return self.compute(Instruction::new(Op::CelPath).c(path), on_error);
         }
         let operand = self.value(operand, on_error);
-        let key = self.emitter.pools.bundle.symbols.intern(field);
+        let key = self.emitter.module.symbol(field);
         self.compute(
             Instruction::new(Op::CelSelect).b(operand.0).c(key.0),
             on_error,
@@ -134,7 +133,7 @@ impl Lowering<'_, '_, '_> {
     }
 
     /// The static path that the expression is of the object; `length` keys were behind it.
-    pub(super) fn path(&mut self, expression: &Expr, length: usize) -> Option<u32> {
+    pub(super) fn path(&mut self, expression: &Expr, length: usize) -> Option<PathId> {
         let (operand, key) = match &expression.node {
             Node::Select {
                 operand,
@@ -157,11 +156,11 @@ impl Lowering<'_, '_, '_> {
             return None;
         }
         let parent = match self.is_object(operand) {
-            true => table::NONE,
-            false => self.path(operand, length + 1)?,
+            true => None,
+            false => Some(self.path(operand, length + 1)?),
         };
-        let key = self.emitter.pools.bundle.symbols.intern(key);
-        Some(self.emitter.pools.path(parent, key))
+        let key = self.emitter.module.symbol(key);
+        Some(self.emitter.module.path(parent, key))
     }
 
     /// Whether the expression is the object that the request is about.
@@ -190,7 +189,7 @@ impl Lowering<'_, '_, '_> {
             self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
             return self.emitter.constant(&TreeValue::Bool(true));
         }
-        let key = self.emitter.pools.bundle.symbols.intern(field);
+        let key = self.emitter.module.symbol(field);
         if optional || matches!(self.checked.type_of(operand), Type::Optional(_)) {
             let result = self.register();
             let (none, end) = (self.label(), self.label());

@@ -8,7 +8,7 @@ use crate::frontend::cel::ast::{Expr, Literal, Node};
 use crate::frontend::cel::types::Type;
 use crate::ir::{Instruction, Label, Register};
 
-impl Lowering<'_, '_, '_> {
+impl Lowering<'_, '_> {
     /// What a value that may be an optional holds; jumps to `none` if it holds nothing.
     pub(super) fn inner(&mut self, expression: &Expr, none: Label, on_error: Label) -> Register {
         if self.is_chain(expression) {
@@ -56,7 +56,7 @@ impl Lowering<'_, '_, '_> {
                     let may_be_optional = self.may_be_optional(operand);
                     (self.value(operand, on_error), may_be_optional)
                 };
-                let key = self.emitter.pools.bundle.symbols.intern(field);
+                let key = self.emitter.module.symbol(field);
                 let result = self.register();
                 let find = Instruction::new(Op::CelIfFind).a(result.0).b(inner.0);
                 self.test(find.e(u32::from(unwrap)).c(key.0), none, on_error);
@@ -72,7 +72,7 @@ impl Lowering<'_, '_, '_> {
                 };
                 if let Node::Literal(Literal::String(key)) = &index.node {
                     let inner = self.inner(operand, none, on_error);
-                    let key = self.emitter.pools.bundle.symbols.intern(key);
+                    let key = self.emitter.module.symbol(key);
                     let find = Instruction::new(Op::CelFind).b(inner.0).c(key.0);
                     return self.compute(find, none);
                 }

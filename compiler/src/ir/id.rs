@@ -1,0 +1,201 @@
+//! Numbers of the things that a module holds, a type for each kind of thing, and the tables
+//! that give them out.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use kpvm_format::table::NONE;
+
+/// The number of an entry of a [`Table`].
+pub trait Id: Copy {
+    /// The id with a number.
+    fn of(number: u32) -> Self;
+
+    /// Its number.
+    fn number(self) -> u32;
+}
+
+/// What an operand of an instruction can be given as.
+pub trait Operand {
+    /// Its number.
+    fn number(self) -> u32;
+}
+
+impl Operand for u32 {
+    fn number(self) -> u32 {
+        self
+    }
+}
+
+impl<I: Id> Operand for Option<I> {
+    fn number(self) -> u32 {
+        self.map_or(NONE, Id::number)
+    }
+}
+
+macro_rules! ids {
+    ($( $(#[doc = $doc:literal])+ $name:ident = $prefix:literal; )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub struct $name(pub u32);
+
+            impl Id for $name {
+                fn of(number: u32) -> Self {
+                    Self(number)
+                }
+
+                fn number(self) -> u32 {
+                    self.0
+                }
+            }
+
+            impl Operand for $name {
+                fn number(self) -> u32 {
+                    self.0
+                }
+            }
+
+            impl From<$name> for u32 {
+                fn from(id: $name) -> u32 {
+                    id.0
+                }
+            }
+
+            impl fmt::Display for $name {
+                fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    write!(formatter, concat!($prefix, "{}"), self.0)
+                }
+            }
+        )+
+    };
+}
+
+ids! {
+    /// A block.
+    BlockId = "block";
+    /// A static path.
+    PathId = "path";
+    /// A leaf predicate.
+    LeafId = "leaf";
+    /// A list of kind selectors.
+    KindListId = "kinds";
+    /// A text.
+    TextId = "text";
+    /// A list of texts.
+    TextListId = "texts";
+    /// A list of annotation pairs.
+    PairListId = "pairs";
+    /// A label selector.
+    SelectorId = "selector";
+    /// A list of subjects.
+    SubjectListId = "subjects";
+    /// A label or annotation pattern with wildcard keys.
+    TagPatternId = "tags";
+    /// A constant value.
+    ConstantId = "constant";
+    /// A slice of a list.
+    SliceId = "slice";
+    /// A variable of a rule's context.
+    SlotId = "slot";
+    /// A context entry of a rule.
+    EntryId = "entry";
+    /// A type that values are decoded into.
+    ShapeId = "shape";
+    /// A control of the Pod Security Standards.
+    ControlId = "control";
+    /// An exclusion of findings.
+    ExclusionId = "exclusion";
+    /// A policy.
+    PolicyId = "policy";
+    /// A rule.
+    RuleId = "rule";
+}
+
+/// Entries in the order of their numbers. The first number is 0, or that which follows the
+/// entries of the bundle that the module extends.
+#[derive(Debug, Clone)]
+pub struct Table<I, T> {
+    first: u32,
+    entries: Vec<T>,
+    id: PhantomData<I>,
+}
+
+impl<I, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Self {
+            first: 0,
+            entries: Vec::new(),
+            id: PhantomData,
+        }
+    }
+}
+
+impl<I: Id, T> Table<I, T> {
+    /// An empty table whose first number follows `count` others.
+    pub fn following(count: usize) -> Self {
+        Self {
+            first: count as u32,
+            ..Self::default()
+        }
+    }
+
+    /// The id that the next entry gets.
+    pub fn next(&self) -> I {
+        I::of(self.first + self.entries.len() as u32)
+    }
+
+    /// Whether no number was given out, here or in the bundle that is extended.
+    pub fn is_unused(&self) -> bool {
+        self.next().number() == 0
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, entry: T) -> I {
+        let id = self.next();
+        self.entries.push(entry);
+        id
+    }
+
+    /// The entry with an id; `None` for one of the bundle that is extended.
+    pub fn get(&self, id: I) -> Option<&T> {
+        let index = id.number().checked_sub(self.first)?;
+        self.entries.get(index as usize)
+    }
+
+    /// As [`Table::get`], to change it.
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        let index = id.number().checked_sub(self.first)?;
+        self.entries.get_mut(index as usize)
+    }
+
+    /// The entries with ids of a range.
+    pub fn range(&self, range: &Range<I>) -> &[T] {
+        let index = |id: I| id.number().saturating_sub(self.first) as usize;
+        self.entries
+            .get(index(range.start)..index(range.end))
+            .unwrap_or(&[])
+    }
+
+    /// The ids of all entries since `start`.
+    pub fn since(&self, start: I) -> Range<I> {
+        start..self.next()
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> &[T] {
+        &self.entries
+    }
+
+    /// The entries in order, to change them.
+    pub fn entries_mut(&mut self) -> &mut [T] {
+        &mut self.entries
+    }
+
+    /// Every entry with its id.
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        let entries = self.entries.iter().enumerate();
+        entries.map(|(index, entry)| (I::of(self.first + index as u32), entry))
+    }
+}

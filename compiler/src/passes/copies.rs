@@ -1,0 +1,59 @@
+//! Copies: a value that is computed only to be copied is computed where it is copied to.
+
+use std::collections::{HashMap, HashSet};
+
+use kpvm_format::instruction::Op;
+
+use super::registers::writers;
+use crate::ir::{Block, Item, Register};
+
+/// Runs the pass over a block.
+pub(super) fn run(block: &mut Block) {
+    let writers = writers(block);
+    let mut readers: HashMap<Register, usize> = HashMap::new();
+    for item in &block.items {
+        if let Item::Instruction(instruction) = item {
+            for register in instruction.reads() {
+                *readers.entry(register).or_insert(0) += 1;
+            }
+        }
+    }
+    // The last instruction that only computes, if nothing but its `CelOnError` follows it.
+    let mut computes: Option<usize> = None;
+    let mut copies = HashSet::new();
+    for position in 0..block.items.len() {
+        let Some(Item::Instruction(instruction)) = block.items.get(position) else {
+            computes = None;
+            continue;
+        };
+        let (into, from) = (instruction.a, Register(instruction.b));
+        match instruction.op {
+            Op::Move if writers.get(&from) == Some(&1) && readers.get(&from) == Some(&1) => {
+                let computed = computes.take().and_then(|at| block.items.get_mut(at));
+                if let Some(Item::Instruction(computed)) = computed
+                    && computed.a == from.0
+                {
+                    computed.a = into;
+                    copies.insert(position);
+                }
+            }
+            Op::CelOnError => {}
+            Op::LoadConstant
+            | Op::CelPath
+            | Op::CelSelect
+            | Op::CelFind
+            | Op::CelFindIndex
+            | Op::CelIfFind
+            | Op::CelUnary
+            | Op::CelBinary
+            | Op::CelCall
+            | Op::CelVariable => computes = Some(position),
+            _ => computes = None,
+        }
+    }
+    let mut position = 0;
+    block.items.retain(|_| {
+        position += 1;
+        !copies.contains(&(position - 1))
+    });
+}

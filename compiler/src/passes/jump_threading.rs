@@ -1,0 +1,53 @@
+//! Jump threading: a jump to a jump goes to where that one goes.
+
+use std::collections::HashMap;
+
+use kpvm_format::instruction::{Op, OperandKind};
+
+use crate::ir::{Block, Instruction, Item, Label};
+
+/// Runs the pass over a block.
+pub(super) fn run(block: &mut Block) {
+    let mut forwarded: HashMap<Label, Label> = label_targets(block)
+        .into_iter()
+        .filter(|(_, instruction)| instruction.op == Op::Jump)
+        .filter_map(|(label, instruction)| Some((label, instruction.jump()?)))
+        .collect();
+    // Jumps only go forward, so following them ends.
+    let labels: Vec<Label> = forwarded.keys().copied().collect();
+    for label in labels {
+        let mut target = forwarded[&label];
+        while let Some(&next) = forwarded.get(&target) {
+            target = next;
+        }
+        forwarded.insert(label, target);
+    }
+    for item in &mut block.items {
+        let Item::Instruction(instruction) = item else {
+            continue;
+        };
+        for operand in instruction.op.operands() {
+            if operand.kind == OperandKind::Forward {
+                let field = instruction.field_mut(operand.field);
+                *field = forwarded
+                    .get(&Label(*field))
+                    .map_or(*field, |label| label.0);
+            }
+        }
+    }
+}
+
+/// The items behind a label up to the first instruction.
+fn label_targets(block: &Block) -> HashMap<Label, &Instruction> {
+    let mut targets = HashMap::new();
+    let mut pending = Vec::new();
+    for item in &block.items {
+        match item {
+            Item::Label(label) => pending.push(*label),
+            Item::Instruction(instruction) => {
+                targets.extend(pending.drain(..).map(|label| (label, instruction)));
+            }
+        }
+    }
+    targets
+}
