@@ -7,7 +7,7 @@
 //! instruction behind its own `LoopBegin`, so every block ends; every text lies in
 //! the pool at character borders; the index lists exactly the rules it should.
 
-use crate::instruction::{Field, Instruction, Op, OperandKind};
+use crate::instruction::{Instruction, Op, OperandKind};
 use crate::sections::Tables;
 use crate::symbol::SymbolTableError;
 use crate::table::*;

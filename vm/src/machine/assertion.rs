@@ -193,7 +193,12 @@ impl Machine {
         }
     }
 
-    fn assertion_path(&self, index: InstructionId, setting: Setting<'_>, world: &World<'_>) -> String {
+    fn assertion_path(
+        &self,
+        index: InstructionId,
+        setting: Setting<'_>,
+        world: &World<'_>,
+    ) -> String {
         match self.render_path(index, setting.scene(world)) {
             path if path.is_empty() => "<nil>".into(),
             path => path,
@@ -202,7 +207,12 @@ impl Machine {
 
     /// The way that the literal keys of a path lead into the object, in slashes. It ends
     /// at the first expression: what that looks at is below.
-    fn resource_path(&self, index: InstructionId, setting: Setting<'_>, world: &World<'_>) -> String {
+    fn resource_path(
+        &self,
+        index: InstructionId,
+        setting: Setting<'_>,
+        world: &World<'_>,
+    ) -> String {
         let scene = setting.scene(world);
         let tables = scene.tables;
         let site = tables.site(index);

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{ExistencePatternDefect, ItemCount};
 use kpvm_format::instruction::{FoldSlot, LeafId, TextId};
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::site::{InstructionId, Site};
+use kpvm_format::symbol::SymbolId;
 use kpvm_semantics::anchor::Anchor;
 
 use super::{ErrorKind, Machine, Scene};

@@ -2,7 +2,7 @@
 
 use kpvm_format::instruction::immediate::{ForeachDepth, ReturnStatus};
 use kpvm_format::site::InstructionId;
-use kpvm_format::table::{BodyKind, MessageKind, NONE, Rule};
+use kpvm_format::table::{BodyKind, MessageKind, Rule};
 
 use super::message::{element_prefix, message_kind};
 use super::{Evaluator, body_kind};
