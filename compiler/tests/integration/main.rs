@@ -24,5 +24,6 @@ mod pod_security_standards;
 mod policies;
 mod recorded;
 mod review_responses;
+mod sharing;
 mod trace;
 mod validating_policies;
