@@ -1,7 +1,5 @@
-//! The file of the kind Context: what expressions of CEL are told of a cluster and of
-//! images (docs/spec/cli.md §7.8).
-//!
-//! A file enters, answers to questions of the engine leave.
+//! Files of kind Context: objects and images that CEL expressions can read
+//! (docs/spec/cli.md §7.8).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,18 +13,18 @@ use serde_json::{Map, Value, json};
 
 use crate::strict::{Decoder, read_documents};
 
-/// What is known of the world outside.
+/// Known outside data.
 #[derive(Debug, Clone, Default)]
 pub struct CelContext {
     objects: Vec<Object>,
-    /// By the name as it is written.
+    /// By name as written.
     images: BTreeMap<String, Value>,
 }
 
 #[derive(Debug, Clone)]
 struct Object {
     api_version: String,
-    /// The plural name of its kind.
+    /// Plural name of its kind.
     resource: String,
     value: Value,
 }
@@ -34,7 +32,7 @@ struct Object {
 const FIELDS: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
 
 impl CelContext {
-    /// Reads a file; what is wrong with it is refused where it is named. Only its first
+    /// Reads a file. Its errors are reported where the file is named. Only its first
     /// document counts.
     pub fn read_file(
         file: &Path,
@@ -43,7 +41,7 @@ impl CelContext {
         decoder: &mut Decoder,
     ) -> Self {
         let documents = read_documents(file, DuplicateKeys::Refuse, named, decoder);
-        // Places in another text say nothing here.
+        // Locations in another file are not useful here.
         let mut inner = Decoder::new("context-file", SourceId::default());
         let context = match documents.first() {
             Some(document) => Self::read(document, plurals, &mut inner),
@@ -56,8 +54,8 @@ impl CelContext {
         context
     }
 
-    /// Reads a document; `plurals` are the names of resources by group and kind that
-    /// definitions of custom resources say. A kind that nobody knows is refused.
+    /// Reads a document; `plurals` are the names of resources by group and kind from
+    /// CustomResourceDefinitions. Unknown kinds are rejected.
     pub fn read(
         tree: &Tree,
         plurals: &BTreeMap<(String, String), String>,
@@ -105,7 +103,7 @@ impl CelContext {
         context
     }
 
-    /// The answer to a question about objects or images; `None` for every other question.
+    /// Answer to a query about objects or images; `None` for other queries.
     pub fn answer(&self, query: &ExternalQuery<'_>) -> Option<Result<Value, String>> {
         match *query {
             ExternalQuery::ResourceGet {

@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use crate::strict::{Decoder, Text, read_documents};
 use crate::values::Labels;
 
-/// The objects that an API server has.
+/// Objects of an API server.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
     objects: Vec<Value>,
-    /// Plural name by group and kind, from definitions of custom resources.
+    /// Plural name by group and kind, from CustomResourceDefinitions.
     plurals: BTreeMap<(String, String), String>,
 }
 
@@ -35,7 +35,7 @@ fn field<'v>(object: &'v Value, key: &str) -> &'v str {
 }
 
 impl Cluster {
-    /// Reads files of the kind ClusterResource (docs/spec/cli.md §2).
+    /// Reads files of kind ClusterResource (docs/spec/cli.md §2).
     pub fn read(files: &[Text], directory: &Path, decoder: &mut Decoder) -> Self {
         let mut cluster = Self::default();
         for file in files {
@@ -56,7 +56,8 @@ impl Cluster {
         directory: &Path,
         decoder: &mut Decoder,
     ) {
-        // Places in another text say nothing here: what is wrong is refused at its name.
+        // Locations in another file are not useful here: errors are reported where it is
+        // named.
         let mut inner = Decoder::new("cluster-resource", SourceId::default());
         let fields = inner.fields(document, &["apiVersion", "kind", "metadata", "spec"]);
         let spec = fields
@@ -84,7 +85,7 @@ impl Cluster {
         self.objects.push(object);
     }
 
-    /// Adds a CustomResourceDefinition, which says the plural of a kind.
+    /// Adds a CustomResourceDefinition, which states the plural of a kind.
     pub fn define(&mut self, definition: &Value) {
         let name = |pointer: &str| {
             let name = definition.pointer(pointer).and_then(Value::as_str);
@@ -94,12 +95,12 @@ impl Cluster {
         self.plurals.insert(key, name("/spec/names/plural"));
     }
 
-    /// Names of resources by group and kind, from definitions of custom resources.
+    /// Names of resources by group and kind, from CustomResourceDefinitions.
     pub fn plurals(&self) -> BTreeMap<(String, String), String> {
         self.plurals.clone()
     }
 
-    /// The labels of the namespaces that it has (docs/spec/cli.md §7.3).
+    /// Labels of its namespaces (docs/spec/cli.md §7.3).
     pub fn namespace_labels(&self) -> BTreeMap<String, Labels> {
         let namespaces = self.select("", "v1", "namespaces", None);
         let labels = |object: &Value| -> Labels {
@@ -117,7 +118,7 @@ impl Cluster {
             .collect()
     }
 
-    /// Whether an object is of a resource, which goes by the plural of its kind.
+    /// Whether an object belongs to a resource, identified by the plural of its kind.
     fn is_of(&self, object: &Value, group: &str, version: &str, plural: &str) -> bool {
         let (api_version, kind) = (field(object, "apiVersion"), field(object, "kind"));
         let own = api_version.split_once('/').unwrap_or(("", api_version));
@@ -131,7 +132,7 @@ impl Cluster {
         }
     }
 
-    /// The objects of a resource: of one namespace, or of all.
+    /// Objects of a resource, in one namespace or in all.
     fn select<'c>(
         &'c self,
         group: &'c str,
@@ -152,7 +153,7 @@ impl Cluster {
         objects.any(|object| resource_kind::plural(field(object, "kind")) == plural)
     }
 
-    /// The object of a name.
+    /// The object with a name.
     pub(crate) fn one(
         &self,
         group: &str,
@@ -169,7 +170,7 @@ impl Cluster {
             .ok_or_else(|| format!("{plural}{separator}{group} \"{name}\" not found"))
     }
 
-    /// The objects of a resource: of one namespace, or of all.
+    /// Objects of a resource, in one namespace or in all.
     pub fn list(
         &self,
         group: &str,
@@ -181,7 +182,7 @@ impl Cluster {
         found.cloned().collect()
     }
 
-    /// The answer to a question of CEL about objects: null for one that is not there.
+    /// Answer to a CEL query for objects: null for a missing one.
     pub fn answer(&self, query: &ExternalQuery<'_>) -> Option<Result<Value, String>> {
         let parts = |api_version: &'_ str| -> (String, String) {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -212,10 +213,10 @@ impl Cluster {
         }
     }
 
-    /// The answer to a GET: an object, or a list of objects.
+    /// Answer to a GET: an object, or a list of objects.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn get(&self, path: &str) -> Result<Value, String> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {

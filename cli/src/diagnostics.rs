@@ -1,4 +1,4 @@
-//! Diagnostics as people see them: title, place, an excerpt of the source, and advice.
+//! Renders diagnostics for people: title, location, source excerpt, and hint.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -11,18 +11,18 @@ use kpvm_syntax::tree::Span;
 
 use crate::text::{clean, count, visible};
 
-/// Lines longer than this are not shown.
+/// Longer lines are not shown.
 const EXCERPT_BYTES: usize = 2_000;
 
-/// The colour of `error:`.
+/// Style of `error:`.
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
-/// The colour of `warning:`.
+/// Style of `warning:`.
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// The colour of `note:`.
+/// Style of `note:`.
 const NOTE: Style = AnsiColor::BrightCyan.on_default().bold();
 
-/// Shows a diagnostic with its place, always with colours: the stream takes them out
-/// where they do not belong.
+/// Renders a diagnostic with its location, always with colours: the stream removes them if
+/// unwanted.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -73,19 +73,19 @@ pub fn show(diagnostic: &Diagnostic, sources: &Sources, out: &mut dyn Write) -> 
     writeln!(out, "{}\n", Renderer::styled().render(&[group]))
 }
 
-/// The line of a place, and the place in it.
+/// The line of a location, and the location in it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Excerpt<'t> {
-    /// The line, without its end.
+    /// The line, without its line end.
     pub text: Cow<'t, str>,
-    /// Where the place begins in it, in bytes.
+    /// Start of the location in it, in bytes.
     pub start: usize,
-    /// Where it ends, or the line does.
+    /// End of the location, or of the line.
     pub end: usize,
 }
 
 impl<'t> Excerpt<'t> {
-    /// `None` when the line is too long to be shown.
+    /// `None` if the line is too long to be shown.
     pub fn around(text: &'t str, start: usize, end: usize) -> Option<Self> {
         let start = floor_boundary(text, start);
         let end = floor_boundary(text, end).max(start);
@@ -103,8 +103,8 @@ impl<'t> Excerpt<'t> {
         })
     }
 
-    /// As [`Excerpt::around`], but of the line only what lies within a span that holds
-    /// the place; blanks stand for what is before it.
+    /// Like [`Excerpt::around`], but shows only the part of the line within a span that
+    /// contains the location; the text before it is blanked.
     pub fn within(text: &'t str, place: Span, span: Span) -> Option<Self> {
         let [start, end, first, last] = [place.start, place.end, span.start, span.end]
             .map(|offset| floor_boundary(text, offset as usize));
@@ -114,7 +114,7 @@ impl<'t> Excerpt<'t> {
         if first <= line_start {
             return Some(excerpt);
         }
-        // Each character becomes one, so that columns stay what they are.
+        // Each character becomes one space, so that columns are unchanged.
         let hidden = visible(text.get(line_start..first)?);
         let blanks = hidden.chars().count();
         let shift = |at: usize| at.saturating_sub(hidden.len()) + blanks;
@@ -159,7 +159,7 @@ pub fn show_note(message: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{NOTE}note{NOTE:#}: {message}")
 }
 
-/// How many errors and warnings there are, in words; `None` without any.
+/// Number of errors and warnings, in words; `None` if there are none.
 pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
     let of = |severity| {
         diagnostics

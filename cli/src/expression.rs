@@ -1,7 +1,5 @@
-//! Expressions by themselves: compiled, run and looked at.
-//!
-//! The text of an expression and a value come in; the value that the compiled code
-//! gives leaves, or diagnostics. The code is the one that rules run.
+//! Compiles, evaluates and disassembles single expressions, with the same code that rules
+//! run.
 
 use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, ExpressionSession};
@@ -16,8 +14,8 @@ use serde_json::Value;
 
 use crate::host::ProcessHost;
 
-/// The value of an expression over a value whose numbers are all floats, as they are
-/// in `kyverno jp query` (docs/spec/cli.md §11).
+/// Value of an expression for an input whose numbers are all floats, as in
+/// `kyverno jp query` (docs/spec/cli.md §11).
 ///
 /// # Errors
 /// In Kyverno's words.
@@ -52,10 +50,10 @@ pub fn query(text: &str, root: &Value) -> Result<Value, String> {
         .map_err(|error| shown(&error))
 }
 
-/// The code of an expression as text for people.
+/// Code of an expression as text.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is none.
 pub fn disassemble(text: &str) -> Result<String, String> {
     let bundle = Bundle::load(compile(text)?).map_err(|error| error.to_string())?;
     let mut code = String::new();
@@ -69,7 +67,7 @@ fn compile(text: &str) -> Result<Vec<u8>, String> {
     expression::compile_expression(text).map_err(|error: ExpressionError| error.to_string())
 }
 
-/// The diagnostic of a text that is no expression, and is a whole source.
+/// Diagnostic of a source that is not an expression.
 pub fn syntax_problem(error: &SyntaxError, text: &str, source: SourceId) -> Diagnostic {
     let rest = text.get(error.offset..).unwrap_or_default();
     let length = rest.chars().next().map_or(0, char::len_utf8);
@@ -80,8 +78,8 @@ pub fn syntax_problem(error: &SyntaxError, text: &str, source: SourceId) -> Diag
     Diagnostic::error("bad-jmespath", &*error.message, Location { source, span })
 }
 
-/// What can only fail in an expression that is a whole source. It is a warning where
-/// the value could be computed all the same: some projections swallow errors.
+/// Calls that can only fail in an expression that is a whole source. They are warnings if
+/// the value could still be computed, because some projections suppress errors.
 pub fn call_problems(
     expression: &Expression,
     source: SourceId,
@@ -103,8 +101,8 @@ pub fn call_problems(
     problems.map(diagnostic).collect()
 }
 
-/// The tree of an expression, a node a line. Depth: that of the tree, which the
-/// parser bounds.
+/// Prints the tree of an expression, one node per line. Recursion depth: that of the tree,
+/// which the parser bounds.
 pub fn write_tree(expression: &Expression, indent: usize, out: &mut String) {
     out.push_str(&"  ".repeat(indent));
     out.push_str(&title(expression));
@@ -158,8 +156,7 @@ fn title(expression: &Expression) -> String {
     }
 }
 
-/// A tree as JSON; places are forgotten. Depth: that of what was read, which a limit
-/// bounds.
+/// A tree as JSON, without locations. Recursion depth: that of the input, which is limited.
 pub fn to_json(tree: &Tree) -> Value {
     match &tree.value {
         TreeValue::Null => Value::Null,

@@ -1,7 +1,8 @@
-//! The client that rules with `paramRef` ask without a cluster (docs/spec/cel.md §2.6).
+//! Stand-in for Kyverno's fake client, which answers `paramRef` without a cluster
+//! (docs/spec/cel.md §2.6).
 //!
-//! A question enters, what Kyverno's stand-in for an API server says of the given objects
-//! leaves. To it every kind is cluster-scoped and its plural is the kind with an `s`.
+//! Like Kyverno's, it treats every kind as cluster-scoped, with the kind plus `s` as its
+//! plural.
 
 use kpvm::host::ExternalQuery;
 use kpvm_format::Tables;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 
-/// Resources that are known although no object of them is given.
+/// Resources known without any object.
 const REGISTERED: [&str; 9] = [
     "configmaps",
     "daemonsets",
@@ -30,10 +31,10 @@ pub fn is_asked(tables: &Tables<'_>) -> bool {
     tables.code.iter().any(asks)
 }
 
-/// The answer to one of the questions for parameters; nothing to any other.
+/// Answer to a query for parameters; `None` for other queries.
 ///
 /// # Errors
-/// What the client says.
+/// The client's error.
 pub fn answer(cluster: &Cluster, query: &ExternalQuery<'_>) -> Result<Option<Value>, String> {
     let resource = |kind: &str| format!("{}s", kind.to_lowercase());
     match *query {
@@ -71,7 +72,7 @@ pub fn answer(cluster: &Cluster, query: &ExternalQuery<'_>) -> Result<Option<Val
     }
 }
 
-/// The objects that bindings of ValidatingAdmissionPolicies may take as parameters.
+/// Objects that bindings of ValidatingAdmissionPolicies may use as parameters.
 #[derive(Debug, Clone, Default)]
 pub struct Parameters {
     objects: Vec<Value>,
@@ -83,9 +84,9 @@ impl Parameters {
         Self { objects }
     }
 
-    /// What a `paramRef` stands for without a cluster (docs/spec/cel.md §5): the first
-    /// object of the name, in whatever namespace, or one list of all that are selected;
-    /// null if there is none.
+    /// Object of a `paramRef` without a cluster (docs/spec/cel.md §5): the first object
+    /// with the name, in any namespace, or one list of all selected objects; null if there
+    /// is none.
     pub fn bound(&self, reference: &Value) -> Value {
         let text = |value: &Value, key: &str| -> String {
             let text = value.get(key).and_then(Value::as_str);
@@ -120,8 +121,7 @@ fn group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Whether a label selector selects labels. An operator that does not exist selects
-/// nothing.
+/// Whether a label selector matches labels. An unknown operator matches nothing.
 pub fn selects(selector: &Value, labels: Option<&Value>) -> bool {
     let label = |key: &str| {
         let labels = labels.and_then(Value::as_object);

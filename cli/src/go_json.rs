@@ -1,5 +1,5 @@
-//! JSON as Kyverno's command line prints it: numbers and escapes of Go's
-//! `encoding/json` (docs/spec/cli.md §11).
+//! JSON as printed by Kyverno's command line: numbers and escapes of Go's `encoding/json`
+//! (docs/spec/cli.md §11).
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// Writes a value, on one line or indented by two.
+/// Writes a value, on one line or indented by two spaces.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -26,7 +26,7 @@ pub fn write(value: &Value, compact: bool, out: &mut dyn Write) -> io::Result<()
 /// A layout with Go's numbers and texts.
 struct Go<F>(F);
 
-/// The characters that Go escapes although JSON allows them.
+/// Characters that Go escapes although JSON allows them.
 const ESCAPED: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
 
 type Out<'w, W> = &'w mut W;

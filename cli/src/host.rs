@@ -14,7 +14,7 @@ use serde_json::Value;
 pub struct ProcessHost;
 
 impl Host for ProcessHost {
-    /// In UTC, so that reports do not depend on where they are made.
+    /// In UTC, so that reports do not depend on the local time zone.
     fn now(&mut self) -> Option<Timestamp> {
         let now = since_epoch();
         Some(Timestamp {

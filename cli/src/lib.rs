@@ -1,10 +1,8 @@
-//! The library behind the programs `kpc` and `kpvm`: a thin layer over the compiler
-//! and the engine.
+//! Library of the programs `kpc` and `kpvm`: a thin layer over the compiler and the engine.
 //!
-//! Arguments, files and standard input enter; reports and diagnostics leave, through
-//! the writers of [`stream::Streams`]. The payload goes to standard output and all
-//! that is meant for people and is not the payload goes to standard error. What a
-//! rule means is never decided here.
+//! All output goes through the writers of [`stream::Streams`]: the payload to standard
+//! output, everything else for people to standard error. The meaning of a rule is never
+//! decided here.
 
 pub mod cel_context;
 pub mod cluster;

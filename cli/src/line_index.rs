@@ -1,12 +1,12 @@
-//! Lines and columns of one text, found quickly wherever it is asked: a manifest may
-//! be one line of many megabytes.
+//! Index of the lines and columns of a text, fast also for a manifest in one line of many
+//! megabytes.
 
 use kpvm_compiler::source::LineColumn;
 
-/// Characters are counted up to every border of blocks of this many bytes.
+/// Block size in bytes; the number of characters is known at every block boundary.
 const BLOCK: usize = 4096;
 
-/// Where the lines of a text begin, and how many characters stand before each block.
+/// Offsets of line starts, and number of characters before each block.
 #[derive(Debug, Clone, Default)]
 pub struct LineIndex {
     line_starts: Vec<usize>,
@@ -31,7 +31,7 @@ impl LineIndex {
         }
     }
 
-    /// Line and column of a place in the text that the index is of.
+    /// Line and column of an offset in the indexed text.
     pub fn line_column(&self, text: &str, offset: usize) -> LineColumn {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
@@ -56,7 +56,7 @@ impl LineIndex {
             .as_bytes()
             .get(block * BLOCK..offset)
             .unwrap_or_default();
-        // Behind the last block, when the text ends on its border.
+        // After the last block, if the text ends at its boundary.
         let before = before.or_else(|| {
             let last = self.characters.last()?;
             let bytes = text.as_bytes().chunks(BLOCK).last()?;
@@ -66,7 +66,7 @@ impl LineIndex {
     }
 }
 
-/// Counts every byte that begins a character.
+/// Number of bytes that begin a character.
 fn count_characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }

@@ -1,21 +1,20 @@
-//! Documents that hold several objects: `List`, `PodList` and their like.
+//! Documents that contain several objects: `List`, `PodList` and similar.
 
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
-/// What became of one value that should be an object.
+/// Result for one value that should be an object.
 pub enum Item {
-    /// It is a map that is no list: an object, whatever else it may lack.
+    /// A map that is not a list: an object, whatever else it lacks.
     Object(Tree),
-    /// It is a list without any items (`items: null`), at this place.
+    /// A list without items (`items: null`), at this location.
     Empty(Span),
-    /// It is something else: where, and what is wrong.
+    /// Anything else: location and problem.
     Bad(Span, String),
 }
 
-/// The objects of a document, lists in lists expanded, in the order of the text.
+/// Objects of a document, with nested lists expanded, in the order of the text.
 ///
-/// Items of a `PodList` need not repeat their kind, as the API server gives them
-/// without it.
+/// Items of a `PodList` need not repeat their kind, because the API server omits it.
 pub fn expand(document: Tree) -> Vec<Item> {
     let mut items = Vec::new();
     let mut waiting = vec![document];
@@ -49,7 +48,7 @@ pub fn expand(document: Tree) -> Vec<Item> {
     items
 }
 
-/// Whether a map is a list, and of which kind its items are if it says so.
+/// Whether a map is a list, and the kind of its items if stated.
 fn list_kind(tree: &Tree) -> Option<Option<String>> {
     let kind = tree.get("kind").and_then(Tree::as_str)?;
     let has_items = tree
@@ -61,13 +60,12 @@ fn list_kind(tree: &Tree) -> Option<Option<String>> {
     item_kind(kind, has_items, name.is_some())
 }
 
-/// Whether an object of that kind is a list, and of which kind its items are if it says so.
+/// Whether an object of that kind is a list, and the kind of its items if stated.
 pub fn item_kind(kind: &str, has_items: bool, has_name: bool) -> Option<Option<String>> {
     if kind == "List" {
         return Some(None);
     }
-    // A custom kind may well be called `AllowList`; what makes a list is `items`
-    // instead of a name.
+    // A custom kind may be named `AllowList`; a list has `items` instead of a name.
     let item_kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty())?;
     (has_items && !has_name).then(|| Some(item_kind.to_owned()))
 }
@@ -95,17 +93,17 @@ fn take_items(list: &mut Tree) -> Taken {
     }
 }
 
-/// What a list says of its items.
+/// What a list states about its items.
 #[derive(Debug, Clone, Default)]
 pub struct ListKind {
-    /// Their kind, if the list is of one.
+    /// Their kind, if the list states one.
     pub item_kind: Option<String>,
     /// The list's own `apiVersion`.
     pub api_version: Option<TreeValue>,
 }
 
 impl ListKind {
-    /// Gives an item the kind and `apiVersion` that it lacks.
+    /// Adds the list's kind and `apiVersion` to an item that lacks them.
     pub fn complete(&self, item: &mut Tree) {
         let Some(kind) = &self.item_kind else { return };
         let span = item.span;
@@ -136,7 +134,7 @@ mod tests {
     use kpvm_semantics::limits::Limits;
     use kpvm_syntax::yaml::{DuplicateKeys, Options, read_all};
 
-    /// Each item as a word: the object's kind, `empty`, or what is wrong.
+    /// Each item as a word: the object's kind, `empty`, or the problem.
     fn expanded(text: &str) -> Vec<String> {
         let options = Options {
             duplicate_keys: DuplicateKeys::LastWins,

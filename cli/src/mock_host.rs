@@ -1,12 +1,12 @@
-//! What a suite says that the world outside answers: the mocks of `kyverno test`.
+//! Host that answers from the mocks of a suite, as `kyverno test` does.
 //!
-//! The `apiCallResponses`, `clusterResources` and `globalContextEntries` of a Test enter
-//! (docs/spec/cli.md §7.5 to 7.7), a [`Host`] leaves that answers from them. What no
-//! mock covers is never asked of a network; time and randomness come from the process.
+//! Built from `apiCallResponses`, `clusterResources` and `globalContextEntries` of a Test
+//! (docs/spec/cli.md §7.5 to §7.7). The network is never used; time and random numbers come
+//! from the process.
 //!
 //! A mocked call is answered when a rule first uses it. Kyverno answers it while the
-//! context loads, so that a failing mock fails rules that never use it, and rules whose
-//! entry has a default; no suite at hand depends on it.
+//! context loads, so a failing mock also fails rules that never use it, and rules whose
+//! entry has a default; no known suite depends on that.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -26,16 +26,16 @@ use crate::strict::{Decoder, Text, read_documents};
 /// Answers from mocks.
 #[derive(Debug, Clone, Default)]
 pub struct MockHost {
-    /// By `METHOD:url`, or `url` alone where a mock names no method.
+    /// By `METHOD:url`, or only `url` if a mock names no method.
     calls: BTreeMap<String, Response>,
     cluster: Option<Cluster>,
-    /// Whether the cluster is asked for ConfigMaps.
+    /// Whether ConfigMaps are read from the cluster.
     has_config_maps: bool,
     global_entries: BTreeMap<String, Value>,
     context: CelContext,
-    /// What parameters are looked for in.
+    /// Objects searched for parameters.
     client: Cluster,
-    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    /// Objects that bindings of ValidatingAdmissionPolicies may refer to.
     params: Parameters,
     process: ProcessHost,
 }
@@ -58,7 +58,7 @@ impl MockHost {
         }
     }
 
-    /// Reads `globalContextEntries`, files from below the directory of the suite
+    /// Reads `globalContextEntries` and their files below the directory of the suite
     /// (docs/spec/cli.md §7.7).
     pub fn read_global_entries(
         &mut self,
@@ -83,24 +83,24 @@ impl MockHost {
         }
     }
 
-    /// Gives the host an API server to ask. `kyverno test` reads ConfigMaps from it,
-    /// `kyverno apply` does not (section 7.5).
+    /// Sets the API server. `kyverno test` reads ConfigMaps from it, `kyverno apply` does
+    /// not (docs/spec/cli.md §7.5).
     pub fn set_cluster(&mut self, cluster: Cluster, has_config_maps: bool) {
         self.cluster = Some(cluster);
         self.has_config_maps = has_config_maps;
     }
 
-    /// Gives the host what expressions of CEL are told.
+    /// Sets the data of CEL expressions.
     pub fn set_context(&mut self, context: CelContext) {
         self.context = context;
     }
 
-    /// Gives the host the objects that bindings may refer to.
+    /// Sets the objects that bindings may refer to.
     pub fn set_params(&mut self, params: Parameters) {
         self.params = params;
     }
 
-    /// Gives the host the objects that may be parameters, beside those of the cluster.
+    /// Sets the objects that may be parameters, in addition to those of the cluster.
     pub fn set_client(&mut self, objects: impl Iterator<Item = Value>) {
         self.client = self.cluster.clone().unwrap_or_default();
         objects.for_each(|object| self.client.add(object));
@@ -111,7 +111,7 @@ impl MockHost {
         self.cluster.as_ref()
     }
 
-    /// The answer to a call; `None`: as if the entry were not written.
+    /// Answer to a call; `None` means that the entry counts as absent.
     fn call(&self, method: &str, url: &str, is_service: bool) -> Result<Option<Value>, String> {
         let keyed = self.calls.get(&format!("{method}:{url}"));
         if let Some(response) = keyed.or_else(|| self.calls.get(url)) {
@@ -128,8 +128,8 @@ impl MockHost {
         }
     }
 
-    /// A request of CEL: the mock with its method goes before the one without (section
-    /// 7.6); nothing is asked of the network.
+    /// An HTTP request of CEL: a mock with the method takes precedence over one without
+    /// (docs/spec/cli.md §7.6); the network is never used.
     fn http(&self, method: &str, url: &str) -> Result<Value, String> {
         let keyed = self.calls.get(&format!("{method}:{url}"));
         match keyed.or_else(|| self.calls.get(url)) {
@@ -138,7 +138,7 @@ impl MockHost {
         }
     }
 
-    /// Null where there is no such entry (docs/spec/cel.md §6.6).
+    /// Null if there is no such entry (docs/spec/cel.md §6.6).
     fn global_context(&self, name: &str, projection: &str) -> Result<Value, String> {
         let entry = self.global_entries.get(name);
         match (entry, projection) {
@@ -227,7 +227,7 @@ impl Host for MockHost {
     }
 }
 
-/// One of `apiCallResponses`, checked as section 7.6 says.
+/// One of `apiCallResponses`, checked as in docs/spec/cli.md §7.6.
 fn read_response(tree: &Tree, decoder: &mut Decoder) -> Option<(String, Response)> {
     let fields = decoder.fields(tree, &["url", "urlPath", "method", "response"]);
     let (url, path) = (
@@ -286,7 +286,7 @@ fn read_response(tree: &Tree, decoder: &mut Decoder) -> Option<(String, Response
     }
 }
 
-/// Name and value of one of `globalContextEntries` (section 7.7).
+/// Name and value of one of `globalContextEntries` (docs/spec/cli.md §7.7).
 fn read_global_entry(
     tree: &Tree,
     directory: &Path,
@@ -351,7 +351,7 @@ fn read_global_entry(
     Some((name, value))
 }
 
-/// What an expression finds in a value; what is wrong with it is refused at a place.
+/// Result of an expression on a value; errors are reported at a location.
 fn project(path: &str, root: &Value, place: &Tree, decoder: &mut Decoder) -> Value {
     query(path, root).unwrap_or_else(|error| {
         decoder.refuse(place.span, error, None);
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(ask("GET", "http://h/x"), Ok(Some(json!({"by": "url"}))));
         assert_eq!(ask("POST", "http://h/x"), Ok(Some(json!({"by": "post"}))));
         assert!(ask("GET", "/api/v1/pods").unwrap_err().contains("HTTP 404"));
-        // Section 7.5: without a cluster the entry is as if it were not written.
+        // §7.5: without a cluster the entry counts as absent.
         assert_eq!(ask("GET", "http://h/y"), Ok(None));
         assert!(host.provides(ExternalKind::ApiCall));
         assert!(!host.provides(ExternalKind::ConfigMap));

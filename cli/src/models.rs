@@ -1,5 +1,5 @@
-//! Policies as they are read, for commands that look at what policies say and run
-//! nothing: from paths to the typed model, with the resources of an API server.
+//! Loads policies as typed models, with the resources of an API server, for commands that
+//! inspect policies without running them.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,25 +25,24 @@ use crate::serialised::{write_json, write_yaml};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, Streams};
 use crate::text::count;
 
-/// What such commands are given.
+/// Arguments of such commands.
 #[derive(Debug, clap::Args)]
 pub struct ModelArguments {
-    /// Policy files, directories (read with all below them), or - for standard input
+    /// Policy files, directories (searched recursively), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// CustomResourceDefinitions that say the resources of kinds which are not built in:
-    /// files or directories
+    /// CustomResourceDefinitions of kinds that are not built in: files or directories
     #[arg(long = "crd", value_name = "FILE")]
     pub definitions: Vec<PathBuf>,
-    /// Leave out policies of kinds that are not supported yet, and say which
+    /// Omit policies of kinds that are not supported yet, and list them
     #[arg(long)]
     pub skip_unsupported: bool,
-    /// The form of the output
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Form,
 }
 
-/// The forms of documents for Kubernetes.
+/// Formats of documents for Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Form {
     /// YAML documents
@@ -56,24 +55,24 @@ pub enum Form {
 /// Everything that was read.
 #[derive(Debug)]
 pub struct Models {
-    /// The texts, with what was found in them.
+    /// The texts and their diagnostics.
     pub read: Policies,
     /// The policies that Kyverno would load.
     pub policies: Vec<Policy>,
     /// Those of policies.kyverno.io.
     pub validating: Vec<ValidatingPolicy>,
-    /// How many policies and bindings of Kubernetes there are, which concern no command.
+    /// Number of Kubernetes admission policies and bindings, which no command uses.
     pub admission: usize,
     /// The exceptions.
     pub exceptions: Vec<PolicyException>,
-    /// The exceptions to policies of policies.kyverno.io.
+    /// Exceptions for policies of policies.kyverno.io.
     pub cel_exceptions: Vec<CelException>,
-    /// What an API server would have.
+    /// Resources of an API server.
     pub discovery: Discovery,
 }
 
-/// Reads policies, exceptions and definitions, and shows what is wrong with them; the
-/// exit code if that is the end.
+/// Reads policies, exceptions and definitions, and reports errors; returns the exit code if
+/// they are fatal.
 ///
 /// # Errors
 /// Fails if the writer fails.
@@ -163,7 +162,7 @@ fn read_models(paths: &PolicyPaths<'_>, stdin: &mut dyn io::Read, options: &Opti
     models
 }
 
-/// Documents of other kinds beside definitions are passed over.
+/// Ignores documents other than definitions.
 fn read_definitions(paths: &[PathBuf], models: &mut Models) {
     let inputs = read_inputs(paths, &mut io::empty());
     models.read.unreadable.extend(inputs.unreadable);

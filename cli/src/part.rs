@@ -1,7 +1,7 @@
-//! What one part of the input came to, and what all parts come to together.
+//! Results per chunk of the input, and their merge.
 //!
-//! A part carries its findings in the form of each report and what people are to be told;
-//! the rest are counts and samples, which do not grow with the number of objects.
+//! The result of a chunk contains its share of each report and its messages for people; the
+//! rest are counts and samples, which do not grow with the number of objects.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,56 +12,56 @@ use crate::resources::Resources;
 use crate::scan::{Facts, Object, Scan};
 use crate::stream::Streams;
 
-/// Kinds of objects that are known apart.
+/// Maximum number of distinct kinds that are tracked.
 const KINDS: usize = 1000;
 
-/// Inputs that could not be used of which reports speak one by one.
+/// Maximum number of unusable inputs listed in reports.
 const NOTES: usize = 10_000;
 
-/// What is to be reported, and how.
+/// What to report, and how.
 #[derive(Debug, Clone)]
 pub struct View<'p> {
-    /// The forms of the reports.
+    /// Formats of the reports.
     pub formats: Vec<Format>,
-    /// The policies and their texts; `None` where there is only a bundle.
+    /// The policies and their texts; `None` if only a bundle is available.
     pub policies: Option<&'p Policies>,
-    /// Seconds since 1970, for reports that carry the time.
+    /// Seconds since 1970, for reports that contain the time.
     pub now: u64,
-    /// Whether rules that were skipped are shown to people.
+    /// Whether skipped rules are shown to people.
     pub verbose: bool,
-    /// How long generated exceptions hold, in nanoseconds; for ever where it is not above 0.
+    /// Lifetime of generated exceptions, in nanoseconds; unlimited if not above 0.
     pub exception_ttl: i64,
 }
 
-/// What one part of the input came to.
+/// Result of one chunk of the input.
 #[derive(Debug)]
 pub struct Part<'f> {
-    /// What it adds to each report.
+    /// Its share of each report.
     pub reports: Vec<report::Part>,
-    /// What people are told: inputs that could not be used.
+    /// Messages for people: unusable inputs.
     pub told: Vec<u8>,
     /// The rest.
     pub outcome: Outcome<'f>,
 }
 
-/// What parts came to together.
+/// Merged results of chunks.
 #[derive(Debug)]
 pub struct Outcome<'f> {
-    /// The counts; of the objects as many as tell which policies matched none.
+    /// The counts; of the objects, as many as needed to know which policies matched none.
     pub scan: Scan<'f>,
     /// The first object of each kind.
     pub samples: Vec<Resources>,
     /// Inputs that could not be used.
     pub notes: Vec<Note>,
-    /// How many these are.
+    /// Number of unusable inputs.
     pub problems: usize,
-    /// How many of them could not even be read.
+    /// Number of inputs that could not even be read.
     pub unreadable: usize,
-    /// How many lists had no items at all.
+    /// Number of lists without items.
     pub empty_lists: usize,
     /// How many texts were read into trees.
     pub texts: usize,
-    /// The services that rules wanted to ask.
+    /// Services that rules tried to call.
     pub services: BTreeSet<String>,
     /// Kinds of the samples.
     sampled: BTreeSet<String>,
@@ -70,8 +70,8 @@ pub struct Outcome<'f> {
 }
 
 impl<'f> Part<'f> {
-    /// What was found in some objects. `resources` has the texts that they stand in, and all
-    /// problems, so many of them from reading.
+    /// Result for some objects. `resources` contains their texts and all problems;
+    /// `unreadable` of them are from reading.
     ///
     /// # Errors
     /// Fails if a serialiser fails.
@@ -116,7 +116,7 @@ impl<'f> Part<'f> {
 }
 
 impl<'f> Outcome<'f> {
-    /// No part yet.
+    /// An empty result.
     pub fn new(facts: &'f Facts) -> Self {
         Self {
             scan: Scan::new(facts),
@@ -132,12 +132,12 @@ impl<'f> Outcome<'f> {
         }
     }
 
-    /// How many objects there were, those that could not be evaluated as well.
+    /// Number of objects, including those that could not be evaluated.
     pub fn objects(&self) -> usize {
         self.scan.evaluated + self.problems.saturating_sub(self.unreadable)
     }
 
-    /// Adds what a later part came to.
+    /// Merges the result of a later chunk.
     pub fn add(&mut self, more: Self) {
         self.problems += more.problems;
         self.unreadable += more.unreadable;
@@ -152,7 +152,7 @@ impl<'f> Outcome<'f> {
         }
     }
 
-    /// Keeps the objects of a kind that none was kept of.
+    /// Keeps the objects of kinds without a sample.
     pub fn add_sample(&mut self, sample: Resources) {
         let kind = sample.list.first().map(|resource| resource.text("kind"));
         let kind = kind.unwrap_or_default();
@@ -161,7 +161,7 @@ impl<'f> Outcome<'f> {
         }
     }
 
-    /// The same for all reports.
+    /// The totals for all reports.
     pub fn totals<'r>(&'r self, policies: Option<&'r Policies>, detailed: bool) -> Totals<'r> {
         Totals {
             scan: &self.scan,
@@ -171,7 +171,7 @@ impl<'f> Outcome<'f> {
         }
     }
 
-    /// Says of how many problems reports have not heard.
+    /// Notes how many problems the reports omit.
     pub fn close_notes(&mut self) {
         let more = self.problems.saturating_sub(self.notes.len());
         if more > 0 {
@@ -190,7 +190,7 @@ impl<'f> Outcome<'f> {
             *own |= more;
         }
         for object in more.objects {
-            // Other namespaces tell nothing.
+            // Other namespaces are irrelevant.
             let namespaces = &self.scan.facts.namespaces;
             let namespace = match namespaces.contains(&object.namespace) {
                 true => object.namespace.clone(),

@@ -1,9 +1,9 @@
-//! Pieces of the input, each evaluated on its own by whoever is free.
+//! Splits the input into chunks that workers evaluate independently.
 //!
-//! Paths go in; pieces of bounded size leave, in the order of the input. Small files are
-//! put together, and long texts are cut where objects end: NDJSON behind a line, YAML
-//! behind `---`, a list in JSON between items. What cannot be cut is a piece whatever its
-//! size, up to the limits of what is read at all.
+//! Chunks have bounded size and are in input order. Small files are combined, and long
+//! texts are split between objects: NDJSON after a line, YAML at `---`, a JSON list between
+//! items. A text that cannot be split is one chunk whatever its size, up to the limits for
+//! reading.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -18,21 +18,21 @@ use crate::json_list::{Cut, JsonList};
 use crate::list::ListKind;
 use crate::position::Position;
 
-/// Bytes of a text that are looked at to see what it is; what is shorter is not cut.
+/// Bytes of a text examined to detect its format; shorter texts are not split.
 const FRONT_BYTES: usize = 1 << 20;
 
-/// The longest line.
+/// Maximum length of a line.
 const LINE_BYTES: u64 = 64 << 20;
 
-/// Files that are put together at most.
+/// Maximum number of files per chunk.
 const FILES: usize = 1000;
 
-/// Some of the input.
+/// A chunk of the input.
 #[derive(Debug)]
 pub struct Piece {
     /// Its texts, in order.
     pub texts: Vec<Text>,
-    /// Bytes of all of them, as far as that is known before they are read.
+    /// Total size, as far as it is known before reading.
     pub bytes: u64,
 }
 
@@ -48,7 +48,7 @@ pub enum Text {
     },
     /// A part of a text that was read already.
     Part(Part),
-    /// Something that could not be read.
+    /// An input that could not be read.
     Unreadable(Unreadable),
 }
 
@@ -57,18 +57,18 @@ pub enum Text {
 pub struct Part {
     /// The name of the text.
     pub name: Arc<str>,
-    /// What stands before it.
+    /// Position within the text.
     pub before: Before,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What it holds.
+    /// Its content.
     pub holds: Holds,
 }
 
-/// What a part of a text holds.
+/// Content of a part of a text.
 #[derive(Debug, Clone)]
 pub enum Holds {
-    /// Whole lines, each with an object.
+    /// Whole lines, each with one object.
     Lines,
     /// Whole documents.
     Documents,
@@ -76,21 +76,21 @@ pub enum Holds {
     Items(Arc<ListKind>),
 }
 
-/// Gives the pieces of the input one after another.
+/// Iterator over the chunks of the input.
 pub struct Pieces {
     walk: Walk,
     stdin: Option<Box<dyn Read>>,
-    /// The long text that is being cut.
+    /// The long text being split.
     cutter: Option<Cutter>,
-    /// Bytes that a piece should have.
+    /// Target size of a chunk.
     piece_bytes: usize,
-    /// Bytes of everything, where that is known without looking into directories.
+    /// Total size, if it is known without listing directories.
     pub size: Option<u64>,
 }
 
 impl Pieces {
-    /// Nothing was read yet. A piece should have so many bytes; no text that is shorter than
-    /// a megabyte is cut.
+    /// An iterator at the start of the paths. Chunks have about `piece_bytes` bytes; texts
+    /// shorter than a megabyte are not split.
     pub fn new(paths: &[PathBuf], stdin: Box<dyn Read>, piece_bytes: usize) -> Self {
         let length = |path: &PathBuf| {
             let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file);
@@ -105,7 +105,7 @@ impl Pieces {
         }
     }
 
-    /// Opens what may be long; gives the text instead where it is not to be cut.
+    /// Opens a text that may be long; returns the text if it is not to be split.
     fn open(&mut self, found: Found) -> io::Result<Option<Text>> {
         match found {
             Found::Unreadable(unreadable) => Ok(Some(Text::Unreadable(unreadable))),
@@ -129,7 +129,7 @@ impl Pieces {
     }
 
     fn open_file(&self, path: &Path) -> io::Result<Option<Cutter>> {
-        // What cannot be opened is told by who reads it.
+        // Errors of opening are reported when the file is read.
         let Ok(mut file) = File::open(path) else {
             return Ok(None);
         };
@@ -156,7 +156,7 @@ impl Pieces {
                 self.cutter = Some(Cutter::documents(name, Cursor::new(front).chain(stdin)));
                 return Ok(None);
             }
-            // A list is gone through twice, so it waits in a file.
+            // A list is read twice, so it is buffered in a file.
             Form::Json => {
                 let mut file = tempfile::tempfile()?;
                 io::copy(&mut Cursor::new(front).chain(stdin), &mut file)?;
@@ -184,7 +184,7 @@ impl Pieces {
     }
 }
 
-/// Up to so many bytes as are looked at.
+/// Reads the bytes that are examined.
 fn read_front(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut front = Vec::new();
     input.take(FRONT_BYTES as u64).read_to_end(&mut front)?;
@@ -252,14 +252,14 @@ impl Iterator for Pieces {
     }
 }
 
-/// How a long text can be cut.
+/// How a long text can be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Behind lines.
+    /// After lines.
     Lines,
     /// Between the items of a list, if it is one.
     Json,
-    /// Behind separators of documents.
+    /// At document separators.
     Documents,
 }
 
@@ -273,8 +273,8 @@ impl Form {
     }
 }
 
-/// Whether a text begins with a whole JSON object on a line of its own, with another behind
-/// it.
+/// Whether a text begins with a complete JSON object on its own line, followed by another
+/// one.
 fn begins_ndjson(front: &[u8]) -> bool {
     let mut lines = front.split_inclusive(|byte| *byte == b'\n');
     let first = lines.find(|line| !line.trim_ascii().is_empty());
@@ -288,10 +288,10 @@ fn begins_ndjson(front: &[u8]) -> bool {
     is_object(first) && next.is_some_and(|line| line.starts_with(b"{"))
 }
 
-/// Cuts a long text.
+/// Splits a long text.
 struct Cutter {
     name: Arc<str>,
-    /// Where the next part begins.
+    /// Start of the next part.
     position: Position,
     cuts: Cuts,
 }
@@ -300,13 +300,13 @@ enum Cuts {
     Lines(Box<dyn BufRead>),
     Documents {
         input: Box<dyn Read>,
-        /// What was read and not given away.
+        /// Bytes read but not yet returned.
         rest: Vec<u8>,
     },
     Items {
         file: File,
         kind: Arc<ListKind>,
-        /// The next one first.
+        /// Remaining cuts, the next one first.
         cuts: std::vec::IntoIter<Cut>,
         from: Cut,
     },
@@ -332,7 +332,7 @@ impl Cutter {
         }
     }
 
-    /// The file again where it is no list.
+    /// Returns the file if it is not a list.
     fn items(name: Arc<str>, mut file: File, bytes: usize) -> io::Result<Result<Self, File>> {
         let Some(list) = JsonList::find(&mut file, bytes)? else {
             return Ok(Err(file));
@@ -389,7 +389,7 @@ impl Cutter {
     }
 }
 
-/// Whole lines of about so many bytes; nothing at the end.
+/// Whole lines of about this many bytes; nothing at the end.
 fn read_lines(input: &mut dyn BufRead, piece_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(piece_bytes + piece_bytes / 8);
     (&mut *input)
@@ -407,7 +407,7 @@ fn read_lines(input: &mut dyn BufRead, piece_bytes: usize) -> io::Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Whole documents of at least so many bytes; nothing at the end.
+/// Whole documents of at least this many bytes; nothing at the end.
 fn read_documents(
     input: &mut dyn Read,
     rest: &mut Vec<u8>,
@@ -429,13 +429,13 @@ fn read_documents(
             let message = format!("a document is longer than {limit} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        // A line may have been read in part.
+        // A line may have been read only partly.
         searched = memchr::memrchr(b'\n', rest).map_or(0, |at| at + 1);
     }
 }
 
-/// The end of the last whole line from an offset on, itself the beginning of a line, that
-/// separates documents: three hyphens and nothing else but a comment.
+/// End of the last complete line, from an offset at a line start on, that separates
+/// documents: three hyphens and only a comment.
 fn last_separator(text: &[u8], from: usize) -> Option<usize> {
     let mut end = memchr::memrchr(b'\n', text)? + 1;
     while end > from {

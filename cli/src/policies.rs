@@ -1,9 +1,9 @@
-//! From policy files, and files of exceptions, to a compilation.
+//! Compiles policy files and exception files.
 //!
-//! A file that is named has to hold policies. A directory may hold other things as
-//! well (tests, resources, kustomizations): those are counted and said, but only a
-//! policy of a kind that is not supported yet is an error there. An exception among
-//! policies is applied only on request; otherwise people are told of it.
+//! A file given by name must contain policies. A directory may also contain other documents
+//! (tests, resources, kustomizations): those are counted and reported, but only a policy of
+//! an unsupported kind is an error there. An exception among policies applies only on
+//! request; otherwise it is reported.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read};
@@ -38,53 +38,53 @@ const POLICY_GROUPS: [&str; 3] = [
 pub struct Policies {
     /// The texts.
     pub sources: Sources,
-    /// What compiling gave.
+    /// Result of compiling.
     pub compilation: Compilation,
     /// Inputs that could not be read.
     pub unreadable: Vec<Unreadable>,
-    /// Policies of kinds that are not supported yet, left out on request.
+    /// Policies of unsupported kinds, omitted on request.
     pub omitted_policies: Vec<OmittedPolicy>,
-    /// Documents of directories that are no policies, counted by what they are.
+    /// Documents in directories that are not policies, counted by kind.
     pub others: BTreeMap<String, usize>,
-    /// Policies that were skipped because they are invalid.
+    /// Policies skipped because they are invalid.
     pub invalid: Vec<InvalidPolicy>,
-    /// Exceptions among the policies that are not applied: name and place of each.
+    /// Exceptions among the policies that are not applied: name and location of each.
     pub unused_exceptions: Vec<(String, String)>,
 }
 
-/// Where policies and exceptions come from.
+/// Sources of policies and exceptions.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyPaths<'p> {
     /// Files and directories of policies.
     pub policies: &'p [PathBuf],
     /// Files and directories of exceptions.
     pub exceptions: &'p [PathBuf],
-    /// Whether exceptions among the policies are applied too.
+    /// Whether exceptions among the policies apply.
     pub exceptions_within_policies: bool,
-    /// Resources whose exceptions are applied.
+    /// Resources whose exceptions apply.
     pub exceptions_among: Option<&'p Resources>,
 }
 
-/// A policy that fails the checks of loading.
+/// A policy that fails the load checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidPolicy {
     /// Its name.
     pub name: String,
     /// `file:line:column`.
     pub place: String,
-    /// Everything that is wrong with it; never empty.
+    /// Its errors; never empty.
     pub errors: Vec<Diagnostic>,
 }
 
 impl InvalidPolicy {
-    /// What is wrong, in short.
+    /// Summary of the errors.
     pub fn describe(&self) -> String {
         let reason = self.errors.first().map_or("", |error| &error.message);
         format!("skipped the invalid policy {}: {reason}", self.name)
     }
 }
 
-/// A policy of a kind that is not supported yet.
+/// A policy of an unsupported kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OmittedPolicy {
     /// `apiVersion kind`.
@@ -96,7 +96,7 @@ pub struct OmittedPolicy {
 }
 
 impl OmittedPolicy {
-    /// What was left out, and why.
+    /// What was omitted, and why.
     pub fn describe(&self) -> String {
         format!(
             "left out the {} {}: not supported yet",
@@ -112,9 +112,8 @@ pub fn load(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) ->
     policies
 }
 
-/// As [`load`], but invalid policies are skipped, as `kyverno apply` skips them
-/// (docs/spec/cli.md §9.4). What cannot be read as a policy at all, and policies that are not
-/// supported yet, stay errors.
+/// Like [`load`], but skips invalid policies, as `kyverno apply` does (docs/spec/cli.md
+/// §9.4). Documents that are not policies, and unsupported policies, remain errors.
 pub fn load_valid(paths: &PolicyPaths<'_>, stdin: &mut dyn Read, options: &Options) -> Policies {
     let (mut policies, mut documents) = read(paths, stdin, options);
     let first = documents.compile(&policies.sources, options);
@@ -150,11 +149,11 @@ pub(crate) fn read(
     (policies, documents)
 }
 
-/// What was read and is to be compiled.
+/// Documents to compile.
 pub(crate) struct Documents {
     pub(crate) policies: Vec<(SourceId, Tree)>,
     pub(crate) exceptions: Vec<(SourceId, Tree)>,
-    /// What was wrong with other documents.
+    /// Diagnostics of other documents.
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
@@ -167,11 +166,12 @@ impl Documents {
             options,
             self.diagnostics.clone(),
         );
-        // In the order of the texts, whatever found them.
+        // In the order of the texts, whichever phase found them.
         compilation
             .diagnostics
             .sort_by_key(|one| (one.location.source, one.location.span.start));
-        // What is wrong with a rule is wrong with those generated from it, at the same place.
+        // A problem of a rule is also a problem of the rules generated from it, at the same
+        // location.
         let mut seen = HashSet::new();
         compilation
             .diagnostics
@@ -179,8 +179,8 @@ impl Documents {
         compilation
     }
 
-    /// Takes the policies away that a compilation found invalid; `None` if there are
-    /// none, or if there are errors of another sort.
+    /// Removes the policies that a compilation found invalid; `None` if there are none, or
+    /// if there are other errors.
     fn take_invalid(
         &mut self,
         compilation: &Compilation,
@@ -222,16 +222,16 @@ impl Documents {
     }
 }
 
-/// Exceptions by themselves, for policies that were compiled before.
+/// Standalone exceptions, for compiled policies.
 #[derive(Debug, Default)]
 pub struct Exceptions {
-    /// What reading them gave; `compilation` holds nothing but diagnostics.
+    /// Result of reading them; `compilation` contains only diagnostics.
     pub read: Policies,
     /// The documents.
     pub documents: Vec<(SourceId, Tree)>,
 }
 
-/// Reads the exceptions of all paths, which name no policies.
+/// Reads the exceptions of all paths, which contain no policies.
 pub fn load_exceptions(
     paths: &PolicyPaths<'_>,
     stdin: &mut dyn Read,
@@ -248,9 +248,9 @@ pub fn load_exceptions(
 struct Reader<'p> {
     policies: &'p mut Policies,
     options: &'p Options,
-    /// Whether the files at hand hold exceptions and nothing else.
+    /// Whether the current files contain only exceptions.
     only_exceptions: bool,
-    /// Whether exceptions among policies are applied.
+    /// Whether exceptions among policies apply.
     apply_exceptions: bool,
     documents: Vec<(SourceId, Tree)>,
     exceptions: Vec<(SourceId, Tree)>,
@@ -278,8 +278,8 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// The text of a resource that is an exception becomes one of the policies' texts, so
-    /// that what is wrong with it has a place.
+    /// Adds the text of an exception among the resources to the policies' texts, so that
+    /// its errors have a location.
     fn add_exceptions_among(&mut self, resources: &Resources) {
         let mut known = BTreeMap::new();
         for resource in &resources.list {
@@ -330,12 +330,12 @@ impl<'p> Reader<'p> {
                 {
                     self.set_aside(text(&tree, "kind"));
                 }
-                // The compiler says what is wrong with anything but an exception.
+                // The compiler reports documents that are not exceptions.
                 _ => self.exceptions.push((source, tree)),
             };
         }
         match class {
-            // The compiler says what is wrong with anything but a policy.
+            // The compiler reports documents that are not policies.
             Class::Policy => self.documents.push((source, tree)),
             Class::Exception if self.apply_exceptions => self.exceptions.push((source, tree)),
             Class::Exception => self.keep_unused(&tree, source),
@@ -395,12 +395,12 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// What an object among policies is.
+/// Class of a document among policies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Class {
-    /// A policy that the compiler reads, or nothing that it could be told apart from.
+    /// A policy that the compiler reads, or a document that cannot be told from one.
     Policy,
-    /// A policy of a kind that is not supported yet.
+    /// A policy of an unsupported kind.
     UnsupportedPolicy {
         /// Its kind.
         kind: String,
@@ -409,11 +409,11 @@ pub enum Class {
     },
     /// A PolicyException.
     Exception,
-    /// Anything else, in words.
+    /// Anything else, as text.
     Other(String),
 }
 
-/// Says what an object among policies is, by `apiVersion` and `kind` alone.
+/// Classifies a document by `apiVersion` and `kind`.
 pub fn classify(tree: &Tree) -> Class {
     let (api_version, kind) = match document_kind(tree) {
         DocumentKind::Policy(_)
@@ -479,12 +479,12 @@ impl Policies {
         self.compilation.has_errors() || !self.unreadable.is_empty()
     }
 
-    /// Whether there was no policy at all, good or bad.
+    /// Whether there was no policy, valid or not.
     pub fn is_empty(&self) -> bool {
         self.compilation.policies == 0 && self.invalid.is_empty() && !self.has_errors()
     }
 
-    /// Names of the policies that were read and are not evaluated.
+    /// Names of policies that were read but are not evaluated.
     pub fn not_evaluated(&self) -> impl Iterator<Item = &str> {
         let omitted = self
             .omitted_policies
@@ -494,7 +494,7 @@ impl Policies {
         omitted.chain(invalid)
     }
 
-    /// Shows everything that people should know about the policies.
+    /// Reports everything notable about the policies.
     ///
     /// # Errors
     /// Fails if the writer fails.

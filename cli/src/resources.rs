@@ -1,7 +1,7 @@
-//! From input texts to the objects that rules look at.
+//! Reads the objects to evaluate.
 //!
-//! Objects are read as Kyverno's command line reads them (docs/spec/cli.md §8.6), but
-//! lists are expanded, and a bad document stops none of the others.
+//! Objects are read as in Kyverno's command line (docs/spec/cli.md §8.6), except that lists
+//! are expanded and a bad document does not stop the others.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,18 +28,18 @@ use crate::problem::Problem;
 pub struct Resource {
     /// The object.
     pub tree: Tree,
-    /// The text it stands in.
+    /// Source text of the object.
     pub source: SourceId,
-    /// What it is if it is no object of Kubernetes.
+    /// Set if it is a payload instead of a Kubernetes object.
     pub payload: Option<Payload>,
 }
 
-/// Any JSON, which policies of the mode JSON look at.
+/// Any JSON, for policies in JSON mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
-    /// Its path as it was named, made as short as it can be (docs/spec/cli.md §2).
+    /// Its path as named, simplified (docs/spec/cli.md §2).
     pub path: String,
-    /// Of a `.json` file every number is a float (docs/spec/cel.md §3.3).
+    /// Every number of a `.json` file is a float (docs/spec/cel.md §3.3).
     pub numbers: Numbers,
 }
 
@@ -52,21 +52,21 @@ pub struct Resources {
     lines: Vec<LineIndex>,
     /// The objects, in the order of the texts.
     pub list: Vec<Resource>,
-    /// What could not be used.
+    /// Unusable inputs.
     pub problems: Vec<Problem>,
-    /// How many lists had no items at all.
+    /// Number of lists without items.
     pub empty_lists: usize,
-    /// Whether lists are objects like any other, as in `kyverno test`.
+    /// Whether lists remain ordinary objects, as in `kyverno test`.
     keep_lists: bool,
 }
 
 impl Resource {
-    /// A text of the object's own fields; empty when it is not there.
+    /// A text field of the object; empty if absent.
     pub fn text(&self, key: &str) -> &str {
         self.tree.get(key).and_then(Tree::as_str).unwrap_or("")
     }
 
-    /// A text of the object's metadata; empty when it is not there.
+    /// A text field of the object's metadata; empty if absent.
     pub fn metadata(&self, key: &str) -> &str {
         let metadata = self.tree.get("metadata");
         let value = metadata.and_then(|metadata| metadata.get(key));
@@ -80,7 +80,7 @@ impl Resource {
         [group, version, self.text("kind")]
     }
 
-    /// The object's place.
+    /// Location of the object.
     pub fn location(&self) -> Location {
         Location {
             source: self.source,
@@ -107,7 +107,8 @@ pub fn read_resources(paths: &[PathBuf], stdin: &mut dyn Read) -> Resources {
 }
 
 impl Resources {
-    /// No objects yet; lists will stay single objects (docs/spec/cli.md §8.6, step 5).
+    /// An empty collection in which lists will remain single objects (docs/spec/cli.md
+    /// §8.6, step 5).
     pub fn keeping_lists() -> Self {
         Self {
             keep_lists: true,
@@ -131,7 +132,7 @@ impl Resources {
         self.add_part(file, Before::default());
     }
 
-    /// Adds the objects of a part of a longer text: whole documents.
+    /// Adds the objects of a part of a longer text that consists of whole documents.
     pub fn add_part(&mut self, file: InputFile, before: Before) {
         let documents = documents(&file, DuplicateKeys::LastWins);
         let source = self.add_text(file, before);
@@ -144,8 +145,8 @@ impl Resources {
         }
     }
 
-    /// Adds an item of a list of that kind, which is a part of a longer text. An item may be
-    /// a list again; null is no object here.
+    /// Adds an item of a list of that kind; the item is a part of a longer text. An item
+    /// may itself be a list; null is not an object here.
     pub fn add_item(&mut self, file: InputFile, before: Before, of: &ListKind) {
         let documents = documents(&file, DuplicateKeys::LastWins);
         let source = self.add_text(file, before);
@@ -165,7 +166,7 @@ impl Resources {
         self.sources.add_part(file.name, file.text, before)
     }
 
-    /// One object alone, without the text that it stands in.
+    /// A single object, without its source text.
     pub fn sample(&self, resource: &Resource) -> Self {
         let mut sample = Self::default();
         let name = self.sources.file(resource.source).name.clone();
@@ -201,7 +202,7 @@ impl Resources {
         }
     }
 
-    /// Adds a payload: the one map of a file. `path` is how it was named.
+    /// Adds a payload: the only map of a file. `path` is the file as named.
     pub fn add_payload(&mut self, file: InputFile, path: &str) {
         let is_json = path.ends_with(".json");
         let duplicate_keys = match is_json {
@@ -296,8 +297,8 @@ impl Resources {
         self.problems.push(Problem::InText(diagnostic));
     }
 
-    /// Where a path of an object, as the engine gives it, leads: to the value with its
-    /// key, or to the deepest value on the way that is there.
+    /// Location of a path as returned by the engine: the value with its key, or the deepest
+    /// existing value on the path.
     pub fn location_of_path(&self, resource: &Resource, path: &str) -> Location {
         Location {
             source: resource.source,
@@ -305,7 +306,7 @@ impl Resources {
         }
     }
 
-    /// A place by file, line and column.
+    /// File, line and column of a location.
     pub fn place(&self, location: Location) -> Place {
         let Location { source, span } = location;
         let start = self.line_column(source, span);
@@ -323,7 +324,7 @@ impl Resources {
         }
     }
 
-    /// Line and column of the first byte of a place.
+    /// Line and column of the first byte of a location.
     pub fn line_column(&self, source: SourceId, span: Span) -> LineColumn {
         let file = self.sources.file(source);
         match self.lines.get(source.0 as usize) {
@@ -336,7 +337,7 @@ impl Resources {
     }
 }
 
-/// The path without parts that lead nowhere, as Go cleans it.
+/// Simplifies a path lexically, as Go does.
 fn clean_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -373,15 +374,14 @@ fn documents(file: &InputFile, duplicate_keys: DuplicateKeys) -> Vec<Result<Tree
         .collect()
 }
 
-/// Whether the kind is known to be cluster-scoped. Every unknown kind counts as
-/// namespaced, custom ones included; versions are not compared (docs/spec/cli.md §8.6,
-/// step 3).
+/// Whether the kind is known to be cluster-scoped. Unknown kinds, including custom ones,
+/// count as namespaced; versions are not compared (docs/spec/cli.md §8.6, step 3).
 pub(crate) fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     resource_kind::find(group, kind).is_some_and(|found| found.scope == Scope::Cluster)
 }
 
-/// Writes the namespace `default` into an object of a namespaced kind that has none
+/// Sets the namespace `default` in an object of a namespaced kind that has none
 /// (docs/spec/cli.md §8.6, step 3).
 fn default_namespace(tree: &mut Tree) {
     let text = |key| tree.get(key).and_then(Tree::as_str).unwrap_or("");
@@ -402,7 +402,7 @@ fn default_namespace(tree: &mut Tree) {
         members.push(entry("metadata", TreeValue::Map(vec![namespace])));
         return;
     };
-    // Metadata that is no map stays as it is, as in Kubernetes' own setter.
+    // Metadata that is not a map is unchanged, as in Kubernetes' own setter.
     let TreeValue::Map(fields) = &mut metadata.value.value else {
         return;
     };
@@ -416,8 +416,8 @@ fn default_namespace(tree: &mut Tree) {
     }
 }
 
-/// Key and value (for a list item: the value) that a path of the engine leads to. Keys
-/// may hold `/`, so of all keys that fit the longest is taken.
+/// Location of key and value (for a list item: the value) at a path of the engine. Keys may
+/// contain `/`, so the longest matching key is used.
 fn span_in_tree(tree: &Tree, path: &str) -> Span {
     let (mut tree, mut place) = (tree, tree.span);
     let mut rest = path.trim_matches('/');
@@ -451,7 +451,8 @@ fn span_in_tree(tree: &Tree, path: &str) -> Span {
     place
 }
 
-/// Key and value; of what stands elsewhere (an alias, a default) the key alone.
+/// Range of key and value; only the key if the value is located elsewhere (an alias, a
+/// default).
 fn member_span(member: &Member) -> Span {
     let (key, value) = (member.key_span, member.value.span);
     let follows = value.start >= key.end && value.end > value.start;
@@ -461,7 +462,7 @@ fn member_span(member: &Member) -> Span {
     }
 }
 
-/// What follows a key at the start of a path.
+/// The rest of a path after a leading key.
 fn strip_segment<'p>(path: &'p str, key: &str) -> Option<&'p str> {
     path.strip_prefix(key)
         .filter(|rest| rest.is_empty() || rest.starts_with('/'))

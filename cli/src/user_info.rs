@@ -1,5 +1,4 @@
-//! Kyverno's user info file: on whose behalf the request is made
-//! (docs/spec/cli.md §7.10).
+//! Kyverno's user info file: the user that makes the request (docs/spec/cli.md §7.10).
 
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use crate::input::{Unreadable, read_file};
 use crate::problem::Problem;
 use crate::strict::Decoder;
 
-/// Who Kyverno's background scan says it is.
+/// User of Kyverno's background scan.
 const BACKGROUND: &str = "system:kyverno:background-scan";
 
 /// The user of a run.
@@ -22,21 +21,21 @@ pub struct User {
     groups: Vec<String>,
     roles: Vec<String>,
     cluster_roles: Vec<String>,
-    /// Whether the file says its apiVersion and kind; Kyverno warns where it does not.
+    /// Whether the file states its apiVersion and kind; Kyverno warns if not.
     pub is_typed: bool,
 }
 
-/// The parts of a [`User`] in the form that requests want.
+/// Parts of a [`User`] in the form that requests need.
 pub struct BorrowedUser<'u> {
     user: &'u User,
     lists: [Vec<&'u str>; 3],
 }
 
 impl User {
-    /// Reads a text of the kind UserInfo, which is added to the sources under a name.
+    /// Parses a text of kind UserInfo and adds it to the sources under a name.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All its errors.
     pub fn read(name: &str, text: &str, sources: &mut Sources) -> Result<Self, Vec<Problem>> {
         let mut decoder = Decoder::new("user-info", sources.add(name, text));
         let user = parse_user(text, &mut decoder);
@@ -67,8 +66,8 @@ impl BorrowedUser<'_> {
     }
 }
 
-/// The user with a name for everything that is not known: ValidatingAdmissionPolicies are
-/// given that of Kyverno's background scan (docs/spec/cel.md §5).
+/// Replaces unknown parts by those of Kyverno's background scan, as for
+/// ValidatingAdmissionPolicies (docs/spec/cel.md §5).
 pub fn or_background(user: UserInfo<'_>) -> UserInfo<'_> {
     fn named(text: &str) -> &str {
         if text.is_empty() { BACKGROUND } else { text }
@@ -84,10 +83,10 @@ pub fn or_background(user: UserInfo<'_>) -> UserInfo<'_> {
     }
 }
 
-/// Reads a file of the kind UserInfo, whose text is added to the sources.
+/// Reads a file of kind UserInfo and adds it to the sources.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All its errors.
 pub fn read_user(path: &Path, sources: &mut Sources) -> Result<User, Vec<Problem>> {
     let name = path.display().to_string();
     match read_file(path) {
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
     use kpvm_compiler::source::SourceId;
 
-    /// The user, or the first thing that is wrong.
+    /// The user, or the first error.
     fn parse(text: &str) -> Result<User, String> {
         let mut decoder = Decoder::new("user-info", SourceId(0));
         let user = parse_user(text, &mut decoder);

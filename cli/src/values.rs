@@ -1,9 +1,9 @@
 //! Kyverno's Values document: variables for policies, resources and rules, labels of
-//! namespaces, and which kinds stand for subresources (docs/spec/cli.md §7.1 to 7.4).
+//! namespaces, and the kinds that represent subresources (docs/spec/cli.md §7.1 to §7.4).
 //!
-//! The text of a file or the `values` of a Test enter, [`Values`] leave: everything is
-//! checked while reading, keys are taken apart, and what remains is to ask for the
-//! variables of a policy, a resource and a rule.
+//! Everything is checked and keys are split while reading a file or the `values` of a Test;
+//! afterwards [`Values`] only answers queries for the variables of a policy, a resource and
+//! a rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,13 +21,13 @@ use crate::nearest::did_you_mean;
 use crate::problem::Problem;
 use crate::strict::{Decoder, Fields, Text};
 
-/// The variable that says what is done to the resource.
+/// The variable for the operation on the resource.
 const OPERATION: &str = "request.operation";
 
 /// Labels in the order of the document.
 pub type Labels = Vec<(String, String)>;
 
-/// Variables as they are written: a value under each key, keys not yet taken apart.
+/// Variables as written: values by key, with keys not yet split.
 type Written = BTreeMap<String, Value>;
 
 /// A Values document.
@@ -35,7 +35,7 @@ type Written = BTreeMap<String, Value>;
 pub struct Values {
     globals: Written,
     policies: Vec<PolicyValues>,
-    /// Variables given on the command line; they win.
+    /// Variables given on the command line, which take precedence.
     set: Written,
     namespaces: BTreeMap<String, Labels>,
     /// The namespaces as objects.
@@ -49,16 +49,16 @@ pub struct Values {
 struct PolicyValues {
     name: Text,
     resources: Vec<(Text, Written)>,
-    /// Variables of rules, keys taken apart.
+    /// Variables of rules, with keys split.
     rules: Vec<(Text, Value)>,
 }
 
-/// An object of the kind `child` stands for a subresource of the kind `parent`.
+/// An object of kind `child` represents a subresource of kind `parent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subresource {
     /// Group, version and kind of the object.
     pub child: [String; 3],
-    /// Group, version and kind that rules are matched with.
+    /// Group, version and kind used for matching rules.
     pub parent: [String; 3],
     /// The subresource, such as `scale`.
     pub name: String,
@@ -97,21 +97,21 @@ const API_RESOURCE_FIELDS: &[&str] = &[
 ];
 
 impl Values {
-    /// Whether they change nothing.
+    /// Whether they have no effect.
     pub fn are_empty(&self) -> bool {
         self.globals.is_empty() && self.policies.is_empty() && self.set.is_empty()
     }
 
-    /// Whether they have variables of resources by name.
+    /// Whether they contain variables for resources by name.
     pub fn name_resources(&self) -> bool {
         let mut policies = self.policies.iter();
         policies.any(|policy| !policy.resources.is_empty())
     }
 
-    /// Reads a file of the kind Values, whose text is added to the sources.
+    /// Reads a file of kind Values and adds it to the sources.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All its errors.
     pub fn read_file(path: &Path, sources: &mut Sources) -> Result<Self, Vec<Problem>> {
         let name = path.display().to_string();
         match read_file(path) {
@@ -120,10 +120,10 @@ impl Values {
         }
     }
 
-    /// Reads a text of the kind Values, which is added to the sources under a name.
+    /// Parses a text of kind Values and adds it to the sources under a name.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All its errors.
     pub fn read(name: &str, text: &str, sources: &mut Sources) -> Result<Self, Vec<Problem>> {
         let source = sources.add(name, text);
         let mut decoder = Decoder::new("values", source);
@@ -178,7 +178,7 @@ impl Values {
             namespace_objects.insert(name.clone(), namespace_object(&name, &labels));
             namespaces.insert(name, labels);
         }
-        // A Namespace wins over a selector of the same name.
+        // A Namespace takes precedence over a selector of the same name.
         for item in decoder.items(fields.get("namespaces")) {
             let known = &["apiVersion", "kind", "metadata", "spec", "status"];
             let metadata = decoder.fields(item, known).get("metadata").cloned();
@@ -213,11 +213,11 @@ impl Values {
         }
     }
 
-    /// Gives a variable from the command line, which wins over all others but those of
-    /// rules. The first value of a key stays (docs/spec/cli.md §7.9).
+    /// Sets a variable from the command line, which takes precedence over all others except
+    /// those of rules. The first value of a key is kept (docs/spec/cli.md §7.9).
     ///
     /// # Errors
-    /// What is wrong with the key.
+    /// If the key is invalid.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         split_key(key)?;
         let entry = self.set.entry(key.to_owned());
@@ -235,23 +235,23 @@ impl Values {
         &self.namespace_objects
     }
 
-    /// The kinds that stand for subresources.
+    /// Kinds that represent subresources.
     pub fn subresources(&self) -> &[Subresource] {
         &self.subresources
     }
 
-    /// Whether a policy has variables of its own for resources of a name.
+    /// Whether a policy has its own variables for resources with a name.
     pub fn has_resource(&self, policy: &str, resource: &str) -> bool {
         self.of_resource(policy, resource).next().is_some()
     }
 
-    /// The variables of a policy on resources of a name. These win in the order: global
-    /// ones, those of the resource, those of the command line (section 7.2).
+    /// Variables of a policy for resources with a name. Precedence, lowest first: global
+    /// ones, those of the resource, those of the command line (docs/spec/cli.md §7.2).
     pub fn variables(&self, policy: &str, resource: &str) -> Variables {
         self.overlaid(self.of_resource(policy, resource))
     }
 
-    /// The variables where no policy has any of its own for the resource.
+    /// Variables used if no policy has its own for the resource.
     pub fn general_variables(&self) -> Variables {
         self.overlaid(std::iter::empty())
     }
@@ -286,8 +286,9 @@ impl Values {
         all.filter(move |values| values.name.text == policy)
     }
 
-    /// What the variables of a rule add to its context each time that is loaded: the
-    /// first entry that names the rule or the rule it was generated from (section 7.4).
+    /// Variables of a rule, added to its context whenever that is loaded: those of the
+    /// first entry that names the rule or the rule it was generated from (docs/spec/cli.md
+    /// §7.4).
     pub fn of_rule<'v>(&'v self, policy: &str, rule: &str) -> Option<&'v Value> {
         let all = self.policies.iter();
         let own = all.filter(|values| values.name.text == policy);
@@ -296,10 +297,10 @@ impl Values {
         found.map(|(_, value)| value)
     }
 
-    /// A warning for each entry that is about no policy, rule or resource there is.
+    /// A warning for each entry about an unknown policy, rule or resource.
     ///
-    /// `known`: policies with the names of their rules, generated ones included; `None`
-    /// where these are not known.
+    /// `known`: policies with the names of their rules, including generated ones; `None` if
+    /// these are unknown.
     pub fn unused(
         &self,
         known: &BTreeMap<&str, Option<&[String]>>,
@@ -340,7 +341,7 @@ impl Values {
     }
 }
 
-/// A namespace of which no more than labels is known, as an object.
+/// A namespace object of which only the labels are known.
 pub fn namespace_object(name: &str, labels: &Labels) -> Value {
     let labels: Map<String, Value> = labels
         .iter()
@@ -354,12 +355,12 @@ pub fn namespace_object(name: &str, labels: &Labels) -> Value {
     json!({"metadata": metadata, "spec": {}, "status": {}})
 }
 
-/// The variables of a policy on a resource.
+/// Variables of a policy for a resource.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Variables {
     /// `request.operation`, if it is a text.
     pub operation: Option<String>,
-    /// The map that they make together.
+    /// All variables merged into one map.
     pub values: Value,
 }
 
@@ -388,7 +389,7 @@ impl PolicyValues {
     }
 }
 
-/// Variables; a key that cannot be taken apart is refused.
+/// Reads variables and rejects keys that cannot be split.
 fn read_written(tree: Option<&Tree>, decoder: &mut Decoder) -> Written {
     let mut written = Written::new();
     for (key, value) in decoder.members(tree) {
@@ -402,7 +403,7 @@ fn read_written(tree: Option<&Tree>, decoder: &mut Decoder) -> Written {
     written
 }
 
-/// Of the values for each element only the first is ever used (section 7.4).
+/// Only the first value for each element is ever used (docs/spec/cli.md §7.4).
 fn first_elements(tree: Option<&Tree>, decoder: &mut Decoder) -> Written {
     let mut written = Written::new();
     for (key, list) in decoder.members(tree) {
@@ -423,7 +424,8 @@ fn first_elements(tree: Option<&Tree>, decoder: &mut Decoder) -> Written {
     written
 }
 
-/// A global operation has to be one (section 3.2); what is no text is not looked at.
+/// A global operation must be valid (docs/spec/cli.md §3.2); values that are not text are
+/// ignored.
 fn check_operation(tree: &Tree, decoder: &mut Decoder) {
     let Some(text) = tree.as_str() else { return };
     if !["", "CREATE", "UPDATE", "DELETE", "CONNECT"].contains(&text) {
@@ -434,8 +436,8 @@ fn check_operation(tree: &Tree, decoder: &mut Decoder) {
     }
 }
 
-/// The map that keys with dots make. Where one key leads into the value of another, which
-/// is left open by Kyverno, the longer one wins.
+/// Builds the nested map of dotted keys. If a key is a prefix of another one, which is
+/// undefined in Kyverno, the longer one wins.
 fn nested(written: BTreeMap<&str, &Value>) -> Value {
     let mut paths: Vec<(Vec<String>, &Value)> = written
         .into_iter()
@@ -452,8 +454,8 @@ fn nested(written: BTreeMap<&str, &Value>) -> Value {
     values
 }
 
-/// Parts of a key between dots; a part in double quotes may hold dots, as a field of CSV
-/// may hold commas (section 7.2).
+/// Splits a key at dots; a part in double quotes may contain dots, like a CSV field may
+/// contain commas (docs/spec/cli.md §7.2).
 fn split_key(key: &str) -> Result<Vec<String>, String> {
     let wrong = |what: &str| Err(format!("failed to add variable to context {key} ({what})"));
     if key.is_empty() {
@@ -685,7 +687,7 @@ mod tests {
         ] {
             assert_eq!(values(text).unwrap_err(), [expected], "{text}");
         }
-        // The keys of fields may be written in any case, see section 8.4.
+        // Field names are case-insensitive, see §8.4.
         assert!(values(&format!("{HEAD}globalvalues: {{a: 1}}")).is_ok());
     }
 

@@ -241,7 +241,10 @@ impl Compilation {
                 }
                 self.bundle = Some(bytes);
             }
-            Err(error) => self.diagnostics.push(too_big(&module, &error)),
+            Err(blocks) => {
+                let found = blocks.iter().map(|block| too_big(&module, block));
+                self.diagnostics.extend(found);
+            }
         }
     }
 }

@@ -3,15 +3,32 @@
 //! An id of the module is the number of its record in the bundle's table: tables are written
 //! in order, behind those of the bundle that the module extends.
 
+mod block;
+mod registers;
+
+use kpvm_format::MAX_LOOP_DEPTH;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, ComparisonFlags, ConstantKind, NONE, Range};
 use kpvm_format::{BundleBuilder, Tables};
 use kpvm_syntax::tree::{Tree, TreeValue};
 use zerocopy::little_endian::{I64, U32, U64, U128};
 
-use crate::codegen::{self, CodegenError};
 use crate::ir::*;
 use crate::source::Sources;
+
+/// A block that needs more than the machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CodegenError {
+    /// Too many values in use at a time.
+    #[error("the rule needs more than 256 values at a time")]
+    Registers,
+    /// Loops nested too deep.
+    #[error("the rule nests lists deeper than {MAX_LOOP_DEPTH}")]
+    Loops,
+    /// Anchors or expressions nested too deep.
+    #[error("the rule nests anchors or expressions deeper than 255")]
+    Folds,
+}
 
 /// A block that needs more than a frame has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +42,24 @@ pub struct TooBig {
 /// Writes a module into a bundle, which is empty or the one that the module extends.
 ///
 /// # Errors
-/// When a block needs more than a frame has.
-pub fn emit(module: &Module, sources: &Sources, bundle: &mut BundleBuilder) -> Result<(), TooBig> {
+/// All blocks that need more than a frame has. The bundle is of no use then.
+pub fn emit(
+    module: &Module,
+    sources: &Sources,
+    bundle: &mut BundleBuilder,
+) -> Result<(), Vec<TooBig>> {
     for number in 0..module.symbols.len() as u32 {
-        bundle.symbols.intern(module.symbols.text(SymbolId(number)));
+        let symbol = module.symbols.text(SymbolId(number));
+        bundle.symbols.intern(symbol);
     }
-    for (id, block) in module.blocks.iter() {
-        let number = codegen::generate(block, sources, bundle)
-            .map_err(|error| TooBig { block: id, error })?;
-        debug_assert_eq!(number, id.0, "blocks are emitted in order");
+    let mut too_big = Vec::new();
+    for (id, code) in module.blocks.iter() {
+        if let Err(error) = block::emit(code, sources, bundle) {
+            too_big.push(TooBig { block: id, error });
+        }
+    }
+    if !too_big.is_empty() {
+        return Err(too_big);
     }
     let mut emission = Emission {
         module,
@@ -320,7 +346,7 @@ impl Emission<'_> {
                 slot: optional(entry.slot),
             };
             self.bundle.tag_entries.push(record);
-            let place = codegen::place(entry.location, self.sources);
+            let place = block::place(entry.location, self.sources);
             self.bundle.tag_places.push(place.into());
         }
         self.bundle.tag_patterns.push(table::TagPattern {
@@ -344,7 +370,7 @@ impl Emission<'_> {
                 block: entry.loader.map_or(U32::ZERO, number),
                 nested: u8::from(entry.is_nested),
             });
-            let place = codegen::place(entry.location, self.sources);
+            let place = block::place(entry.location, self.sources);
             self.bundle.entry_places.push(place);
         }
     }
@@ -463,7 +489,7 @@ impl Emission<'_> {
             exceptions: Range::EMPTY,
         };
         self.bundle.rules.push(entry);
-        let place = codegen::place(rule.location, self.sources);
+        let place = block::place(rule.location, self.sources);
         self.bundle.rule_places.push(place);
     }
 

@@ -23,8 +23,7 @@ use kpvm_semantics::limits::Limits;
 use kpvm_syntax::jmespath::SyntaxError;
 use kpvm_syntax::tree::Tree;
 
-use crate::codegen::CodegenError;
-use crate::emit::{self, TooBig};
+use crate::emit::{self, CodegenError, TooBig};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::expression::Current;
 use crate::frontend::scope::Scope;
@@ -161,7 +160,11 @@ fn compile(
 fn finish(mut module: Module, sources: &Sources) -> Result<BundleBuilder, CodegenError> {
     passes::optimise(&mut module);
     let mut bundle = BundleBuilder::new();
-    emit::emit(&module, sources, &mut bundle).map_err(|TooBig { error, .. }| error)?;
+    if let Err(blocks) = emit::emit(&module, sources, &mut bundle)
+        && let Some(TooBig { error, .. }) = blocks.first()
+    {
+        return Err(*error);
+    }
     Ok(bundle)
 }
 

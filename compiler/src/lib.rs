@@ -3,7 +3,6 @@
 //! Nothing here ever looks at a resource.
 
 pub mod calls;
-pub mod codegen;
 pub mod compile;
 pub mod diagnostic;
 pub mod emit;

@@ -1,17 +1,28 @@
 //! Errors of functions.
 
+use std::fmt;
+
 /// Reason why a function has no result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionError {
     /// The function rejects its arguments, in Kyverno's words. Some operators of the
     /// language turn this into null (docs/spec/jmespath.md §4).
-    #[error("{0}")]
     Failed(String),
     /// A limit is exceeded or the host lacks the data; no operator may turn this into a
     /// value. The text is ours: Kyverno has no such limits.
-    #[error("{0}")]
     Refused(String),
 }
+
+impl fmt::Display for FunctionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(value) => write!(f, "{value}"),
+            Self::Refused(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl std::error::Error for FunctionError {}
 
 impl FunctionError {
     /// An error in Kyverno's words.

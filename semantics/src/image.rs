@@ -2,6 +2,8 @@
 //!
 //! Splits the text of an image into its parts, or returns Kyverno's error text.
 
+use std::fmt;
+
 /// Defaults for the registry of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageDefaults<'a> {
@@ -49,10 +51,7 @@ impl ImageReference {
 }
 
 /// Reason why a text is not an image, in Kyverno's words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "bad image: {full}, defaultRegistry: {registry}, enableDefaultRegistryMutation: {mutation}: {reason}"
-)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageError {
     /// The image including the default registry, if that was added.
     full: String,
@@ -62,28 +61,57 @@ pub struct ImageError {
     pub reason: ReferenceError,
 }
 
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            full,
+            registry,
+            mutation,
+            reason,
+            ..
+        } = self;
+        write!(
+            f,
+            "bad image: {full}, defaultRegistry: {registry}, enableDefaultRegistryMutation: {mutation}: {reason}"
+        )
+    }
+}
+
+impl std::error::Error for ImageError {}
+
 /// Problem of a reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceError {
     /// The text does not follow the grammar.
-    #[error("invalid reference format")]
     Format,
     /// The text would follow the grammar if it were lower-case.
-    #[error("repository name must be lowercase")]
     Uppercase,
     /// The path is too long.
-    #[error("repository name must not be more than 255 characters")]
     NameTooLong,
     /// The digest contains characters that its algorithm does not use.
-    #[error("invalid checksum digest format")]
     DigestFormat,
     /// The digest does not have the length of its algorithm.
-    #[error("invalid checksum digest length")]
     DigestLength,
     /// The digest's algorithm is unknown.
-    #[error("unsupported digest algorithm")]
     DigestAlgorithm,
 }
+
+impl fmt::Display for ReferenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format => f.write_str("invalid reference format"),
+            Self::Uppercase => f.write_str("repository name must be lowercase"),
+            Self::NameTooLong => {
+                f.write_str("repository name must not be more than 255 characters")
+            }
+            Self::DigestFormat => f.write_str("invalid checksum digest format"),
+            Self::DigestLength => f.write_str("invalid checksum digest length"),
+            Self::DigestAlgorithm => f.write_str("unsupported digest algorithm"),
+        }
+    }
+}
+
+impl std::error::Error for ReferenceError {}
 
 /// Parses an image (docs/spec/conditions.md §7.2).
 ///

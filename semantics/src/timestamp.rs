@@ -1,6 +1,8 @@
 //! Timestamps of CEL: points in time within the years 1 to 9999
 //! (docs/spec/cel.md §3.8).
 
+use std::fmt;
+
 use crate::calendar::{DAY, civil, days_from_civil, days_in_month};
 
 /// The first second of the year 1 and the last of the year 9999.
@@ -16,9 +18,16 @@ pub struct Timestamp {
 }
 
 /// A point in time outside of the years 1 to 9999.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("timestamp overflow")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow;
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("timestamp overflow")
+    }
+}
+
+impl std::error::Error for Overflow {}
 
 impl Timestamp {
     /// The point in time, if it is in range.

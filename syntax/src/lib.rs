@@ -6,6 +6,7 @@
 pub mod cel;
 pub mod jmespath;
 pub mod json;
+#[cfg(feature = "yaml")]
 pub mod manifest;
 pub mod tree;
 #[cfg(feature = "yaml")]

@@ -6,6 +6,16 @@
 
 use serde_json::Value;
 
+/// Treatment of duplicate keys in a map (docs/spec/cli.md §8.4). Keys are compared as text:
+/// `1` and `"1"` are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplicateKeys {
+    /// It is an error: policies, exceptions, values and test files.
+    Refuse,
+    /// The last one wins: resources.
+    LastWins,
+}
+
 /// A range of bytes in the source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Span {
@@ -165,5 +175,16 @@ impl From<&Value> for Tree {
             }
         };
         Tree::new(value, Span::default())
+    }
+}
+
+/// Go prints floats below 1e21 without an exponent, as the shortest digits that parse back,
+/// and Kubernetes parses that text as int64 if it fits. So the integer is that of the
+/// digits, not of the float's exact value.
+pub(crate) fn integral(float: f64) -> Option<i64> {
+    if float.fract() == 0.0 && float.abs() < 1e21 {
+        float.to_string().parse().ok()
+    } else {
+        None
     }
 }

@@ -5,6 +5,8 @@
 //! which Kyverno itself crashes, and exhausted fuel, which bounds the time for any values.
 //! There is no recursion, and no allocation for scalars and for lists of scalars.
 
+use std::fmt;
+
 mod equality;
 mod json_text;
 mod membership;
@@ -20,16 +22,28 @@ use kpvm_semantics::number::{ShortText, write_v};
 use kpvm_semantics::{duration, wildcard};
 
 /// Reason why a condition has no outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConditionError {
     /// Kyverno crashes here: `In` and `NotIn` assume that every item of a list key is a
     /// string (docs/spec/conditions.md §3.10). The text is that of the crash.
-    #[error("interface conversion: interface {{}} is {0}, not string")]
     NotAString(&'static str),
     /// The comparison needs more steps than remain.
-    #[error("the condition needs too many steps")]
     OutOfFuel,
 }
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAString(value) => write!(
+                f,
+                "interface conversion: interface {{}} is {value}, not string"
+            ),
+            Self::OutOfFuel => f.write_str("the condition needs too many steps"),
+        }
+    }
+}
+
+impl std::error::Error for ConditionError {}
 
 /// Bytes per step of fuel.
 const BYTES_PER_STEP: u64 = 32;

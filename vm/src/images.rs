@@ -3,6 +3,8 @@
 //! No registry is contacted, and `imageExtractors` are ignored: only image verification
 //! uses them.
 
+use std::fmt;
+
 use std::collections::HashMap;
 
 use kpvm_format::symbol::SymbolTable;
@@ -11,19 +13,15 @@ use kpvm_semantics::image::{ImageDefaults, ImageError, ImageReference, parse};
 use crate::document::{BufferFull, DocumentBuffer, Kind, Label, NodeId, Texts, View};
 
 /// Reason why the images of a resource are unknown, in Kyverno's words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ImagesError {
     /// A container, or a value on the path to the containers, is not a map.
-    #[error("invalid image config")]
     NotAMap,
     /// The containers are neither a list nor a map.
-    #[error("invalid type")]
     NotAList,
     /// A container has no name.
-    #[error("invalid key")]
     NoName,
     /// A container's image is invalid.
-    #[error("invalid image '{image}' ({reason})")]
     Image {
         /// The image.
         image: String,
@@ -31,8 +29,27 @@ pub(crate) enum ImagesError {
         reason: ImageError,
     },
     /// The value does not fit into the buffer.
-    #[error(transparent)]
-    Full(#[from] BufferFull),
+    Full(BufferFull),
+}
+
+impl fmt::Display for ImagesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAMap => f.write_str("invalid image config"),
+            Self::NotAList => f.write_str("invalid type"),
+            Self::NoName => f.write_str("invalid key"),
+            Self::Image { image, reason, .. } => write!(f, "invalid image '{image}' ({reason})"),
+            Self::Full(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ImagesError {}
+
+impl From<BufferFull> for ImagesError {
+    fn from(error: BufferFull) -> Self {
+        Self::Full(error)
+    }
 }
 
 /// The lists of containers, in Kyverno's order.

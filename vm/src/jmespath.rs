@@ -5,6 +5,8 @@
 //!
 //! Recursion is as deep as the expression's tree, which the parser bounds.
 
+use std::fmt;
+
 use std::collections::HashMap;
 
 use kpvm_format::function::Function;
@@ -18,18 +20,27 @@ use kpvm_syntax::jmespath::{
 use kpvm_syntax::tree::Tree;
 
 /// Reason why an expression has no value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvaluateError {
     /// A missing key. Most operators turn this into null (docs/spec/jmespath.md §4).
-    #[error("Unknown key \"{0}\" in path")]
     NotFound(Box<str>),
     /// Any other error of Kyverno, in its words.
-    #[error("{0}")]
     Failed(String),
     /// A limit is exceeded or the host lacks the data; never turned into a value.
-    #[error("{0}")]
     Refused(String),
 }
+
+impl fmt::Display for EvaluateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(value) => write!(f, "Unknown key \"{value}\" in path"),
+            Self::Failed(value) => write!(f, "{value}"),
+            Self::Refused(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl std::error::Error for EvaluateError {}
 
 impl From<FunctionError> for EvaluateError {
     fn from(error: FunctionError) -> Self {

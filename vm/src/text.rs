@@ -4,6 +4,8 @@
 //! Appends to the caller's string, never beyond the caller's limit. There is no recursion:
 //! open containers are kept on a stack, and every step writes something.
 
+use std::fmt;
+
 use std::fmt::Write;
 
 use smallvec::SmallVec;
@@ -12,11 +14,10 @@ use crate::document::{ChildRange, Kind, NodeId, View};
 use kpvm_semantics::number::{format_substituted_float, format_v_float};
 
 /// Reason why a value has no text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TextError {
     /// The value contains a number that JSON cannot express. The text is Kyverno's, to be
     /// appended to `failed to resolve <name> at path <path>: `.
-    #[error("failed to marshal {go_type}: {value}")]
     NotFinite {
         /// Go's type name of the whole value.
         go_type: &'static str,
@@ -24,9 +25,21 @@ pub(crate) enum TextError {
         value: String,
     },
     /// The text would exceed the limit.
-    #[error("the text of a value is longer than {0} bytes")]
     TooLong(usize),
 }
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFinite { go_type, value, .. } => {
+                write!(f, "failed to marshal {go_type}: {value}")
+            }
+            Self::TooLong(value) => write!(f, "the text of a value is longer than {value} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for TextError {}
 
 /// Appends the text that replaces a value inside a longer string: strings unchanged,
 /// everything else as JSON (docs/spec/conditions.md §4.4). `limit` bounds `out` as a whole,

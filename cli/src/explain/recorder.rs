@@ -1,4 +1,4 @@
-//! From the events of an evaluation to the traces of the rules that are to be explained.
+//! Records the events of an evaluation as traces of the explained rules.
 
 use kpvm::engine::Status;
 use std::collections::BTreeSet;
@@ -21,19 +21,19 @@ use crate::resources::{Resource, Resources};
 use crate::scan::{place_in, policy_place};
 use crate::text::count;
 
-/// Bytes of a value that is shown.
+/// Maximum length of a shown value, in bytes.
 const SHOWN_BYTES: usize = 240;
 
-/// Characters of the text of a failure.
+/// Maximum length of the text of a failure, in characters.
 const FAILURE_CHARACTERS: usize = 1000;
 
-/// Steps of a trace; further ones are only counted.
+/// Maximum number of steps of a trace; further ones are only counted.
 const STEPS: usize = 10_000;
 
-/// Writes down what happens to some rules on one resource.
+/// Records what happens to some rules on one resource.
 pub(super) struct Recorder<'r> {
     tables: Tables<'r>,
-    /// Names of the policies' files.
+    /// Names of the policy files.
     files: &'r [String],
     rules: &'r BTreeSet<u32>,
     resources: &'r Resources,
@@ -44,10 +44,10 @@ pub(super) struct Recorder<'r> {
     rule: u32,
 }
 
-/// The rule at hand.
+/// The current rule.
 struct Current {
     trace: Trace,
-    /// Steps that others are inside of, outermost first.
+    /// Steps that are still open, outermost first.
     open: Vec<Step>,
     steps: usize,
 }
@@ -66,7 +66,7 @@ impl Current {
 
     fn close(&mut self) {
         if let Some(step) = self.open.pop() {
-            // A message or a property without variables of the context is no news.
+            // A message or a property without context variables is not interesting.
             let is_aside = SIDE_STAGES
                 .iter()
                 .any(|stage| step.part == stage_name(*stage));
@@ -88,7 +88,7 @@ impl Current {
         innermost.is_some_and(|step| step.step == kind && step.part == part)
     }
 
-    /// An alternative that another test follows, or the end, has held.
+    /// An alternative followed by another test, or by the end, has held.
     fn close_alternative(&mut self) {
         if let Some(step) = self.open.last_mut()
             && step.step == StepKind::Alternative
@@ -120,7 +120,7 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// The traces: of the rules that have a response, else of the first rule alone.
+    /// The traces: of the rules with a response, otherwise only of the first rule.
     pub(super) fn finish(self) -> Vec<Trace> {
         let mut traces = self.finished;
         if traces.iter().any(has_response) {
@@ -183,7 +183,7 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// The step of a test; none for structure that is as it has to be.
+    /// Step of a test; none for structure that holds.
     fn test(&self, test: &Test<'_>) -> Option<Step> {
         let instruction = self.tables.instruction(test.instruction)?;
         let op = Op::decode(instruction.op)?;
@@ -272,7 +272,7 @@ impl<'r> Recorder<'r> {
         step.policy_place = place.map(|place| self.site_place(place));
     }
 
-    /// What a pattern asks for.
+    /// Expected value of a pattern.
     fn pattern(&self, op: Op, instruction: &Instruction, kind: SiteKind) -> Option<String> {
         let number = instruction.c.get();
         Some(match op {
@@ -447,7 +447,7 @@ impl<'r> Recorder<'r> {
                     Some(outer) => &mut outer.steps,
                     None => &mut current.trace.steps,
                 };
-                // Of failures in a row the last one says most.
+                // Of consecutive failures the last one is the most specific.
                 inside.pop_if(|step| step.step == StepKind::Failure);
                 let mut step = Step::new(StepKind::Failure, "");
                 step.found = Some(cut(text));
@@ -456,7 +456,7 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// Closes the element of a foreach that is over; whether there was one.
+    /// Closes the finished element of a foreach; returns whether there was one.
     fn leave_element(&self, site: &Site, current: &mut Current) -> bool {
         let prefix = format!("{}.element[", self.tables.text(site.label.part));
         let is_own = |step: &Step| step.step == StepKind::Element && step.part.starts_with(&prefix);
@@ -561,7 +561,7 @@ fn stage_name(stage: Stage) -> &'static str {
     }
 }
 
-/// `anyPattern[0]` of `anyPattern[0]…`, with what stands in front of it.
+/// `anyPattern[0]` of `anyPattern[0]…`, with its prefix.
 fn alternative_of(part: &str) -> Option<&str> {
     let start = part.find("anyPattern[")?;
     let length = part.get(start..)?.find(']')?;

@@ -566,7 +566,7 @@ fn rule_in_policy(tables: &Tables<'_>, response: &RuleResponse<'_>) -> usize {
 }
 
 /// The status that reports show: failures of a policy that is not scored only warn
-/// (section 10.2).
+/// (docs/spec/cli.md §10.2).
 fn report_status(response: &RuleResponse<'_>) -> &'static str {
     match response.status() {
         Status::Fail if !response.is_scored() => "warn",

@@ -323,7 +323,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What only the expressions of trees have (section 8).
+    /// What only expressions in assertion trees have (docs/spec/assert.md §8).
     pub(super) fn assertion_expression(
         &mut self,
         node: &AssertionNode,

@@ -1,5 +1,5 @@
-//! `match` and `exclude` (docs/spec/policies.md §4 and 5), and `match` of an exception
-//! (section 9): filters in, IR out.
+//! `match` and `exclude` (docs/spec/policies.md §4 and §5), and `match` of an exception
+//! (§9): filters in, IR out.
 
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{RequirementOperator, SubjectKind};
@@ -67,8 +67,8 @@ pub fn lower_exception_match(
 }
 
 /// Where the filters stand. `match` and `exclude` differ in what an empty filter and
-/// missing user information mean (section 5.2). An exception looks at no operation,
-/// and holds a Namespace against no `namespaceSelector` (section 9).
+/// missing user information mean (docs/spec/policies.md §5.2). An exception ignores the
+/// operation, and does not apply a `namespaceSelector` to a Namespace (§9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Match,
@@ -355,7 +355,8 @@ impl Module {
         self.kind_lists.push(kinds.collect())
     }
 
-    /// A label selector; one that can never be converted is marked (section 5.4).
+    /// A label selector; one that can never be converted is marked (docs/spec/policies.md
+    /// §5.4).
     pub fn selector(&mut self, selector: &LabelSelector) -> SelectorId {
         let mut requirements = Vec::new();
         for requirement in &selector.match_expressions {

@@ -2,7 +2,7 @@
 //!
 //! The order of checks is Kyverno's, since it decides which error is seen: anchored
 //! keys ascending, then plain keys with anchors inside descending, then the others
-//! ascending (section 3.2).
+//! ascending (docs/spec/patterns.md §3.2).
 
 mod alternatives;
 mod anchors;

@@ -6,6 +6,8 @@ use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::phase::Phase;
 use kpvm_compiler::source::Sources;
 
+use crate::common::{compile_with, policy, rule};
+
 /// What a phase prints of a policy of the demo.
 fn printed(phase: Phase, policy: &str) -> String {
     let name = format!("{policy}.yaml");
@@ -70,4 +72,26 @@ fn every_phase_prints_every_policy_of_the_demo() {
             assert!(text.contains(policy), "{phase:?} of {policy}: {text}");
         }
     }
+}
+
+#[test]
+fn every_rule_that_is_too_big_is_an_error() {
+    let tree = format!("{}1{}", "{'~.a': ".repeat(100), "}".repeat(100));
+    let big = |name: &str| {
+        let matched = "match: {any: [{resources: {kinds: [Service]}}]}";
+        rule(name, matched, &format!("{{assert: {tree}}}"))
+    };
+    let options = Options {
+        check: false,
+        ..Options::default()
+    };
+    let compilation = compile_with(&policy(&[big("first"), big("second")], ""), &options);
+    let found: Vec<(&str, Option<&str>)> = compilation
+        .diagnostics
+        .iter()
+        .map(|one| (one.code, one.subject.as_deref()))
+        .collect();
+    let expected = ["p/first", "p/second"].map(|rule| ("rule-too-big", Some(rule)));
+    assert_eq!(found, expected, "{:?}", compilation.diagnostics);
+    assert!(compilation.bundle.is_none());
 }

@@ -3,6 +3,8 @@
 //! Parses the text of an expression into a syntax tree with macros expanded, or returns the
 //! first syntax error with its location. Types and functions are unknown here.
 
+use std::fmt;
+
 pub mod ast;
 mod lexer;
 mod macros;
@@ -11,14 +13,21 @@ mod parser;
 pub use parser::{parse, qualified_name};
 
 /// Reason why a text is not a CEL expression.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
     /// Offset in the text.
     pub at: usize,
     /// What is wrong.
     pub message: String,
 }
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SyntaxError {}
 
 impl SyntaxError {
     fn new(at: usize, message: impl Into<String>) -> Self {

@@ -6,8 +6,8 @@
 use kpvm_semantics::limits::Limits;
 
 use crate::json::{self, Expected, Fault};
+use crate::tree::DuplicateKeys;
 use crate::tree::{Span, Tree, TreeValue};
-use crate::yaml::DuplicateKeys;
 
 use super::MAX_DEPTH;
 

@@ -16,6 +16,8 @@
 //!
 //! `lexer` produces tokens, `parser` the tree.
 
+use std::fmt;
+
 use crate::tree::{Span, Tree};
 
 pub mod ast;
@@ -65,8 +67,7 @@ pub enum Dialect {
 }
 
 /// Reason why a text is not an expression.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The text that Kyverno prints after `incorrect query <expression>: `
     /// (docs/spec/jmespath.md §1 to §3). Most begin with `SyntaxError: `; errors of numbers
@@ -76,6 +77,14 @@ pub struct SyntaxError {
     /// the text's length if the end is the problem.
     pub offset: usize,
 }
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SyntaxError {}
 
 impl SyntaxError {
     /// An error of the grammar, which Kyverno prefixes.

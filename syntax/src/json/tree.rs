@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use kpvm_semantics::limits::Limits;
 
 use super::reader::{Fault, Reader, Token};
+use crate::tree::{DuplicateKeys, integral};
 use crate::tree::{Member, Span, Tree, TreeValue};
-use crate::yaml::{DuplicateKeys, integral};
 
 /// From this many members on, equal keys are looked for with an index.
 const INDEX_FROM: usize = 16;

@@ -15,22 +15,12 @@ mod split;
 use granit_parser::{ErrorKind, Event, Parser, ScanError};
 
 pub use error::{YamlError, YamlErrorKind, line_column};
-pub(crate) use scalar::integral;
 pub use split::{DocumentText, split_documents};
 
 use self::build::{Builder, Failure};
+pub use crate::tree::DuplicateKeys;
 use crate::tree::{Span, Tree, TreeValue};
 use kpvm_semantics::limits::Limits;
-
-/// Treatment of duplicate keys in a map (docs/spec/cli.md §8.4). Keys are compared as text:
-/// `1` and `"1"` are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DuplicateKeys {
-    /// It is an error: policies, exceptions, values and test files.
-    Refuse,
-    /// The last one wins: resources.
-    LastWins,
-}
 
 /// Reader options.
 #[derive(Debug, Clone, Copy)]

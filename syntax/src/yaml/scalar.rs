@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::error::{YamlErrorKind, clip};
 use crate::tree::TreeValue;
+use crate::tree::integral;
 
 /// Tag of a value, as far as it affects the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,17 +260,6 @@ impl Scalar<'_> {
             Scalar::Float(float) => float_key(float as f32).into(),
             Scalar::Text(text) => text.into(),
         })
-    }
-}
-
-/// Go prints floats below 1e21 without an exponent, as the shortest digits that parse back,
-/// and Kubernetes parses that text as int64 if it fits. So the integer is that of the
-/// digits, not of the float's exact value.
-pub(crate) fn integral(float: f64) -> Option<i64> {
-    if float.fract() == 0.0 && float.abs() < 1e21 {
-        float.to_string().parse().ok()
-    } else {
-        None
     }
 }
 

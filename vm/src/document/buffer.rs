@@ -5,6 +5,8 @@
 //! so they become contiguous. The placeholder stores (in `x`) the position of the enclosing
 //! placeholder and (in `y`) its place in the projection.
 
+use std::fmt;
+
 use std::cell::Cell;
 
 use kpvm_format::symbol::{SymbolTable, key_hash, key_head};
@@ -15,9 +17,16 @@ use super::projection::Place;
 use super::view::View;
 
 /// The buffer cannot number more nodes or text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the values of one evaluation need more than 4 GiB")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferFull;
+
+impl fmt::Display for BufferFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the values of one evaluation need more than 4 GiB")
+    }
+}
+
+impl std::error::Error for BufferFull {}
 
 /// All values of one evaluation, in one flat buffer of nodes.
 ///

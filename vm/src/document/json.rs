@@ -7,6 +7,8 @@
 //! Plain strings are never copied. A key of at most 16 bytes is scanned, hashed and
 //! compared with the bundle's symbols as two words, in a single look.
 
+use std::fmt;
+
 use kpvm_format::symbol::{SymbolTable, key_hash, key_head, short_key_hash};
 
 use super::buffer::DocumentBuffer;
@@ -36,8 +38,7 @@ pub struct ReadOptions {
 }
 
 /// Reason why an input was rejected, with its location.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem} at line {line}, column {column}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
     /// What is wrong.
     pub problem: JsonProblem,
@@ -49,11 +50,24 @@ pub struct JsonError {
     pub column: usize,
 }
 
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            problem,
+            line,
+            column,
+            ..
+        } = self;
+        write!(f, "{problem} at line {line}, column {column}")
+    }
+}
+
+impl std::error::Error for JsonError {}
+
 /// What is wrong with a JSON text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonProblem {
     /// Unexpected input.
-    #[error("expected {expected}, found {found}")]
     Unexpected {
         /// What was expected.
         expected: &'static str,
@@ -61,13 +75,10 @@ pub enum JsonProblem {
         found: Found,
     },
     /// The text is not UTF-8.
-    #[error("expected UTF-8 text, found {0}")]
     NotUtf8(Found),
     /// The number is out of range for float64.
-    #[error("expected a number that fits float64, found a larger one")]
     NumberRange,
     /// More bytes than `document_bytes`.
-    #[error("expected at most {limit} bytes, found {bytes}")]
     TooLarge {
         /// The limit.
         limit: usize,
@@ -75,18 +86,42 @@ pub enum JsonProblem {
         bytes: usize,
     },
     /// Deeper nesting than `document_depth`.
-    #[error("expected at most {limit} maps and lists inside each other, found more")]
     TooDeep {
         /// The limit.
         limit: usize,
     },
     /// More values than `document_nodes`.
-    #[error("expected at most {limit} values, found more")]
     TooManyValues {
         /// The limit.
         limit: usize,
     },
 }
+
+impl fmt::Display for JsonProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unexpected {
+                expected, found, ..
+            } => write!(f, "expected {expected}, found {found}"),
+            Self::NotUtf8(value) => write!(f, "expected UTF-8 text, found {value}"),
+            Self::NumberRange => {
+                f.write_str("expected a number that fits float64, found a larger one")
+            }
+            Self::TooLarge { limit, bytes, .. } => {
+                write!(f, "expected at most {limit} bytes, found {bytes}")
+            }
+            Self::TooDeep { limit, .. } => write!(
+                f,
+                "expected at most {limit} maps and lists inside each other, found more"
+            ),
+            Self::TooManyValues { limit, .. } => {
+                write!(f, "expected at most {limit} values, found more")
+            }
+        }
+    }
+}
+
+impl std::error::Error for JsonProblem {}
 
 /// Unexpected content of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 //! Reasons why a request cannot be evaluated.
 
+use std::fmt;
+
 use crate::document::{JsonError, Kind};
 
 /// Why a request cannot be evaluated at all.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum EvaluateError {
     /// Neither a new nor an old object.
-    #[error("expected an object or an old object, found neither")]
     NoObject,
     /// The object's text is no JSON, or crosses a limit.
-    #[error("the {role} cannot be read: {error}")]
     Json {
         /// `object` or `old object`.
         role: &'static str,
@@ -17,13 +17,11 @@ pub enum EvaluateError {
         error: JsonError,
     },
     /// The object does not fit.
-    #[error("the {role} is too large")]
     TooLarge {
         /// `object` or `old object`.
         role: &'static str,
     },
     /// The object is no map.
-    #[error("expected the {role} to be a map, found {found}")]
     NotAMap {
         /// `object` or `old object`.
         role: &'static str,
@@ -31,20 +29,39 @@ pub enum EvaluateError {
         found: &'static str,
     },
     /// The object says no kind, and the request does not either.
-    #[error(
-        "expected the object to say its kind as text, found {found}; every Kubernetes object has apiVersion and kind"
-    )]
     NoKind {
         /// What stands under `kind`.
         found: &'static str,
     },
     /// `apiVersion` is not `version` or `group/version`.
-    #[error("expected apiVersion to be `version` or `group/version`, found `{found}`")]
     ApiVersion {
         /// What stands there.
         found: String,
     },
 }
+
+impl fmt::Display for EvaluateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoObject => f.write_str("expected an object or an old object, found neither"),
+            Self::Json { role, error, .. } => write!(f, "the {role} cannot be read: {error}"),
+            Self::TooLarge { role, .. } => write!(f, "the {role} is too large"),
+            Self::NotAMap { role, found, .. } => {
+                write!(f, "expected the {role} to be a map, found {found}")
+            }
+            Self::NoKind { found, .. } => write!(
+                f,
+                "expected the object to say its kind as text, found {found}; every Kubernetes object has apiVersion and kind"
+            ),
+            Self::ApiVersion { found, .. } => write!(
+                f,
+                "expected apiVersion to be `version` or `group/version`, found `{found}`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for EvaluateError {}
 
 pub(super) fn describe(kind: Option<Kind>) -> &'static str {
     match kind {

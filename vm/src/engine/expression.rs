@@ -4,6 +4,8 @@
 //! Evaluates expressions of a bundle without rules, with the same code that rules run.
 //! Errors are in Kyverno's words.
 
+use std::fmt;
+
 use kpvm_format::table::{Block, Range};
 use serde_json::Value;
 
@@ -15,18 +17,34 @@ use crate::machine::{Ending, Machine, RequestFacts, Setting, Subject, World};
 use kpvm_semantics::limits::Limits;
 
 /// Reason why an expression has no value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpressionError {
     /// Kyverno's error, or an exceeded limit on values.
-    #[error("{0}")]
     Failed(String),
     /// The expression took too many steps.
-    #[error("evaluation limit exceeded: rule-fuel is {0} steps an expression")]
     OutOfFuel(u64),
     /// The bundle contains policies, or has fewer expressions.
-    #[error("expected a bundle of at least {} expressions and no rules", .0 + 1)]
     NoExpression(u32),
 }
+
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(value) => write!(f, "{value}"),
+            Self::OutOfFuel(value) => write!(
+                f,
+                "evaluation limit exceeded: rule-fuel is {value} steps an expression"
+            ),
+            Self::NoExpression(number) => write!(
+                f,
+                "expected a bundle of at least {} expressions and no rules",
+                number + 1
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ExpressionError {}
 
 /// Evaluates the expressions of one bundle, over one value after another.
 ///

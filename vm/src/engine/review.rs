@@ -8,6 +8,8 @@
 //! case-insensitive, the last duplicate wins, `null` counts as absent, unknown members are
 //! ignored. Only the types of known members are checked.
 
+use std::fmt;
+
 use std::ops::Range;
 
 use super::request::{GroupVersionKind, Input, Operation, Request, UserInfo};
@@ -19,13 +21,11 @@ use kpvm_format::symbol::SymbolTable;
 use kpvm_semantics::limits::Limits;
 
 /// Reason why bytes are not a review that can be answered.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ReviewError {
     /// The bytes are not JSON, or exceed a limit for documents.
-    #[error("the review cannot be read: {0}")]
-    Json(#[from] JsonError),
+    Json(JsonError),
     /// A member has the wrong type.
-    #[error("expected `{member}` of the review to be {expected}")]
     Type {
         /// The member.
         member: &'static str,
@@ -33,17 +33,39 @@ pub enum ReviewError {
         expected: &'static str,
     },
     /// Its texts with escapes do not fit the work buffer.
-    #[error("the review is too large")]
     TooLarge,
     /// There is no `request`, or it is null.
-    #[error("expected the review to have a request, found none")]
     NoRequest,
     /// The operation is not one of Kubernetes'.
-    #[error("expected the operation to be CREATE, UPDATE, DELETE or CONNECT, found `{found}`")]
     Operation {
         /// What was found; empty if nothing.
         found: String,
     },
+}
+
+impl fmt::Display for ReviewError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(value) => write!(f, "the review cannot be read: {value}"),
+            Self::Type {
+                member, expected, ..
+            } => write!(f, "expected `{member}` of the review to be {expected}"),
+            Self::TooLarge => f.write_str("the review is too large"),
+            Self::NoRequest => f.write_str("expected the review to have a request, found none"),
+            Self::Operation { found, .. } => write!(
+                f,
+                "expected the operation to be CREATE, UPDATE, DELETE or CONNECT, found `{found}`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ReviewError {}
+
+impl From<JsonError> for ReviewError {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
 }
 
 /// Content of an AdmissionReview. Absent members are empty.

@@ -3,9 +3,7 @@
 #[cfg(feature = "yaml")]
 mod yaml_document;
 
-use md5::{Digest, Md5};
-use sha1::Sha1;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 use super::Outcome;
 use super::values::Values;
@@ -135,12 +133,14 @@ fn digest<D: Digest>(values: &mut Values<'_>, a: NodeId) -> Outcome {
     values.new_text(&text)
 }
 
+#[cfg(feature = "legacy-digests")]
 pub(super) fn md5(values: &mut Values<'_>, a: NodeId) -> Outcome {
-    digest::<Md5>(values, a)
+    digest::<md5::Md5>(values, a)
 }
 
+#[cfg(feature = "legacy-digests")]
 pub(super) fn sha1(values: &mut Values<'_>, a: NodeId) -> Outcome {
-    digest::<Sha1>(values, a)
+    digest::<sha1::Sha1>(values, a)
 }
 
 pub(super) fn sha256(values: &mut Values<'_>, a: NodeId) -> Outcome {

@@ -236,8 +236,15 @@ fn compute(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
         F::ParseYaml => encoding::parse_yaml(values, a),
         F::Base64Decode => encoding::base64_decode(values, a),
         F::Base64Encode => encoding::base64_encode(values, a),
+        #[cfg(feature = "legacy-digests")]
         F::Md5 => encoding::md5(values, a),
+        #[cfg(feature = "legacy-digests")]
         F::Sha1 => encoding::sha1(values, a),
+        #[cfg(not(feature = "legacy-digests"))]
+        F::Md5 | F::Sha1 => Err(FunctionError::refused(format!(
+            "{} is not available: kpvm was built without the feature `legacy-digests`",
+            function.name()
+        ))),
         F::Sha256 => encoding::sha256(values, a),
         #[cfg(feature = "x509")]
         F::X509Decode => x509::x509_decode(values, a),

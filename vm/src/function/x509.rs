@@ -4,24 +4,22 @@
 //! A small DER reader borrows from the bytes and never goes deeper than the structures
 //! named here. Nothing is verified, neither signatures nor names.
 
-use std::net::IpAddr;
-
 use num_bigint::BigInt;
 use serde_json::{Map, Value, json};
 
+use self::der::{
+    BIT_STRING, Element, INTEGER, OBJECT_ID, SEQUENCE, SET, bits, elements, expect, integer, next,
+    object_id, object_id_of, object_id_text, optional, small_integer, text,
+};
+use self::extension::{Extension, SUBJECT_NAMES, apply, read_extensions};
 use super::encoding::{decode_base64, encode_base64};
 use super::values::Values;
 use super::{Outcome, layout};
 use crate::document::{NodeId, Numbers};
 use kpvm_semantics::FunctionError;
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const INTEGER: u8 = 0x02;
-const BIT_STRING: u8 = 0x03;
-const OCTET_STRING: u8 = 0x04;
-const OBJECT_ID: u8 = 0x06;
-const BOOLEAN: u8 = 0x01;
+mod der;
+mod extension;
 
 pub(super) fn x509_decode(values: &mut Values<'_>, a: NodeId) -> Outcome {
     // Covers decoding, several base64 copies of most parts, and a tree of everything.
@@ -104,66 +102,6 @@ fn without_headers(mut body: &str) -> &str {
     body
 }
 
-/// A DER element.
-#[derive(Clone, Copy)]
-struct Element<'d> {
-    tag: u8,
-    /// Including tag and length.
-    whole: &'d [u8],
-    content: &'d [u8],
-}
-
-/// Takes the next element.
-fn next<'d>(bytes: &mut &'d [u8]) -> Option<Element<'d>> {
-    let whole = *bytes;
-    let (&tag, rest) = whole.split_first()?;
-    let (&first, mut rest) = rest.split_first()?;
-    let length = if first < 0x80 {
-        usize::from(first)
-    } else {
-        let digits = usize::from(first & 0x7f);
-        if digits == 0 || digits > 4 {
-            return None;
-        }
-        let (length, after) = rest.split_at_checked(digits)?;
-        rest = after;
-        length
-            .iter()
-            .fold(0, |length, byte| length << 8 | usize::from(*byte))
-    };
-    let (content, after) = rest.split_at_checked(length)?;
-    *bytes = after;
-    let whole = whole.get(..whole.len() - after.len())?;
-    // Certificates contain no tags of more than one byte.
-    (tag & 0x1f != 0x1f).then_some(Element {
-        tag,
-        whole,
-        content,
-    })
-}
-
-/// Takes the next element, which must have this tag.
-fn expect<'d>(bytes: &mut &'d [u8], tag: u8) -> Option<Element<'d>> {
-    next(bytes).filter(|element| element.tag == tag)
-}
-
-/// Takes the next element if it has this tag.
-fn optional<'d>(bytes: &mut &'d [u8], tag: u8) -> Option<Element<'d>> {
-    let mut rest = *bytes;
-    let element = expect(&mut rest, tag)?;
-    *bytes = rest;
-    Some(element)
-}
-
-/// All elements; `None` if the bytes are not a sequence of elements.
-fn elements(mut bytes: &[u8]) -> Option<Vec<Element<'_>>> {
-    let mut all = Vec::new();
-    while !bytes.is_empty() {
-        all.push(next(&mut bytes)?);
-    }
-    Some(all)
-}
-
 fn base64(bytes: &[u8]) -> Value {
     encode_base64(bytes).into()
 }
@@ -177,72 +115,9 @@ fn list(items: Vec<Value>) -> Value {
     }
 }
 
-/// The numbers of an object identifier.
-fn object_id(bytes: &[u8]) -> Option<Vec<u64>> {
-    let mut numbers = Vec::new();
-    let mut number: u64 = 0;
-    for byte in bytes {
-        number = number.checked_mul(128)? + u64::from(byte & 0x7f);
-        if byte & 0x80 != 0 {
-            continue;
-        }
-        if numbers.is_empty() {
-            let first = (number / 40).min(2);
-            numbers.push(first);
-            number -= first * 40;
-        }
-        numbers.push(number);
-        number = 0;
-    }
-    (!numbers.is_empty()).then_some(numbers)
-}
-
-fn object_id_text(numbers: &[u64]) -> String {
-    let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
-    numbers.join(".")
-}
-
-/// The object identifier in an element, as dotted text.
-fn object_id_of(element: Element<'_>) -> Option<String> {
-    if element.tag != OBJECT_ID {
-        return None;
-    }
-    object_id(element.content).map(|numbers| object_id_text(&numbers))
-}
-
-fn integer(element: Element<'_>) -> BigInt {
-    BigInt::from_signed_bytes_be(element.content)
-}
-
 /// A big number as the float that it finally becomes.
 fn as_float(number: &BigInt) -> Value {
     json!(number.to_string().parse::<f64>().unwrap_or(0.0))
-}
-
-fn small_integer(element: Element<'_>) -> Option<i64> {
-    integer(element).try_into().ok()
-}
-
-/// Bytes of a bit string without unused bits.
-fn bits(element: Element<'_>) -> Option<&[u8]> {
-    Some(element.content.split_first()?.1)
-}
-
-/// Text of any known kind.
-fn text(element: Element<'_>) -> String {
-    match element.tag {
-        // BMPString: two bytes per character.
-        0x1e => {
-            let units = element.content.chunks_exact(2).map(|pair| match pair {
-                [high, low] => u16::from_be_bytes([*high, *low]),
-                _ => 0,
-            });
-            char::decode_utf16(units)
-                .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-                .collect()
-        }
-        _ => String::from_utf8_lossy(element.content).into_owned(),
-    }
 }
 
 /// A distinguished name.
@@ -501,244 +376,6 @@ fn request(bytes: &[u8]) -> Option<Parts<'_>> {
     let extensions = extensions.iter().map(Extension::value).collect();
     fields.insert("Extensions".into(), list(extensions));
     Some(Parts { fields, key_info })
-}
-
-const SUBJECT_NAMES: &str = "2.5.29.17";
-
-struct Extension<'d> {
-    id: Vec<u64>,
-    critical: bool,
-    content: &'d [u8],
-}
-
-impl Extension<'_> {
-    fn id_text(&self) -> String {
-        object_id_text(&self.id)
-    }
-
-    fn value(&self) -> Value {
-        json!({"Id": self.id, "Critical": self.critical, "Value": base64(self.content)})
-    }
-}
-
-fn read_extensions(sequence: Element<'_>) -> Option<Vec<Extension<'_>>> {
-    let read = |extension: Element<'_>| {
-        let mut rest = extension.content;
-        let id = object_id(expect(&mut rest, OBJECT_ID)?.content)?;
-        let critical = optional(&mut rest, BOOLEAN);
-        Some((id, critical.is_some_and(|flag| flag.content != [0])))
-    };
-    let mut extensions = Vec::new();
-    for extension in elements(sequence.content)? {
-        let (id, critical) = read(extension)?;
-        let content = elements(extension.content)?
-            .into_iter()
-            .find(|part| part.tag == OCTET_STRING)?
-            .content;
-        extensions.push(Extension {
-            id,
-            critical,
-            content,
-        });
-    }
-    Some(extensions)
-}
-
-/// Fills the fields of an extension.
-fn apply(extension: &Extension<'_>, fields: &mut Map<String, Value>) -> Option<()> {
-    let mut bytes = extension.content;
-    match extension.id_text().as_str() {
-        "2.5.29.15" => {
-            let usage = expect(&mut bytes, BIT_STRING)?.content.get(1..)?;
-            put(fields, json!({"KeyUsage": key_usage(usage)}));
-        }
-        "2.5.29.19" => basic_constraints(expect(&mut bytes, SEQUENCE)?.content, fields)?,
-        SUBJECT_NAMES => subject_names(expect(&mut bytes, SEQUENCE)?.content, fields)?,
-        "2.5.29.37" => extended_usage(expect(&mut bytes, SEQUENCE)?.content, fields)?,
-        "2.5.29.14" => {
-            let id = expect(&mut bytes, OCTET_STRING)?.content;
-            put(fields, json!({"SubjectKeyId": base64(id)}));
-        }
-        "2.5.29.35" => {
-            let mut inner = expect(&mut bytes, SEQUENCE)?.content;
-            let id = optional(&mut inner, 0x80).map(|id| base64(id.content));
-            put(fields, json!({"AuthorityKeyId": id}));
-        }
-        "2.5.29.31" => {
-            let points = urls_inside(expect(&mut bytes, SEQUENCE)?.content)?;
-            put(fields, json!({"CRLDistributionPoints": list(points)}));
-        }
-        "2.5.29.32" => policies(expect(&mut bytes, SEQUENCE)?.content, fields)?,
-        "1.3.6.1.5.5.7.1.1" => information_access(expect(&mut bytes, SEQUENCE)?.content, fields)?,
-        _ if extension.critical => {
-            let unhandled = fields.entry("UnhandledCriticalExtensions");
-            let unhandled = unhandled.or_insert(Value::Null);
-            match unhandled {
-                Value::Array(items) => items.push(json!(extension.id)),
-                other => *other = json!([extension.id]),
-            }
-        }
-        _ => {}
-    }
-    Some(())
-}
-
-/// The first nine bits, the first one lowest.
-fn key_usage(bytes: &[u8]) -> u32 {
-    let bit = |index: usize| {
-        let byte = bytes.get(index / 8).copied().unwrap_or(0);
-        u32::from(byte >> (7 - index % 8) & 1)
-    };
-    (0..9).map(|index| bit(index) << index).sum()
-}
-
-fn basic_constraints(mut bytes: &[u8], fields: &mut Map<String, Value>) -> Option<()> {
-    let authority = optional(&mut bytes, BOOLEAN).is_some_and(|flag| flag.content != [0]);
-    let length = match optional(&mut bytes, INTEGER) {
-        Some(length) => small_integer(length)?,
-        None => -1,
-    };
-    put(
-        fields,
-        json!({
-            "BasicConstraintsValid": true, "IsCA": authority,
-            "MaxPathLen": length, "MaxPathLenZero": length == 0,
-        }),
-    );
-    Some(())
-}
-
-fn subject_names(bytes: &[u8], fields: &mut Map<String, Value>) -> Option<()> {
-    let (mut dns, mut mail, mut addresses, mut urls) = (vec![], vec![], vec![], vec![]);
-    for name in elements(bytes)? {
-        match name.tag {
-            0x81 => mail.push(text(name).into()),
-            0x82 => dns.push(text(name).into()),
-            0x86 => urls.push(url(&text(name))),
-            0x87 => {
-                let four = <[u8; 4]>::try_from(name.content).map(IpAddr::from);
-                let sixteen = <[u8; 16]>::try_from(name.content).map(IpAddr::from);
-                addresses.push(four.or(sixteen).ok()?.to_string().into());
-            }
-            _ => {}
-        }
-    }
-    put(
-        fields,
-        json!({
-            "DNSNames": list(dns), "EmailAddresses": list(mail),
-            "IPAddresses": list(addresses), "URIs": list(urls),
-        }),
-    );
-    Some(())
-}
-
-/// A URL split into the parts of Go's `url.URL`.
-fn url(text: &str) -> Value {
-    let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (scheme, rest) = rest.split_once(':').unwrap_or(("", rest));
-    let (host, path, opaque) = match rest.strip_prefix("//") {
-        Some(rest) => {
-            let end = rest.find('/').unwrap_or(rest.len());
-            let (host, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
-            (host, path, "")
-        }
-        None => ("", "", rest),
-    };
-    json!({
-        "Scheme": scheme.to_ascii_lowercase(), "Opaque": opaque, "User": null, "Host": host,
-        "Path": path, "RawPath": "", "OmitHost": false, "ForceQuery": false,
-        "RawQuery": query, "Fragment": fragment, "RawFragment": "",
-    })
-}
-
-fn extended_usage(bytes: &[u8], fields: &mut Map<String, Value>) -> Option<()> {
-    const KNOWN: [&str; 14] = [
-        "2.5.29.37.0",
-        "1.3.6.1.5.5.7.3.1",
-        "1.3.6.1.5.5.7.3.2",
-        "1.3.6.1.5.5.7.3.3",
-        "1.3.6.1.5.5.7.3.4",
-        "1.3.6.1.5.5.7.3.5",
-        "1.3.6.1.5.5.7.3.6",
-        "1.3.6.1.5.5.7.3.7",
-        "1.3.6.1.5.5.7.3.8",
-        "1.3.6.1.5.5.7.3.9",
-        "1.3.6.1.4.1.311.10.3.3",
-        "2.16.840.1.113730.4.1",
-        "1.3.6.1.4.1.311.2.1.22",
-        "1.3.6.1.4.1.311.61.1.1",
-    ];
-    let (mut known, mut unknown) = (vec![], vec![]);
-    for usage in elements(bytes)? {
-        let id = object_id(usage.content)?;
-        let text = object_id_text(&id);
-        match KNOWN.iter().position(|known| *known == text) {
-            Some(number) => known.push(json!(number)),
-            None => unknown.push(json!(id)),
-        }
-    }
-    put(
-        fields,
-        json!({"ExtKeyUsage": list(known), "UnknownExtKeyUsage": list(unknown)}),
-    );
-    Some(())
-}
-
-/// The URLs of distribution points: each is `{[0] {[0] {[6] url}}}`.
-fn urls_inside(bytes: &[u8]) -> Option<Vec<Value>> {
-    let mut urls = Vec::new();
-    for point in elements(bytes)? {
-        let mut rest = point.content;
-        let Some(name) = optional(&mut rest, 0xa0) else {
-            continue;
-        };
-        let mut rest = name.content;
-        let Some(full) = optional(&mut rest, 0xa0) else {
-            continue;
-        };
-        let names = elements(full.content)?;
-        let found = names.into_iter().filter(|name| name.tag == 0x86);
-        urls.extend(found.map(|name| Value::from(text(name))));
-    }
-    Some(urls)
-}
-
-fn policies(bytes: &[u8], fields: &mut Map<String, Value>) -> Option<()> {
-    let (mut identifiers, mut texts) = (vec![], vec![]);
-    for policy in elements(bytes)? {
-        let mut rest = policy.content;
-        let id = object_id(expect(&mut rest, OBJECT_ID)?.content)?;
-        texts.push(object_id_text(&id).into());
-        identifiers.push(json!(id));
-    }
-    put(
-        fields,
-        json!({"PolicyIdentifiers": list(identifiers), "Policies": list(texts)}),
-    );
-    Some(())
-}
-
-fn information_access(bytes: &[u8], fields: &mut Map<String, Value>) -> Option<()> {
-    let (mut responders, mut issuers) = (vec![], vec![]);
-    for access in elements(bytes)? {
-        let mut rest = access.content;
-        let method = object_id_of(next(&mut rest)?)?;
-        let Some(place) = optional(&mut rest, 0x86) else {
-            continue;
-        };
-        match method.as_str() {
-            "1.3.6.1.5.5.7.48.1" => responders.push(text(place).into()),
-            "1.3.6.1.5.5.7.48.2" => issuers.push(text(place).into()),
-            _ => {}
-        }
-    }
-    put(
-        fields,
-        json!({"OCSPServer": list(responders), "IssuingCertificateURL": list(issuers)}),
-    );
-    Some(())
 }
 
 #[cfg(test)]

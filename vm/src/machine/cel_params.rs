@@ -1,8 +1,8 @@
 //! The parameters of a rule (docs/spec/cel.md §2.6).
 //!
-//! `paramKind` and `paramRef` come in, the objects that they mean leave, asked of the
-//! host. For the binding of a ValidatingAdmissionPolicy the host may choose them as it
-//! likes (section 5).
+//! Turns `paramKind` and `paramRef` into the objects they name, which the host looks up.
+//! For the binding of a ValidatingAdmissionPolicy the host may choose them as it likes
+//! (docs/spec/cel.md §5).
 
 use kpvm_format::instruction::RegisterId;
 use kpvm_format::instruction::immediate::ParametersFor;

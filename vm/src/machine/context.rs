@@ -1,4 +1,4 @@
-//! The request's context (docs/spec/conditions.md §6) and data from outside (section 9).
+//! The request's context (docs/spec/conditions.md §6) and data from outside (§9).
 
 use kpvm_format::instruction::RegisterId;
 use kpvm_format::instruction::immediate::{ForeachDepth, Provision};
@@ -45,7 +45,7 @@ impl Machine {
             && !setting.policy_namespace.is_empty()
             && let Err(error) = confine(text(&request, "urlPath"), setting.policy_namespace)
         {
-            // Nor does a default help (section 9.3): nothing was tried.
+            // A default does not help either (docs/spec/conditions.md §9.3): nothing was tried.
             self.fail_with(&format!("failed to fetch data for APICall: {error}"));
             return Flow::End(Ending::Failed {
                 depth: ForeachDepth::default(),
@@ -186,7 +186,7 @@ fn require_plain(url_path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A namespaced policy reaches its own namespace only (section 9.3).
+/// A namespaced policy reaches its own namespace only (docs/spec/conditions.md §9.3).
 fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
     require_plain(url_path)?;
     let path = url_path.split('?').next().unwrap_or_default();

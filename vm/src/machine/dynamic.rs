@@ -2,7 +2,7 @@
 //!
 //! A scalar is the usual case and is compared as a leaf is. A map or list is walked
 //! here by the rules of docs/spec/patterns.md §3 to 5; this is the one pattern matcher
-//! that does not run bytecode. Label keys are not expanded (section 9).
+//! that does not run bytecode. Label keys are not expanded (§9).
 
 use super::ErrorKind;
 use crate::document::{Kind, NodeId, View};

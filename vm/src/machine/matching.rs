@@ -150,7 +150,7 @@ pub(crate) fn kinds_match(list: KindsId, tables: &Tables<'_>, request: &RequestF
         .get(list.index())
         .copied()
         .unwrap_or(Range::EMPTY);
-    // Ephemeral containers are a change of the Pod itself (section 4.1).
+    // Ephemeral containers are a change of the Pod itself (docs/spec/policies.md §4.1).
     let ephemeral = request.subresource == "ephemeralcontainers"
         && request.group.is_empty()
         && request.version == "v1"

@@ -16,6 +16,12 @@ use kpvm_syntax::jmespath;
 /// The error of such an expression if the host does not allow them.
 const SWITCHED_OFF: &str = "an expression whose text is known only at run time is not evaluated: the host has switched this off";
 
+/// Whether such an expression may be evaluated. Without the feature this is never true, so the
+/// parser and the evaluator are not linked.
+fn is_allowed(setting: Setting<'_>) -> bool {
+    cfg!(feature = "runtime-expressions") && setting.runtime_expressions
+}
+
 /// Why a query has no value.
 enum QueryError {
     /// The text that Kyverno shows, and what failed.
@@ -69,7 +75,7 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        if !setting.runtime_expressions {
+        if !is_allowed(setting) {
             return self.refuse(FunctionError::Refused(SWITCHED_OFF.into()));
         }
         let text = setting.view(world).str(source);
@@ -198,7 +204,7 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        if !setting.runtime_expressions {
+        if !is_allowed(setting) {
             return self.refuse(FunctionError::Refused(SWITCHED_OFF.into()));
         }
         let query = setting.view(world).str(source).to_owned();

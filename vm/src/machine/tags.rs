@@ -68,7 +68,7 @@ impl ExpandedTags {
 }
 
 /// One entry with the key it has now. Validation has no `+( )`: with it the whole text
-/// is a key (section 4.1).
+/// is a key (docs/spec/patterns.md §4.1).
 struct Entry<'e> {
     number: u32,
     record: &'e TagEntry,

@@ -186,7 +186,7 @@ enum Dialect {
     /// `validate.cel` of a rule: whatever goes wrong is a failure (docs/spec/cel.md §2.2).
     Rule,
     /// A ValidatingAdmissionPolicy: errors are errors, unless they are those of a match
-    /// condition and ignored (section 5).
+    /// condition and ignored (docs/spec/cel.md §5).
     AdmissionPolicy {
         /// Whether they are.
         ignores_failure: bool,

@@ -439,8 +439,8 @@ impl<'t> ExceptionPrograms<'t> {
     }
 }
 
-/// Falls through when all hold. The first that is false decides and ends it; errors are
-/// collected, and go to `failed` when none was false (section 6.2, step 3).
+/// Falls through when all hold. The first that is false decides; errors are collected,
+/// and go to `failed` when none was false (docs/spec/cel.md §6.2, step 3).
 fn lower_conditions(
     conditions: &[Compiled<'_>],
     bindings: &Bindings,

@@ -11,7 +11,7 @@ use kpvm_semantics::wildcard::contains_wildcard;
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 /// A map under `metadata.labels` or `metadata.annotations`: entries that are not text
-/// are dropped there (section 9).
+/// are dropped there (docs/spec/patterns.md §9).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tags {
     /// No key has a wildcard.

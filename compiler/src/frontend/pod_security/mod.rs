@@ -40,7 +40,7 @@ pub struct PodSecurity {
 
 impl PodSecurity {
     /// Reads a block; `None` for one that says nothing at all, which Kyverno passes over
-    /// (section 1).
+    /// (docs/spec/pod-security.md §1).
     pub fn read(tree: &Tree) -> Option<Self> {
         let pod_security = Self {
             level: text_of(tree, "level"),
@@ -54,7 +54,7 @@ impl PodSecurity {
 }
 
 /// The minor version of Kubernetes that a policy's version means; the latest is later
-/// than any (section 1).
+/// than any (docs/spec/pod-security.md §1).
 ///
 /// # Errors
 /// What Kyverno says of every other text.
@@ -73,8 +73,8 @@ pub fn parse_version(text: &str) -> Result<u32, &'static str> {
     Ok(u32::try_from(minor).unwrap_or(u32::MAX))
 }
 
-/// The revisions that a level and a version demand (section 3): of each control the
-/// last one that is not newer, or the first.
+/// The revisions that a level and a version demand (docs/spec/pod-security.md §3): of
+/// each control the last one that is not newer, or else the first.
 fn choose(level: Level, version: u32) -> Vec<(u32, u32)> {
     let controls = (0..).zip(CONTROLS);
     controls
@@ -127,7 +127,7 @@ impl Module {
     }
 }
 
-/// The kinds that are decoded like a Deployment (section 2).
+/// The kinds that are decoded like a Deployment (docs/spec/pod-security.md §2).
 const LIKE_DEPLOYMENT: [&str; 6] = [
     "DaemonSet",
     "Deployment",

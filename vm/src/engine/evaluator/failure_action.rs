@@ -21,7 +21,7 @@ impl Evaluator<'_, '_> {
             })
     }
 
-    /// The first override that holds for the object's namespace (section 11.2).
+    /// The first override that holds for the object's namespace (docs/spec/policies.md §11.2).
     fn override_action(&self, overrides: Range, subject: &Subject<'_>) -> Option<bool> {
         let labels = SelectorLabels::Pairs(self.facts.namespace_labels);
         Tables::range(self.tables.action_overrides, overrides)

@@ -30,8 +30,8 @@ impl Evaluator<'_, '_> {
         if self.operation != Operation::Update {
             return self.fixed(Status::Skip, "failed to validate old object");
         }
-        // With preconditions the old object never counts as failing (seen in the answers
-        // of the real engine; docs/spec/policies.md §10, step 3 says less).
+        // With preconditions the old object never counts as failing
+        // (docs/spec/policies.md §10, step 4).
         let has_preconditions = rule.precondition_block.get() != NONE;
         let fails = judgement.status == Status::Fail;
         if fails && !has_preconditions && self.old_object_status(rule) == Some(Status::Fail) {
