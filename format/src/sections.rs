@@ -86,6 +86,16 @@ macro_rules! sections {
                 self
             }
 
+            /// The tables so far; `symbols` are the bytes of the symbol table.
+            pub fn tables<'a>(&'a self, symbols: &'a [u8]) -> Option<Tables<'a>> {
+                Some(Tables {
+                    symbols: SymbolTable::from_verified(symbols)?,
+                    pool: self.pool.as_str(),
+                    code: &self.code,
+                    $($field: &self.$field,)+
+                })
+            }
+
             /// The tables as they are written.
             pub(crate) fn table_bytes(&self) -> [&[u8]; SECTION_COUNT - 3] {
                 [$(self.$field.as_bytes()),+]

@@ -21,6 +21,8 @@ macro_rules! record {
     };
 }
 
+pub(crate) use record;
+
 mod block;
 mod constant;
 mod context;
@@ -60,9 +62,8 @@ macro_rules! without_texts {
     ($($type:ty),+) => { $(impl Texts for $type {})+ };
 }
 
-without_texts!(
-    u8, U16, U32, U64, U128, I32, I64, Range, [U32; 2], [Range; 3]
-);
+without_texts!(u8, U16, U32, U64, U128, I32, I64, Range);
+without_texts!([U32; 2], [U32; 4], [Range; 3]);
 
 impl Texts for Text {
     fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
