@@ -7,7 +7,7 @@ use kpvm_compiler::calls;
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::expression::{self, ExpressionError};
 use kpvm_compiler::source::{Location, SourceId};
-use kpvm_format::disassemble::disassemble_block;
+use kpvm_format::disassemble::{BlockOf, disassemble_block};
 use kpvm_syntax::jmespath::{Expression, Node, ProjectionKind, SyntaxError};
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
 use serde_json::Value;
@@ -57,7 +57,9 @@ pub fn query(text: &str, root: &Value) -> Result<Value, String> {
 pub fn disassemble(text: &str) -> Result<String, String> {
     let bundle = Bundle::load(compile(text)?).map_err(|error| error.to_string())?;
     let mut code = String::new();
-    disassemble_block(&bundle.tables(), "code", 0, &mut code).map_err(|error| error.to_string())?;
+    let whole = BlockOf { rule: 0, block: 0 };
+    disassemble_block(&bundle.tables(), "code", whole, &mut code)
+        .map_err(|error| error.to_string())?;
     Ok(code)
 }
 

@@ -235,6 +235,7 @@ impl Compilation {
         }
         match emit::emit(&module, sources, &mut bundle) {
             Ok(()) => {
+                bundle.share();
                 add_analyses(&mut bundle);
                 let bytes = bundle.finish();
                 if wanted == Some(Phase::Bytecode) {

@@ -347,7 +347,7 @@ impl Emission<'_> {
             };
             self.bundle.tag_entries.push(record);
             let place = block::place(entry.location, self.sources);
-            self.bundle.tag_places.push(place);
+            self.bundle.tag_places.push(place.into());
         }
         self.bundle.tag_patterns.push(table::TagPattern {
             metadata: U32::new(pattern.metadata.0),

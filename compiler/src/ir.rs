@@ -56,7 +56,7 @@ pub struct Site {
     pub path: Vec<Segment>,
     /// The part of the rule, e.g. `preconditions.all[0]`.
     pub part: String,
-    /// What is written there, see [`kpvm_format::table::Site::written`].
+    /// What is written there, see [`kpvm_format::table::SiteLabel::written`].
     pub written: String,
     /// Where that is.
     pub location: Location,

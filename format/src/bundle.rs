@@ -12,24 +12,22 @@
 //!            …  sections, in the order of the table, without gaps
 //! ```
 //!
-//! Integers are little endian. Every section but `meta` is an array of fixed-size
-//! records (or the symbol table, or the text pool) and is used in place.
+//! Integers are little endian. Sections are the symbol table, the text pool, the packed code
+//! ([`crate::code`]) and arrays of fixed-size records; all but the code are used in place ([`crate::sections`] lists them).
 
 use std::borrow::Cow;
 use std::ops;
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
+use zerocopy::little_endian::U32;
 
+use crate::code;
 use crate::instruction::Instruction;
 use crate::meta::Meta;
-use crate::outside::{OutsideDemand, OutsideField};
-use crate::plan::{
-    KindPlan, PlainRule, Plan, PlanBody, PlanSpot, PlanTest, ProjectionPlace, Topic,
-};
-use crate::symbol::{SymbolId, SymbolTable, SymbolTableBuilder};
-use crate::table::*;
+use crate::sections::{SECTION_COUNT, SECTION_NAMES, Tables};
+use crate::symbol::SymbolTable;
 use crate::verify::{self, VerifyError};
 
 /// The first bytes of every bundle; the line ends show damage by text transfer.
@@ -38,9 +36,10 @@ pub const MAGIC: [u8; 8] = *b"kpvm\r\n\x1a\n";
 /// The format that this crate reads and writes.
 pub const FORMAT_VERSION: u32 = 5;
 
-const HEADER_LENGTH: usize = 60;
-const DIGEST_START: usize = 56;
-const SECTION_ENTRY_LENGTH: usize = 12;
+const CODE_SECTION: usize = 2;
+pub(crate) const HEADER_LENGTH: usize = 60;
+pub(crate) const DIGEST_START: usize = 56;
+pub(crate) const SECTION_ENTRY_LENGTH: usize = 12;
 
 /// Why bytes are not a bundle that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,199 +87,16 @@ pub enum LoadError {
     Verify(#[from] VerifyError),
 }
 
-macro_rules! sections {
-    ($( $(#[doc = $doc:literal])+ $field:ident : $type:ty = $number:literal;)+) => {
-        /// Number of sections that are arrays of records.
-        const TABLE_COUNT: usize = [$($number),+].len();
-
-        /// All tables of a bundle, borrowed from its bytes.
-        #[derive(Debug, Clone, Copy)]
-        pub struct Tables<'a> {
-            /// The symbols.
-            pub symbols: SymbolTable<'a>,
-            /// The text pool.
-            pub pool: &'a str,
-            $($(#[doc = $doc])+ pub $field: &'a [$type],)+
-        }
-
-        /// Collects the tables of a bundle and writes it.
-        #[derive(Debug, Default)]
-        pub struct BundleBuilder {
-            /// The symbols.
-            pub symbols: SymbolTableBuilder,
-            /// Facts for people.
-            pub meta: Meta,
-            pool: String,
-            pool_texts: std::collections::HashMap<Box<str>, Text>,
-            $($(#[doc = $doc])+ pub $field: Vec<$type>,)+
-        }
-
-        fn cut_tables<'a>(bytes: &'a [u8], sections: &[ops::Range<usize>]) -> Option<Tables<'a>> {
-            Some(Tables {
-                symbols: SymbolTable::from_verified(bytes.get(sections.first()?.clone())?)?,
-                pool: std::str::from_utf8(bytes.get(sections.get(1)?.clone())?).ok()?,
-                $($field: <[$type]>::ref_from_bytes(bytes.get(sections.get($number)?.clone())?).ok()?,)+
-            })
-        }
-
-        impl BundleBuilder {
-            /// Takes over every table as it is.
-            fn with_tables(mut self, tables: &Tables<'_>) -> Self {
-                $(self.$field = tables.$field.to_vec();)+
-                self
-            }
-
-            /// The tables so far; `symbols` are the bytes of the symbol table.
-            pub fn tables<'a>(&'a self, symbols: &'a [u8]) -> Option<Tables<'a>> {
-                Some(Tables {
-                    symbols: SymbolTable::from_verified(symbols)?,
-                    pool: &self.pool,
-                    $($field: &self.$field,)+
-                })
-            }
-
-            fn table_bytes(&self) -> [&[u8]; TABLE_COUNT] {
-                [$(self.$field.as_bytes()),+]
-            }
-        }
-
-        /// Name of a section, for `kpc inspect`.
-        fn section_name(number: usize) -> &'static str {
-            match number {
-                0 => "symbols",
-                1 => "pool",
-                $($number => stringify!($field),)+
-                _ => "meta",
-            }
-        }
-    };
-}
-
-sections! {
-    /// The code of all blocks.
-    code: Instruction = 2;
-    /// The blocks.
-    blocks: Block = 3;
-    /// The static paths, parents first.
-    paths: Path = 4;
-    /// The leaf predicates.
-    leaves: Leaf = 5;
-    /// The alternatives of string patterns: ranges of `comparisons`.
-    alternatives: Range = 6;
-    /// The comparisons of string patterns.
-    comparisons: Comparison = 7;
-    /// Lists of kind selectors: ranges of `kind_selectors`.
-    kind_lists: Range = 8;
-    /// The kind selectors.
-    kind_selectors: KindSelector = 9;
-    /// Lists of texts: ranges of `texts`.
-    text_lists: Range = 10;
-    /// The texts of lists.
-    texts: Text = 11;
-    /// Lists of pairs: ranges of `pairs`.
-    pair_lists: Range = 12;
-    /// The pairs.
-    pairs: Pair = 13;
-    /// The label selectors.
-    selectors: Selector = 14;
-    /// The requirements of selectors.
-    requirements: Requirement = 15;
-    /// Lists of subjects: ranges of `subjects`.
-    subject_lists: Range = 16;
-    /// The subjects.
-    subjects: Subject = 17;
-    /// The label and annotation patterns with wildcard keys.
-    tag_patterns: TagPattern = 18;
-    /// Their entries.
-    tag_entries: TagEntry = 19;
-    /// The overrides of failure actions.
-    action_overrides: ActionOverride = 20;
-    /// The rules, in the order of evaluation.
-    rules: Rule = 21;
-    /// The policies, in the order of evaluation.
-    policies: Policy = 22;
-    /// The kinds under which rules are indexed.
-    index_kinds: Text = 23;
-    /// The match index: kinds ascending by symbol, rules for every kind last.
-    index: IndexEntry = 24;
-    /// The rules of index entries and nodes.
-    index_rules: U32 = 25;
-    /// The keys of rules, for the index.
-    index_keys: IndexKey = 26;
-    /// What instructions look at, ascending by instruction.
-    sites: Site = 27;
-    /// The pieces of paths.
-    path_segments: PathSegment = 28;
-    /// The constant values.
-    constants: Constant = 29;
-    /// The slices.
-    slices: Slice = 30;
-    /// The variables of contexts.
-    slots: Slot = 31;
-    /// The context entries.
-    entries: Entry = 32;
-    /// The shapes, those inside another in front of it.
-    shapes: Shape = 33;
-    /// The fields of structs.
-    shape_fields: ShapeField = 34;
-    /// Where the fields of structs are found: places among the struct's fields.
-    shape_slots: u8 = 35;
-    /// The controls.
-    controls: Control = 36;
-    /// The exclusions.
-    exclusions: Exclusion = 37;
-    /// The exceptions of rules.
-    exceptions: Exception = 38;
-    /// The nodes of index entries: rules by what an object must have.
-    index_nodes: IndexNode = 39;
-    /// Where the rules are written, one place for each of `rules`.
-    rule_places: Place = 40;
-    /// Where the context entries are written, one place for each of `entries`.
-    entry_places: Place = 41;
-    /// Where the entries of label and annotation patterns are written, one place for
-    /// each of `tag_entries`.
-    tag_places: Place = 42;
-    /// What is known about the objects of each kind, ascending by kind and resource.
-    topics: Topic = 43;
-    /// What is known about the objects of a kind that come with an operation.
-    kind_plans: KindPlan = 44;
-    /// The plain rules of kind plans, ascending by rule.
-    plain_rules: PlainRule = 45;
-    /// The plans.
-    plans: Plan = 46;
-    /// The spots of plans.
-    plan_spots: PlanSpot = 47;
-    /// The hash tables of plans: from spot and key to spot.
-    plan_slots: U16 = 48;
-    /// The bodies of plans.
-    plan_bodies: PlanBody = 49;
-    /// The tests of spots.
-    plan_tests: PlanTest = 50;
-    /// Lists of alternatives that tests break.
-    plan_breaks: U16 = 51;
-    /// The projections: ranges of `projection_places`.
-    projections: Range = 52;
-    /// The places of projections.
-    projection_places: ProjectionPlace = 53;
-    /// What rules ask of the host, by rule.
-    outside_demands: OutsideDemand = 54;
-    /// The fields of requests for data.
-    outside_fields: OutsideField = 55;
-    /// Names and values of these fields.
-    outside_text: u8 = 56;
-}
-
-const META_SECTION: usize = 57;
-const SECTION_COUNT: usize = 58;
-
 /// A verified bundle over borrowed or owned bytes.
 ///
-/// Tables stay where they are in the bytes; only the facts for people are decoded, once.
+/// Tables stay where they are in the bytes. Code is unpacked once, and the facts for people
+/// when they are first asked for.
 #[derive(Debug, Clone)]
 pub struct Bundle<'b> {
     bytes: Cow<'b, [u8]>,
     sections: [ops::Range<usize>; SECTION_COUNT],
-    meta: Meta,
+    code: Vec<Instruction>,
+    meta: OnceLock<Meta>,
 }
 
 impl<'b> Bundle<'b> {
@@ -296,7 +112,8 @@ impl<'b> Bundle<'b> {
         let mut bundle = Self {
             bytes,
             sections,
-            meta: Meta::default(),
+            code: Vec::new(),
+            meta: OnceLock::new(),
         };
         let symbols = bundle.section(0);
         SymbolTable::verify(symbols).map_err(VerifyError::from)?;
@@ -308,17 +125,13 @@ impl<'b> Bundle<'b> {
                 return Err(LoadError::Sections(format!("section {number} is reversed")));
             }
         }
-        let Some(tables) = cut_tables(&bundle.bytes, &bundle.sections) else {
-            return Err(LoadError::Sections(
-                "a table is no whole number of records".into(),
-            ));
-        };
+        let no_records = || LoadError::Sections("a table is no whole number of records".into());
+        let tables = bundle.cut_tables().ok_or_else(no_records)?;
+        let lengths = tables.code_lengths();
+        bundle.code = code::unpack(bundle.section(CODE_SECTION), lengths)
+            .ok_or_else(|| VerifyError::new("the code cannot be unpacked"))?;
+        let tables = bundle.cut_tables().ok_or_else(no_records)?;
         verify::verify(&tables)?;
-        let meta = bundle
-            .decode_meta()
-            .ok_or_else(|| VerifyError::new("the facts about policies cannot be read"))?;
-        verify::verify_meta(&tables, &meta)?;
-        bundle.meta = meta;
         Ok(bundle)
     }
 
@@ -332,17 +145,17 @@ impl<'b> Bundle<'b> {
     /// The tables, cut anew from the bytes, which takes a look at every byte of the
     /// text pool: keep them.
     pub fn tables(&self) -> Tables<'_> {
-        cut_tables(&self.bytes, &self.sections).unwrap_or(Tables::EMPTY)
+        self.cut_tables().unwrap_or(Tables::EMPTY)
+    }
+
+    fn cut_tables(&self) -> Option<Tables<'_>> {
+        let sections = (0..SECTION_COUNT).map(|number| self.section(number));
+        Tables::cut(sections, &self.code)
     }
 
     /// The facts for people.
     pub fn meta(&self) -> &Meta {
-        &self.meta
-    }
-
-    fn decode_meta(&self) -> Option<Meta> {
-        let (meta, rest) = postcard::take_from_bytes(self.section(META_SECTION)).ok()?;
-        rest.is_empty().then_some(meta)
+        self.meta.get_or_init(|| Meta::of(&self.tables()))
     }
 
     /// The whole file.
@@ -362,11 +175,8 @@ impl<'b> Bundle<'b> {
 
     /// Name and size in bytes of every section.
     pub fn section_sizes(&self) -> Vec<(&'static str, usize)> {
-        self.sections
-            .iter()
-            .enumerate()
-            .map(|(number, range)| (section_name(number), range.len()))
-            .collect()
+        let sizes = self.sections.iter().map(std::ops::Range::len);
+        SECTION_NAMES.into_iter().zip(sizes).collect()
     }
 }
 
@@ -438,229 +248,4 @@ fn read_sections(bytes: &[u8]) -> Result<[ops::Range<usize>; SECTION_COUNT], Loa
         return Err(LoadError::Sections("bytes behind the last section".into()));
     }
     Ok(sections)
-}
-
-impl<'a> Tables<'a> {
-    /// No tables at all.
-    pub const EMPTY: Tables<'static> = Tables {
-        symbols: SymbolTable::EMPTY,
-        pool: "",
-        code: &[],
-        blocks: &[],
-        paths: &[],
-        leaves: &[],
-        alternatives: &[],
-        comparisons: &[],
-        kind_lists: &[],
-        kind_selectors: &[],
-        text_lists: &[],
-        texts: &[],
-        pair_lists: &[],
-        pairs: &[],
-        selectors: &[],
-        requirements: &[],
-        subject_lists: &[],
-        subjects: &[],
-        tag_patterns: &[],
-        tag_entries: &[],
-        action_overrides: &[],
-        rules: &[],
-        policies: &[],
-        index_kinds: &[],
-        index: &[],
-        index_rules: &[],
-        index_keys: &[],
-        sites: &[],
-        path_segments: &[],
-        constants: &[],
-        slices: &[],
-        slots: &[],
-        entries: &[],
-        exceptions: &[],
-        shapes: &[],
-        shape_fields: &[],
-        shape_slots: &[],
-        controls: &[],
-        exclusions: &[],
-        index_nodes: &[],
-        rule_places: &[],
-        entry_places: &[],
-        tag_places: &[],
-        topics: &[],
-        kind_plans: &[],
-        plain_rules: &[],
-        plans: &[],
-        plan_spots: &[],
-        plan_slots: &[],
-        plan_bodies: &[],
-        plan_tests: &[],
-        plan_breaks: &[],
-        projections: &[],
-        projection_places: &[],
-        outside_demands: &[],
-        outside_fields: &[],
-        outside_text: &[],
-    };
-
-    /// The text; empty if it does not lie in the pool.
-    #[inline]
-    pub fn text(&self, text: Text) -> &'a str {
-        let start = text.offset.get() as usize;
-        self.pool
-            .get(start..start.wrapping_add(text.length.get() as usize))
-            .unwrap_or("")
-    }
-
-    /// The entries of a range; empty if it does not lie in the table.
-    #[inline]
-    pub fn range<T>(table: &'a [T], range: Range) -> &'a [T] {
-        let start = range.start.get() as usize;
-        table
-            .get(start..start.wrapping_add(range.length.get() as usize))
-            .unwrap_or(&[])
-    }
-
-    /// How messages name an exception: `namespace/name`, or its name alone.
-    pub fn exception_key(&self, exception: &Exception) -> String {
-        match self.text(exception.namespace) {
-            "" => self.text(exception.name).to_owned(),
-            namespace => format!("{namespace}/{}", self.text(exception.name)),
-        }
-    }
-
-    /// The texts of list number `list`.
-    #[inline]
-    pub fn text_list(&self, list: u32) -> impl Iterator<Item = &'a str> + use<'a> {
-        let tables = *self;
-        let range = self
-            .text_lists
-            .get(list as usize)
-            .copied()
-            .unwrap_or(Range::EMPTY);
-        Self::range(self.texts, range)
-            .iter()
-            .map(move |&text| tables.text(text))
-    }
-
-    /// The code of a block.
-    #[inline]
-    pub fn block_code(&self, block: &Block) -> &'a [Instruction] {
-        let start = block.start.get() as usize;
-        self.code
-            .get(start..start.wrapping_add(block.length.get() as usize))
-            .unwrap_or(&[])
-    }
-
-    /// The site of instruction `instruction` of the code section.
-    pub fn site(&self, instruction: u32) -> Option<&'a Site> {
-        let found = self
-            .sites
-            .binary_search_by_key(&instruction, |site| site.instruction.get());
-        found.ok().and_then(|index| self.sites.get(index))
-    }
-}
-
-impl Range {
-    /// A range without entries.
-    pub const EMPTY: Range = Range {
-        start: U32::ZERO,
-        length: U32::ZERO,
-    };
-
-    /// A range of table entries.
-    pub fn new(start: usize, length: usize) -> Self {
-        Self {
-            start: U32::new(start as u32),
-            length: U32::new(length as u32),
-        }
-    }
-}
-
-impl BundleBuilder {
-    /// A bundle without policies.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// What a bundle holds, to add to it: every number keeps its meaning.
-    pub fn from_bundle(bundle: &Bundle<'_>) -> Self {
-        let tables = bundle.tables();
-        let mut builder = Self {
-            pool: tables.pool.to_owned(),
-            meta: bundle.meta().clone(),
-            ..Self::default()
-        }
-        .with_tables(&tables);
-        for number in 0..tables.symbols.len() as u32 {
-            builder
-                .symbols
-                .intern(tables.symbols.text(SymbolId(number)));
-        }
-        builder
-    }
-
-    /// The text that an entry of the pool stands for.
-    pub fn text_of(&self, text: Text) -> &str {
-        let start = text.offset.get() as usize;
-        self.pool
-            .get(start..start.wrapping_add(text.length.get() as usize))
-            .unwrap_or("")
-    }
-
-    /// Puts a text into the pool, once.
-    pub fn text(&mut self, text: &str) -> Text {
-        if let Some(&known) = self.pool_texts.get(text) {
-            return known;
-        }
-        let entry = Text {
-            offset: U32::new(self.pool.len() as u32),
-            length: U32::new(text.len() as u32),
-        };
-        self.pool.push_str(text);
-        self.pool_texts.insert(text.into(), entry);
-        entry
-    }
-
-    /// Fills the match index, which the plans of kinds are derived from.
-    pub fn build_index(&mut self) {
-        crate::index::build(self);
-    }
-
-    /// The bundle's bytes. Equal input gives equal bytes on every machine.
-    ///
-    /// # Panics
-    /// When a section is 4 GiB or longer.
-    pub fn finish(mut self) -> Vec<u8> {
-        self.build_index();
-        let symbols = self.symbols.finish();
-        let meta = postcard::to_allocvec(&self.meta).unwrap_or_default();
-        let mut sections: Vec<&[u8]> = vec![&symbols, self.pool.as_bytes()];
-        sections.extend(self.table_bytes());
-        sections.push(&meta);
-        let mut bytes = vec![0; HEADER_LENGTH];
-        let mut offset = HEADER_LENGTH + sections.len() * SECTION_ENTRY_LENGTH;
-        for (number, section) in sections.iter().enumerate() {
-            for word in [number, offset, section.len()] {
-                assert!(word <= u32::MAX as usize, "a bundle holds less than 4 GiB");
-                bytes.extend((word as u32).to_le_bytes());
-            }
-            offset += section.len();
-        }
-        sections
-            .iter()
-            .for_each(|section| bytes.extend_from_slice(section));
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        let length = bytes.len() as u64;
-        bytes[16..24].copy_from_slice(&length.to_le_bytes());
-        bytes[DIGEST_START..HEADER_LENGTH].copy_from_slice(&(sections.len() as u32).to_le_bytes());
-        let digest = Sha256::digest(&bytes[DIGEST_START..]);
-        bytes[24..DIGEST_START].copy_from_slice(&digest);
-        bytes
-    }
-
-    /// The texts of the pool so far, for [`crate::index`].
-    pub(crate) fn pool(&self) -> &str {
-        &self.pool
-    }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use crate::bundle::{Bundle, Tables};
+use crate::bundle::Bundle;
 use crate::instruction::{Instruction, Op, Operand, OperandKind};
+use crate::sections::Tables;
+use crate::site::InstructionId;
 use crate::symbol::SymbolId;
 use crate::table::NONE;
 use crate::table::{ConstantKind, LeafKind, Range, Rule};
@@ -18,13 +20,13 @@ pub fn disassemble(
     out: &mut dyn Write,
 ) -> fmt::Result {
     let tables = bundle.tables();
-    for rule in tables.rules {
+    for (number, rule) in (0u32..).zip(tables.rules) {
         let policy = tables
             .policies
             .get(rule.policy.get() as usize)
             .map_or("", |policy| tables.text(policy.name));
         if wanted(policy, tables.text(rule.name)) {
-            disassemble_rule(&tables, policy, rule, out)?;
+            disassemble_rule(&tables, policy, number, rule, out)?;
         }
     }
     Ok(())
@@ -33,9 +35,21 @@ pub fn disassemble(
 fn disassemble_rule(
     tables: &Tables<'_>,
     policy: &str,
+    number: u32,
     rule: &Rule,
     out: &mut dyn Write,
 ) -> fmt::Result {
+    let write_block = |title: &str, block: u32, out: &mut dyn Write| {
+        disassemble_block(
+            tables,
+            title,
+            BlockOf {
+                rule: number,
+                block,
+            },
+            out,
+        )
+    };
     let kinds: Vec<&str> = Tables::range(tables.index_kinds, rule.kinds)
         .iter()
         .map(|&kind| tables.text(kind))
@@ -47,16 +61,16 @@ fn disassemble_rule(
         kinds.join(", ")
     )?;
     for (title, block) in [("match", rule.match_block), ("body", rule.body_block)] {
-        disassemble_block(tables, title, block.get(), out)?;
+        write_block(title, block.get(), out)?;
     }
     if let Some(checks) = checks_of(tables, rule.body_block.get()) {
-        disassemble_block(tables, &format!("checks (block{checks})"), checks, out)?;
+        write_block(&format!("checks (block{checks})"), checks, out)?;
     }
     for exception in Tables::range(tables.exceptions, rule.exceptions) {
         let title = format!("exception {}", tables.exception_key(exception));
-        disassemble_block(tables, &title, exception.block.get(), out)?;
+        write_block(&title, exception.block.get(), out)?;
         let title = format!("{title}, what it exempts from");
-        disassemble_block(tables, &title, exception.exclusion_block.get(), out)?;
+        write_block(&title, exception.exclusion_block.get(), out)?;
     }
     writeln!(out)
 }
@@ -68,14 +82,26 @@ fn checks_of(tables: &Tables<'_>, body: u32) -> Option<u32> {
     Some(run.c.get())
 }
 
-/// Writes the block with that number, if there is one.
+/// A block that runs for a rule.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockOf {
+    /// The rule, whose place those of the block are relative to.
+    pub rule: u32,
+    /// The block.
+    pub block: u32,
+}
+
+/// Writes a block, if there is one with that number.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn disassemble_block(
     tables: &Tables<'_>,
     title: &str,
-    number: u32,
+    BlockOf {
+        rule,
+        block: number,
+    }: BlockOf,
     out: &mut dyn Write,
 ) -> fmt::Result {
     let Some(block) = tables.blocks.get(number as usize) else {
@@ -86,12 +112,16 @@ pub fn disassemble_block(
         "  {title}: {} registers, {} loops, {} folds",
         block.registers, block.loops, block.folds
     )?;
-    for (position, instruction) in tables.block_code(block).iter().enumerate() {
+    for (position, instruction) in (0u32..).zip(tables.block_code(block)) {
         write!(out, "    {position:4}  ")?;
         disassemble_instruction(tables, instruction, out)?;
-        let site = tables.site(block.start.get() + position as u32);
+        let site = tables.site(InstructionId {
+            block: number,
+            position,
+        });
         if let Some(site) = site {
-            write!(out, "  ; {}:{}", site.place.line, site.place.column)?;
+            let place = tables.place_of(rule, &site.place);
+            write!(out, "  ; {}:{}", place.line, place.column)?;
         }
         writeln!(out)?;
     }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zerocopy::little_endian::U32;
 
-use crate::bundle::{BundleBuilder, Tables};
+use crate::sections::{BundleBuilder, Tables};
 use crate::symbol::SymbolId;
 use crate::table::{IndexEntry, IndexKey, IndexNode, KeyKind, NONE, Range, Rule, Text};
 
@@ -175,12 +175,8 @@ pub(crate) fn build(builder: &mut BundleBuilder) {
     for key in KEYS_OF_OBJECTS {
         builder.symbols.intern(key);
     }
-    let pool = builder.pool().to_owned();
-    let text = |text: Text| {
-        let start = text.offset.get() as usize;
-        pool.get(start..start + text.length.get() as usize)
-            .unwrap_or("")
-    };
+    let pool = &builder.pool;
+    let text = |text: Text| pool.get(text);
     let mut symbols = BTreeMap::new();
     for &kind in &builder.index_kinds {
         symbols.insert(text(kind), builder.symbols.intern(text(kind)));
@@ -376,7 +372,7 @@ mod tests {
         let symbols = std::mem::take(&mut builder.symbols).finish();
         let tables = Tables {
             symbols: crate::symbol::SymbolTable::from_verified(&symbols).unwrap(),
-            pool: builder.pool(),
+            pool: builder.pool.as_str(),
             rules: &builder.rules,
             index: &builder.index,
             index_nodes: &builder.index_nodes,

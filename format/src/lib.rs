@@ -10,14 +10,17 @@
 //! - [`index`]: from an object to the rules worth trying.
 //! - [`outside`]: what rules ask of the program that runs them.
 //! - [`plan`]: what the rules for a kind demand and read, derived by the compiler.
+//! - [`site`]: what instructions look at, packed.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
 //!
 //! Nothing in this crate reads files, starts threads, looks at a clock or draws
 //! random numbers. Every byte of a bundle is checked once at load.
 
+mod builder;
 pub mod bundle;
 pub mod cel;
+mod code;
 pub mod condition;
 pub mod criterion;
 pub mod disassemble;
@@ -27,11 +30,17 @@ pub mod instruction;
 pub mod meta;
 pub mod outside;
 pub mod plan;
+mod sections;
+mod share;
 pub mod signature;
+pub mod site;
 pub mod symbol;
 pub mod table;
+mod varint;
 mod verify;
 mod verify_plan;
 
-pub use bundle::{Bundle, BundleBuilder, FORMAT_VERSION, LoadError, Tables};
+pub use builder::BundleBuilder;
+pub use bundle::{Bundle, FORMAT_VERSION, LoadError};
+pub use sections::Tables;
 pub use verify::{MAX_LOOP_DEPTH, VerifyError};

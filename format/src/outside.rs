@@ -5,9 +5,8 @@
 //! know before the first request. A request's fields are known as far as they are constant.
 
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::bundle::Tables;
+use crate::Tables;
 use crate::table::{Range, Text, record};
 
 record! {

@@ -11,9 +11,8 @@
 //! once, however many kinds and operations refer to them.
 
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::bundle::Tables;
+use crate::Tables;
 use crate::symbol::SymbolId;
 use crate::table::{NONE, Range, record};
 

@@ -7,9 +7,8 @@
 //! instruction behind its own `LoopBegin`, so every block ends; every text lies in
 //! the pool at character borders; the index lists exactly the rules it should.
 
-use crate::bundle::Tables;
-use crate::instruction::{Field, Instruction, Op, OperandKind};
-use crate::meta::Meta;
+use crate::instruction::{Instruction, Op, OperandKind};
+use crate::sections::Tables;
 use crate::symbol::SymbolTableError;
 use crate::table::*;
 
@@ -90,42 +89,42 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
         depths.push(depth);
         number("symbol", entry.symbol.get(), tables.symbols.len())?;
     }
-    let mut end = 0;
-    for block in tables.blocks {
-        ensure(block.start.get() == end, || {
-            "a block does not begin where the one before ends".into()
-        })?;
-        range(
-            "block",
-            Range {
-                start: block.start,
-                length: block.length,
-            },
-            tables.code.len(),
-        )?;
-        end += block.length.get();
-        verify_block(tables, block)?;
-    }
-    ensure(end as usize == tables.code.len(), || {
-        "code outside of blocks".into()
-    })?;
+    verify_facts(tables)?;
+    verify_blocks(tables)?;
     crate::verify_plan::verify(tables)?;
     ensure(crate::index::is_derived_from_rules(tables), || {
         "the match index is not that of the rules".into()
     })
 }
 
-/// Checks the facts for people against the tables.
-pub(crate) fn verify_meta(tables: &Tables<'_>, meta: &Meta) -> Verified {
-    ensure(meta.policies.len() == tables.policies.len(), || {
-        "facts about another number of policies".into()
-    })?;
-    let sites = tables.sites.iter().map(|site| &site.place);
-    sites
-        .chain(tables.rule_places)
-        .chain(tables.entry_places)
-        .chain(tables.tag_places)
-        .try_for_each(|place| number("source", place.source.get(), meta.sources.len()))
+/// Checks the facts for people.
+fn verify_facts(tables: &Tables<'_>) -> Verified {
+    for (what, count, expected) in [
+        ("bundles", tables.bundle_facts.len(), 1),
+        ("policies", tables.policy_facts.len(), tables.policies.len()),
+    ] {
+        ensure(count == expected, || {
+            format!("facts about {count} {what} of {expected}")
+        })?;
+    }
+    for facts in tables.bundle_facts {
+        tables.check_text(facts.compiler)?;
+    }
+    for &source in tables.sources {
+        tables.check_text(source)?;
+    }
+    for facts in tables.policy_facts {
+        tables.check_text(facts.kind)?;
+        tables.check_text(facts.api_version)?;
+        range("annotations", facts.annotations, tables.pairs.len())?;
+        bits("background flag", facts.background, 1)?;
+    }
+    for rule in tables.omitted {
+        [rule.policy, rule.rule, rule.reason, rule.place]
+            .into_iter()
+            .try_for_each(|text| tables.check_text(text))?;
+    }
+    Ok(())
 }
 
 impl Tables<'_> {
@@ -456,33 +455,73 @@ fn verify_rules(tables: &Tables<'_>) -> Verified {
     })
 }
 
+/// Segments of a path that messages name; it is followed by recursion.
+const MAX_SITE_PATH_DEPTH: usize = 2048;
+
 fn verify_sites(tables: &Tables<'_>) -> Verified {
-    let mut next = 0;
-    for site in tables.sites {
-        number("instruction", site.instruction.get(), tables.code.len())?;
-        ensure(site.instruction.get() >= next, || {
-            "sites out of order".into()
-        })?;
-        next = site.instruction.get() + 1;
-        number("kind of site", u32::from(site.kind), SiteKind::ALL.len())?;
-        range("path", site.path, tables.path_segments.len())?;
-        tables.check_text(site.part)?;
-        tables.check_text(site.written)?;
+    for label in tables.site_labels {
+        tables.check_text(label.part)?;
+        tables.check_text(label.written)?;
     }
-    for (what, places, count) in [
-        ("rules", tables.rule_places, tables.rules.len()),
-        ("context entries", tables.entry_places, tables.entries.len()),
-        ("tag entries", tables.tag_places, tables.tag_entries.len()),
+    for &text in tables.path_texts {
+        tables.check_text(text)?;
+    }
+    let mut depths: Vec<usize> = Vec::with_capacity(tables.site_paths.len());
+    for (position, path) in tables.site_paths.iter().enumerate() {
+        optional("parent of a path", path.parent.get(), position)?;
+        let depth = depths
+            .get(path.parent.get() as usize)
+            .map_or(1, |depth| depth + 1);
+        ensure(depth <= MAX_SITE_PATH_DEPTH, || {
+            "a path of too many segments".into()
+        })?;
+        depths.push(depth);
+        let segment = path.segment.get();
+        match segment & SitePath::LOOP {
+            0 => number("text", segment, tables.path_texts.len())?,
+            _ => number("loop slot", segment & !SitePath::LOOP, MAX_LOOP_DEPTH)?,
+        }
+    }
+    let mut last_positions = Vec::with_capacity(tables.site_runs.len());
+    for run in tables.site_runs {
+        let last = tables.verify_run(run);
+        last_positions.push(last.ok_or_else(|| VerifyError::new("a malformed run of sites"))?);
+    }
+    for block in tables.blocks {
+        range("sites", block.sites, tables.site_runs.len())?;
+        let runs = Tables::range(tables.site_runs, block.sites);
+        let lasts = Tables::range(&last_positions, block.sites);
+        let mut next = 0;
+        for (run, &last) in runs.iter().zip(lasts) {
+            ensure(next <= run.position.get(), || "sites out of order".into())?;
+            number("instruction", last, block.length.get() as usize)?;
+            next = last + 1;
+        }
+    }
+    for (what, count, expected) in [
+        ("rules", tables.rule_places.len(), tables.rules.len()),
+        (
+            "context entries",
+            tables.entry_places.len(),
+            tables.entries.len(),
+        ),
+        (
+            "tag entries",
+            tables.tag_places.len(),
+            tables.tag_entries.len(),
+        ),
     ] {
-        ensure(places.len() == count, || {
-            format!("{} places of {count} {what}", places.len())
+        ensure(count == expected, || {
+            format!("{count} places of {expected} {what}")
         })?;
     }
-    for segment in tables.path_segments {
-        tables.check_text(segment.text)?;
-        optional("loop slot", segment.loop_slot.get(), MAX_LOOP_DEPTH)?;
+    for place in tables.tag_places {
+        ensure(tables.has_source(place), || "a place in no file".into())?;
     }
-    Ok(())
+    let places = tables.rule_places.iter().chain(tables.entry_places);
+    places
+        .into_iter()
+        .try_for_each(|place| number("source", place.source.get(), tables.sources.len()))
 }
 
 /// The loop that encloses each instruction: position of its `LoopBegin`, and the
@@ -548,6 +587,34 @@ fn loop_nesting(code: &[Instruction]) -> Result<LoopNesting, VerifyError> {
     Ok(nesting)
 }
 
+/// Blocks come in the order of their code; a block that shares code with an earlier one has
+/// all of it and an equal frame.
+fn verify_blocks(tables: &Tables<'_>) -> Verified {
+    // One block for each piece of code, ascending by start.
+    let mut pieces: Vec<&Block> = Vec::new();
+    let mut end = 0;
+    for block in tables.blocks {
+        if block.start.get() < end {
+            let found = pieces.binary_search_by_key(&block.start.get(), |piece| piece.start.get());
+            let piece = found.ok().and_then(|found| pieces.get(found));
+            ensure(piece.is_some_and(|piece| piece.has_code_of(block)), || {
+                "a block that shares a part of another's code".into()
+            })?;
+            continue;
+        }
+        ensure(block.start.get() == end, || {
+            "a block does not begin where the one before ends".into()
+        })?;
+        range("block", block.code(), tables.code.len())?;
+        end += block.length.get();
+        verify_block(tables, block)?;
+        pieces.push(block);
+    }
+    ensure(end as usize == tables.code.len(), || {
+        "code outside of blocks".into()
+    })
+}
+
 fn verify_block(tables: &Tables<'_>, block: &Block) -> Verified {
     let code = tables.block_code(block);
     let last = code
@@ -565,7 +632,6 @@ fn verify_block(tables: &Tables<'_>, block: &Block) -> Verified {
     let nesting = loop_nesting(code)?;
     for (position, instruction) in code.iter().enumerate() {
         let op = decode(instruction)?;
-        verify_unused_fields(op, instruction)?;
         verify_pair(op, code.get(position + 1))?;
         for operand in op.operands() {
             let value = instruction.operand(operand.field);
@@ -593,18 +659,6 @@ fn verify_pair(op: Op, next: Option<&Instruction>) -> Verified {
     ensure(op.is_test() == is_followed, || {
         format!("{} and CelOnError are no pair", op.name())
     })
-}
-
-/// A field without an operand is zero, so that equal code has equal bytes.
-fn verify_unused_fields(op: Op, instruction: &Instruction) -> Verified {
-    for field in [Field::A, Field::B, Field::E, Field::C, Field::D] {
-        if op.operands().iter().all(|operand| operand.field != field) {
-            ensure(instruction.operand(field) == 0, || {
-                format!("an operand of {} that it does not have", op.name())
-            })?;
-        }
-    }
-    Ok(())
 }
 
 fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: u32) -> Verified {

@@ -4,7 +4,7 @@
 //! down ends; a lookup in a hash table ends. Whether a plan agrees with the code is not checked
 //! here: the compiler can derive it again and compare.
 
-use crate::bundle::Tables;
+use crate::Tables;
 use crate::outside::OutsideKind;
 use crate::plan::*;
 use crate::table::{NONE, Range};

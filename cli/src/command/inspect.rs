@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use kpvm_format::disassemble::path;
 use kpvm_format::meta::Meta;
+use kpvm_format::site::{InstructionId, Segment};
 use kpvm_format::table::{self, NONE, Rule, RuleFlags};
 use kpvm_format::{Bundle, FORMAT_VERSION, Tables};
 use serde::Serialize;
@@ -153,16 +154,31 @@ fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
 
 fn rule_entry<'b>(tables: Tables<'b>, number: u32, rule: &Rule) -> RuleEntry<'b> {
     let blocks = [rule.match_block, rule.body_block];
-    let blocks = blocks
-        .iter()
-        .filter_map(|block| tables.blocks.get(block.get() as usize));
+    let blocks = blocks.iter().filter_map(|block| {
+        let number = block.get();
+        Some((number, tables.blocks.get(number as usize)?))
+    });
     let mut reads = BTreeSet::new();
     let mut instructions = 0;
+<<<<<<< HEAD
     for block in blocks {
         let (start, length) = (block.start.get(), block.length.get());
         instructions += length as usize;
         reads.extend(tables.loaded_paths(block).map(|id| path(&tables, id.0)));
         reads.extend((start..start + length).filter_map(|number| site_path(&tables, number)));
+=======
+    for (block, record) in blocks {
+        let code = tables.block_code(record);
+        instructions += code.len();
+        for (position, instruction) in (0u32..).zip(code) {
+            let operands = Op::decode(instruction.op).map_or(&[][..], Op::operands);
+            let paths = operands
+                .iter()
+                .filter(|operand| operand.kind == OperandKind::Path);
+            reads.extend(paths.map(|operand| path(&tables, instruction.operand(operand.field))));
+            reads.extend(site_path(&tables, InstructionId { block, position }));
+        }
+>>>>>>> bundle
     }
     RuleEntry {
         name: tables.text(rule.name),
@@ -182,15 +198,15 @@ fn rule_entry<'b>(tables: Tables<'b>, number: u32, rule: &Rule) -> RuleEntry<'b>
 }
 
 /// Path that a failed check at this instruction would report, with `*` for positions.
-fn site_path(tables: &Tables<'_>, instruction: u32) -> Option<String> {
+fn site_path(tables: &Tables<'_>, instruction: InstructionId) -> Option<String> {
     let site = tables.site(instruction)?;
-    let segments = Tables::range(tables.path_segments, site.path).iter();
-    let text: String = segments
-        .map(|segment| match segment.loop_slot.get() {
-            NONE => tables.text(segment.text),
-            _ => "*",
-        })
-        .collect();
+    let mut text = String::new();
+    tables.path_segments(site.path, &mut |segment| {
+        text.push_str(match segment {
+            Segment::Text(text) => text,
+            Segment::Loop(_) => "*",
+        });
+    });
     Some(text.trim_end_matches('/').to_owned())
 }
 

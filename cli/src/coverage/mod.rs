@@ -19,7 +19,13 @@ use kpvm_format::Tables;
 use kpvm_format::criterion::Criterion;
 use kpvm_format::instruction::TagPatternId;
 use kpvm_format::meta::OmittedRule;
+<<<<<<< HEAD
 use kpvm_format::table::{LeafKind, NONE, Place, Range, Rule, Site, SiteKind};
+=======
+use kpvm_format::site::{InstructionId, Segment, Site, SitePathId};
+use kpvm_format::symbol::SymbolId;
+use kpvm_format::table::{LeafKind, Place, Range, Rule, SiteKind};
+>>>>>>> bundle
 use kpvm_semantics::anchor::Anchor;
 use serde::Serialize;
 
@@ -225,7 +231,8 @@ impl Coverage {
             self.add_omitted(omitted);
         }
         let reader = Reader { tables };
-        for (number, (rule, place)) in tables.rules.iter().zip(tables.rule_places).enumerate() {
+        let rules = (0u32..).zip(tables.rules);
+        for ((number, rule), place) in rules.zip(tables.rule_places) {
             let Some(file) = files.get(place.source.get() as usize) else {
                 continue;
             };
@@ -242,11 +249,13 @@ impl Coverage {
                 outcomes: Outcomes::default(),
                 points: BTreeMap::new(),
             });
-            if let Some(outcomes) = tally.rules.get(number) {
+            if let Some(outcomes) = tally.rules.get(number as usize) {
                 covered.outcomes.add(*outcomes);
             }
             let mut points = BTreeMap::new();
-            reader.points(rule, tally, &mut |point| add_point(&mut points, point));
+            reader.points(number, rule, tally, &mut |point| {
+                add_point(&mut points, point)
+            });
             points.into_values().for_each(|point| covered.add(point));
         }
     }
@@ -362,9 +371,10 @@ struct Reader<'b> {
 }
 
 impl Reader<'_> {
-    fn points(&self, rule: &Rule, tally: &Tally<'_>, add: &mut dyn FnMut(Point)) {
+    fn points(&self, number: u32, rule: &Rule, tally: &Tally<'_>, add: &mut dyn FnMut(Point)) {
         let blocks = [rule.match_block, rule.precondition_block, rule.body_block];
         for block in blocks {
+<<<<<<< HEAD
             let Some(block) = self.tables.blocks.get(block.get() as usize) else {
                 continue;
             };
@@ -384,12 +394,28 @@ impl Reader<'_> {
                     self.tags(pattern, site, tally, add);
                 }
                 add(self.point(criterion, site, counts));
+=======
+            let block = block.get();
+            for site in self.tables.sites_of(block) {
+                let id = InstructionId {
+                    block,
+                    position: site.position,
+                };
+                let Some(instruction) = self.tables.instruction(id) else {
+                    continue;
+                };
+                if site.kind == SiteKind::Tags {
+                    self.tags(number, instruction, &site, tally, add);
+                }
+                let place = self.tables.place_of(number, &site.place);
+                add(self.point(instruction, &site, &place, tally.test(number, id)));
+>>>>>>> bundle
             }
         }
         let first = rule.entries.start.get() as usize;
         let entries = Tables::range(self.tables.entry_places, rule.entries);
-        for (number, place) in (first..).zip(entries) {
-            let held = tally.entries.get(number).copied().unwrap_or_default();
+        for (entry, place) in (first..).zip(entries) {
+            let held = tally.entries.get(entry).copied().unwrap_or_default();
             let counts = Counts { held, not_held: 0 };
             add(point(
                 PointKind::Line,
@@ -401,10 +427,26 @@ impl Reader<'_> {
         }
     }
 
+<<<<<<< HEAD
     fn point(&self, criterion: Criterion, site: &Site, counts: Counts) -> Point {
         let part = self.tables.text(site.part);
         let written = self.tables.text(site.written);
         let (kind, text) = match site.kind() {
+=======
+    fn point(
+        &self,
+        instruction: &Instruction,
+        site: &Site,
+        place: &Place,
+        counts: Counts,
+    ) -> Point {
+        let part = self.tables.text(site.label.part);
+        let written = self.tables.text(site.label.written);
+        let Some(op) = Op::decode(instruction.op) else {
+            return point(PointKind::Line, place, part, String::new(), counts);
+        };
+        let (kind, text) = match site.kind {
+>>>>>>> bundle
             SiteKind::Filter | SiteKind::Exclusion => {
                 let expected = match criterion {
                     Criterion::Filter(filter) => filter::expected(&self.tables, filter),
@@ -431,7 +473,7 @@ impl Reader<'_> {
             | SiteKind::Alternative
             | SiteKind::Elements => (PointKind::Line, String::new()),
         };
-        point(kind, &site.place, part, text, counts)
+        point(kind, place, part, text, counts)
     }
 
     fn leaf(&self, criterion: Criterion, path: &str, written: &str) -> String {
@@ -459,15 +501,14 @@ impl Reader<'_> {
     }
 
     /// Path of a value, with `*` for any item of a list.
-    fn path(&self, path: Range) -> String {
-        let segments = Tables::range(self.tables.path_segments, path);
-        let path: String = segments
-            .iter()
-            .map(|segment| match segment.loop_slot.get() {
-                NONE => self.tables.text(segment.text),
-                _ => "*",
-            })
-            .collect();
+    fn path(&self, id: SitePathId) -> String {
+        let mut path = String::new();
+        self.tables.path_segments(id, &mut |segment| {
+            path.push_str(match segment {
+                Segment::Text(text) => text,
+                Segment::Loop(_) => "*",
+            });
+        });
         match path.trim_end_matches('/') {
             "" => "/".into(),
             path => path.to_owned(),
@@ -477,14 +518,19 @@ impl Reader<'_> {
     /// Each entry of a label or annotation pattern is a leaf.
     fn tags(
         &self,
+<<<<<<< HEAD
         pattern: TagPatternId,
+=======
+        rule: u32,
+        instruction: &Instruction,
+>>>>>>> bundle
         site: &Site,
         tally: &Tally<'_>,
         add: &mut dyn FnMut(Point),
     ) {
         let pattern = self.tables.tag_patterns.get(pattern.index());
         let entries = pattern.map_or(Range::EMPTY, |pattern| pattern.entries);
-        let first = entries.start.get() as usize;
+        let first = entries.start.get();
         let records = Tables::range(self.tables.tag_entries, entries);
         let places = Tables::range(self.tables.tag_places, entries);
         for ((number, record), place) in (first..).zip(records).zip(places) {
@@ -497,9 +543,10 @@ impl Reader<'_> {
             };
             let path = self.path(site.path);
             let text = format!("{path}/{key}: {}", self.leaf_text(record.leaf.get()));
-            let counts = tally.tags.get(number).copied().unwrap_or_default();
-            let part = self.tables.text(site.part);
-            add(point(PointKind::Leaf, place, part, text, counts));
+            let counts = tally.tag(rule, number);
+            let part = self.tables.text(site.label.part);
+            let place = self.tables.place_of(rule, place);
+            add(point(PointKind::Leaf, &place, part, text, counts));
         }
     }
 }

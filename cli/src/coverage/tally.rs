@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use kpvm::engine::observer::{Event, NotTried, Observer, Tested, Verdict};
 use kpvm::engine::{Bundle, Status};
 use kpvm_format::Tables;
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::{Rule, RuleFlags};
 
 /// How often a check held and how often it did not.
@@ -68,10 +69,10 @@ impl Outcomes {
 /// not a finding if a generated rule does.
 pub struct Tally<'b> {
     tables: Tables<'b>,
-    /// By instruction of the code section.
-    pub(super) tests: Vec<Counts>,
-    /// By entry of the label and annotation patterns.
-    pub(super) tags: Vec<Counts>,
+    /// By rule and instruction: rules share code.
+    tests: HashMap<(u32, InstructionId), Counts>,
+    /// By rule and entry of the label and annotation patterns.
+    tags: HashMap<(u32, u32), Counts>,
     /// By context entry.
     pub(super) entries: Vec<u64>,
     /// By rule.
@@ -100,8 +101,8 @@ impl<'b> Tally<'b> {
             rules.filter(|rules| rules.len() > 1).unwrap_or_default()
         });
         Self {
-            tests: vec![Counts::default(); tables.code.len()],
-            tags: vec![Counts::default(); tables.tag_entries.len()],
+            tests: HashMap::new(),
+            tags: HashMap::new(),
             entries: vec![0; tables.entries.len()],
             rules: vec![Outcomes::default(); tables.rules.len()],
             twins: twins.collect(),
@@ -134,10 +135,20 @@ impl<'b> Tally<'b> {
         self.rules.get_mut(rule as usize)
     }
 
-    fn count_test(&mut self, instruction: u32, held: bool) {
-        if let Some(counts) = self.tests.get_mut(instruction as usize) {
-            counts.count(held);
-        }
+    fn count_test(&mut self, rule: u32, instruction: InstructionId, held: bool) {
+        let counts = self.tests.entry((rule, instruction)).or_default();
+        counts.count(held);
+    }
+
+    /// How often a test of a rule held and did not.
+    pub(super) fn test(&self, rule: u32, instruction: InstructionId) -> Counts {
+        let counts = self.tests.get(&(rule, instruction));
+        counts.copied().unwrap_or_default()
+    }
+
+    /// The same for an entry of a label or annotation pattern.
+    pub(super) fn tag(&self, rule: u32, entry: u32) -> Counts {
+        self.tags.get(&(rule, entry)).copied().unwrap_or_default()
     }
 }
 
@@ -169,15 +180,14 @@ impl Observer for Tally<'_> {
         match *event {
             Event::Test(test) => match test.subject {
                 Tested::Tag { entry, .. } => {
-                    if let Some(counts) = self.tags.get_mut(entry as usize) {
-                        counts.count(test.held);
-                    }
+                    let counts = self.tags.entry((rule, entry)).or_default();
+                    counts.count(test.held);
                 }
-                _ => self.count_test(test.instruction, test.held),
+                _ => self.count_test(rule, test.instruction, test.held),
             },
-            Event::AnchorSkips { site, .. }
-            | Event::AlternativeFailed { site, .. }
-            | Event::Element { site, .. } => self.count_test(site.instruction.get(), true),
+            Event::AnchorSkips { instruction, .. }
+            | Event::AlternativeFailed { instruction, .. }
+            | Event::Element { instruction, .. } => self.count_test(rule, instruction, true),
             Event::EntryBegins { entry } => {
                 if let Some(count) = self.entries.get_mut(entry as usize) {
                     *count += 1;

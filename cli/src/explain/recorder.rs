@@ -8,9 +8,14 @@ use kpvm::engine::observer::{
 };
 use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
+<<<<<<< HEAD
 use kpvm_format::criterion::Criterion;
+=======
+use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::site::Site;
+>>>>>>> bundle
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{self, Leaf, LeafKind, Site, SiteKind};
+use kpvm_format::table::{self, Leaf, LeafKind, SiteKind, SitePlace};
 use kpvm_semantics::anchor::Anchor;
 
 use super::filter;
@@ -39,6 +44,8 @@ pub(super) struct Recorder<'r> {
     resource: &'r Resource,
     finished: Vec<Trace>,
     current: Option<Current>,
+    /// The rule that places are relative to.
+    rule: u32,
 }
 
 /// The current rule.
@@ -113,6 +120,7 @@ impl<'r> Recorder<'r> {
             resource,
             finished: Vec::new(),
             current: None,
+            rule: 0,
         }
     }
 
@@ -167,18 +175,28 @@ impl<'r> Recorder<'r> {
         policy_place(place, self.files)
     }
 
+    fn site_place(&self, place: &SitePlace) -> Place {
+        self.place(&self.tables.place_of(self.rule, place))
+    }
+
     fn step(&self, kind: StepKind, site: &Site) -> Step {
         Step {
-            written: self.tables.text(site.written).to_owned(),
-            policy_place: Some(self.place(&site.place)),
-            ..Step::new(kind, self.tables.text(site.part))
+            written: self.tables.text(site.label.written).to_owned(),
+            policy_place: Some(self.site_place(&site.place)),
+            ..Step::new(kind, self.tables.text(site.label.part))
         }
     }
 
     /// Step of a test; none for structure that holds.
     fn test(&self, test: &Test<'_>) -> Option<Step> {
+<<<<<<< HEAD
         let criterion = self.tables.criterion(test.instruction)?;
         let kind = match test.site.kind() {
+=======
+        let instruction = self.tables.instruction(test.instruction)?;
+        let op = Op::decode(instruction.op)?;
+        let kind = match test.site.kind {
+>>>>>>> bundle
             SiteKind::Filter => StepKind::Filter,
             SiteKind::Exclusion => StepKind::Exclusion,
             SiteKind::Condition => StepKind::Condition,
@@ -223,7 +241,11 @@ impl<'r> Recorder<'r> {
                 step.found = looks.then(|| found.show(SHOWN_BYTES));
                 step.expected = match pattern {
                     Some(pattern) => Some(pattern.show(SHOWN_BYTES)),
+<<<<<<< HEAD
                     None => self.pattern(criterion, test.site.kind()),
+=======
+                    None => self.pattern(op, instruction, test.site.kind),
+>>>>>>> bundle
                 };
             }
             Tested::Tag {
@@ -266,7 +288,7 @@ impl<'r> Recorder<'r> {
             (_, None) => self.leaf(record.leaf.get()),
         };
         let place = self.tables.tag_places.get(entry as usize);
-        step.policy_place = place.map(|place| self.place(place));
+        step.policy_place = place.map(|place| self.site_place(place));
     }
 
     /// Expected value of a pattern.
@@ -350,7 +372,7 @@ impl<'r> Recorder<'r> {
                     current.add(step);
                 }
             }
-            Event::AnchorSkips { site, path } => {
+            Event::AnchorSkips { site, path, .. } => {
                 let mut step = self.step(StepKind::Skipped, site);
                 step.path = path.to_string();
                 current.add(step);
@@ -359,8 +381,9 @@ impl<'r> Recorder<'r> {
                 site,
                 index,
                 skipped,
+                ..
             } => {
-                let part = self.tables.text(site.part);
+                let part = self.tables.text(site.label.part);
                 if !current.is_in(StepKind::Alternative, part) {
                     current.close_alternative();
                     let part = match alternative_of(part) {
@@ -372,11 +395,13 @@ impl<'r> Recorder<'r> {
                 if let Some(step) = current.open.last_mut() {
                     step.held = Some(false);
                     step.found = Some(if skipped { "skipped" } else { "failed" }.into());
-                    step.policy_place = Some(self.place(&site.place));
+                    step.policy_place = Some(self.site_place(&site.place));
                 }
                 current.close();
             }
-            Event::Element { site, index, value } => {
+            Event::Element {
+                site, index, value, ..
+            } => {
                 self.leave_element(site, current);
                 let mut step = self.step(StepKind::Element, site);
                 step.part = format!("{}.element[{index}]", step.part);
@@ -457,7 +482,7 @@ impl<'r> Recorder<'r> {
 
     /// Closes the finished element of a foreach; returns whether there was one.
     fn leave_element(&self, site: &Site, current: &mut Current) -> bool {
-        let prefix = format!("{}.element[", self.tables.text(site.part));
+        let prefix = format!("{}.element[", self.tables.text(site.label.part));
         let is_own = |step: &Step| step.step == StepKind::Element && step.part.starts_with(&prefix);
         let depth = current.open.iter().position(is_own);
         if let Some(depth) = depth {
@@ -470,7 +495,10 @@ impl<'r> Recorder<'r> {
 impl Observer for Recorder<'_> {
     fn observe(&mut self, event: &Event<'_>) {
         match *event {
-            Event::Tried { rule, .. } => self.current = self.begin(rule),
+            Event::Tried { rule, .. } => {
+                self.rule = rule;
+                self.current = self.begin(rule);
+            }
             Event::NotTried { rule, reason } => {
                 self.current = None;
                 if let Some(mut current) = self.begin(rule) {

@@ -24,7 +24,7 @@ pub use verify::{Mismatch, UntrustedError, load, verify};
 
 /// Analyses the rules of a bundle that is about to be written, and adds the results to it.
 pub fn add_analyses(bundle: &mut BundleBuilder) {
-    bundle.build_index();
+    bundle.seal();
     let symbols = bundle.symbols.finish();
     let sections = bundle
         .tables(&symbols)

@@ -112,6 +112,7 @@ fn demands(code: &[Instruction]) -> Vec<String> {
         folds: 1,
         lists: 0,
         accumulators: 0,
+        sites: Range::EMPTY,
     };
     let tables = Tables {
         symbols: SymbolTable::verify(&symbols).expect("the table is sound"),

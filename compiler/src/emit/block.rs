@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use kpvm_format::BundleBuilder;
 use kpvm_format::MAX_LOOP_DEPTH;
 use kpvm_format::instruction::{Encoded, Position, RegisterId, Translate};
-use kpvm_format::table;
+use kpvm_format::site::{self, Site};
+use kpvm_format::table::{self, SiteLabel};
 use zerocopy::little_endian::{U16, U32};
 
 use super::{CodegenError, registers};
@@ -35,20 +36,23 @@ pub(super) fn emit(
         registers: &registers,
     };
     let start = bundle.code.len();
-    for (position, ir) in instructions.iter().enumerate() {
+    let mut sites = Vec::new();
+    for (position, ir) in (0u32..).zip(&instructions) {
         bundle
             .code
             .push(ir.operation.translate(&mut placement).encode());
         if let Some(site) = &ir.site {
-            let site = table::Site {
-                instruction: U32::new((start + position) as u32),
-                kind: site.kind as u8,
-                path: write_path(&site.path, bundle),
+            let label = SiteLabel {
                 part: bundle.text(&site.part),
                 written: bundle.text(&site.written),
-                place: place(site.location, sources),
             };
-            bundle.sites.push(site);
+            sites.push(Site {
+                position,
+                kind: site.kind,
+                path: bundle.site_path(site.path.iter().map(segment)),
+                label,
+                place: place(site.location, sources).into(),
+            });
         }
     }
     let count = registers
@@ -64,7 +68,10 @@ pub(super) fn emit(
         folds,
         lists,
         accumulators,
+        sites: table::Range::EMPTY,
     });
+    let number = bundle.blocks.len() as u32 - 1;
+    bundle.set_sites(number, sites);
     Ok(())
 }
 
@@ -125,21 +132,9 @@ impl Translate<Virtual, Encoded> for Placement<'_> {
     }
 }
 
-fn write_path(path: &[Segment], bundle: &mut BundleBuilder) -> table::Range {
-    let segments: Vec<table::PathSegment> = path
-        .iter()
-        .map(|segment| match segment {
-            Segment::Text(text) => table::PathSegment {
-                text: bundle.text(text),
-                loop_slot: U32::new(table::NONE),
-            },
-            Segment::LoopIndex(slot) => table::PathSegment {
-                text: bundle.text(""),
-                loop_slot: U32::new(slot.0),
-            },
-        })
-        .collect();
-    let start = bundle.path_segments.len();
-    bundle.path_segments.extend(&segments);
-    table::Range::new(start, segments.len())
+fn segment(segment: &Segment) -> site::Segment<'_> {
+    match segment {
+        Segment::Text(text) => site::Segment::Text(text),
+        Segment::LoopIndex(slot) => site::Segment::Loop(slot.0),
+    }
 }

@@ -24,6 +24,7 @@ mod pod_security_standards;
 mod policies;
 mod recorded;
 mod review_responses;
+mod sharing;
 mod stored_analyses;
 mod trace;
 mod validating_policies;

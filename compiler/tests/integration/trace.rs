@@ -11,8 +11,9 @@ use kpvm::engine::observer::{EntryOutcome, Event, NotTried, Observer, Stage, Tes
 use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
 use kpvm::host::NoHost;
 use kpvm_format::Tables;
+use kpvm_format::site::Site;
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{Site, SiteKind};
+use kpvm_format::table::SiteKind;
 
 struct Lines<'t> {
     tables: Tables<'t>,
@@ -31,7 +32,10 @@ impl Lines<'_> {
     }
 
     fn part(&self, site: &Site) -> String {
-        let (part, written) = (self.tables.text(site.part), self.tables.text(site.written));
+        let (part, written) = (
+            self.tables.text(site.label.part),
+            self.tables.text(site.label.written),
+        );
         match written {
             "" => part.to_owned(),
             written => format!("{part} {written}"),
@@ -55,7 +59,7 @@ impl Lines<'_> {
             }
             Event::Stage(stage) => format!("{stage:?}"),
             Event::Test(test) => {
-                if test.held && test.site.kind() == SiteKind::Structure {
+                if test.held && test.site.kind == SiteKind::Structure {
                     return None;
                 }
                 let sign = if test.held { '+' } else { '-' };
@@ -78,16 +82,19 @@ impl Lines<'_> {
                 };
                 format!("{sign} {}{path}: {found}", self.part(test.site))
             }
-            Event::AnchorSkips { site, path } => format!("skips {} {path}", self.part(site)),
+            Event::AnchorSkips { site, path, .. } => format!("skips {} {path}", self.part(site)),
             Event::AlternativeFailed {
                 site,
                 index,
                 skipped,
+                ..
             } => {
                 let verb = if skipped { "skipped" } else { "failed" };
                 format!("{verb} {} ({index})", self.part(site))
             }
-            Event::Element { site, index, value } => {
+            Event::Element {
+                site, index, value, ..
+            } => {
                 format!("element {} {index}: {}", self.part(site), value.show(60))
             }
             Event::ElementPassed => "element passed".into(),

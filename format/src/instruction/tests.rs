@@ -2,9 +2,9 @@ use zerocopy::FromZeros;
 use zerocopy::little_endian::{U16, U32};
 
 use super::*;
-use crate::bundle::{Bundle, BundleBuilder};
 use crate::table::{Block, NONE, Shape};
 use crate::verify::MAX_LOOP_DEPTH;
+use crate::{Bundle, BundleBuilder};
 
 #[test]
 fn numbers_and_names_are_one_to_one() {
@@ -90,6 +90,7 @@ fn bundle(code: &[Instruction]) -> Vec<u8> {
         folds: 1,
         lists: 1,
         accumulators: 1,
+        sites: crate::table::Range::EMPTY,
     });
     builder.code.extend(code);
     builder.finish()

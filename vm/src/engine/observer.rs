@@ -9,7 +9,7 @@
 use std::fmt;
 
 use kpvm_format::Tables;
-use kpvm_format::table::{NONE, Range, Site};
+use kpvm_format::site::{InstructionId, Segment, Site, SitePathId};
 
 use super::request::UserInfo;
 use super::response::RuleResponse;
@@ -50,6 +50,8 @@ pub enum Event<'e> {
     /// A conditional or global anchor turned out not to apply: what it stands in is
     /// skipped, not failed.
     AnchorSkips {
+        /// The instruction.
+        instruction: InstructionId,
         /// The anchor.
         site: &'e Site,
         /// Where the anchored key is in the resource.
@@ -57,6 +59,8 @@ pub enum Event<'e> {
     },
     /// An alternative of an `anyPattern` did not hold.
     AlternativeFailed {
+        /// The instruction.
+        instruction: InstructionId,
         /// The alternative.
         site: &'e Site,
         /// Its number.
@@ -66,6 +70,8 @@ pub enum Event<'e> {
     },
     /// A `foreach` came to an element; what follows is about it.
     Element {
+        /// The instruction.
+        instruction: InstructionId,
         /// The `foreach`.
         site: &'e Site,
         /// The element's number.
@@ -182,8 +188,8 @@ pub enum EntryOutcome<'e> {
 /// Something that a rule asks for, tested.
 #[derive(Debug, Clone, Copy)]
 pub struct Test<'e> {
-    /// The instruction, counted in the code section.
-    pub instruction: u32,
+    /// The instruction.
+    pub instruction: InstructionId,
     /// What the instruction looks at.
     pub site: &'e Site,
     /// Whether it is as the policy wants it.
@@ -262,26 +268,27 @@ pub struct Facts<'e> {
 pub struct Path<'e> {
     pub(crate) tables: &'e Tables<'e>,
     pub(crate) view: View<'e>,
-    pub(crate) segments: Range,
+    pub(crate) path: SitePathId,
     /// The loops with the indices that they have now.
     pub(crate) loops: &'e [LoopState],
 }
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for segment in Tables::range(self.tables.path_segments, self.segments) {
-            match segment.loop_slot.get() {
-                NONE => f.write_str(self.tables.text(segment.text))?,
-                slot => match self.loops.get(slot as usize) {
-                    None => f.write_str("0")?,
+        let mut result = Ok(());
+        self.tables.path_segments(self.path, &mut |segment| {
+            result = result.and_then(|()| match segment {
+                Segment::Text(text) => f.write_str(text),
+                Segment::Loop(slot) => match self.loops.get(slot as usize) {
+                    None => f.write_str("0"),
                     Some(state) => match self.view.key_of(state.item()) {
-                        Some(key) => f.write_str(key)?,
-                        None => write!(f, "{}", state.index())?,
+                        Some(key) => f.write_str(key),
+                        None => write!(f, "{}", state.index()),
                     },
                 },
-            }
-        }
-        Ok(())
+            });
+        });
+        result
     }
 }
 

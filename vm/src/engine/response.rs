@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use kpvm_format::Tables;
-use kpvm_format::table::{BodyKind, Exception, NONE, PolicyFlags, Rule, RuleFlags};
+use kpvm_format::site::InstructionId;
+use kpvm_format::table::{BodyKind, Exception, PolicyFlags, Rule, RuleFlags};
 
 /// Outcome of one rule on one resource. A rule without a response did not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,7 +116,7 @@ pub(crate) struct Outcome {
     /// Path, value and instruction of a failed check.
     pub(crate) path: TextRange,
     pub(crate) found: TextRange,
-    pub(crate) instruction: u32,
+    pub(crate) instruction: InstructionId,
     /// First of its computed properties, where it has some.
     pub(crate) properties: Option<u32>,
     /// The exceptions that skip the rule.
@@ -311,16 +312,15 @@ impl<'s> RuleResponse<'s> {
 
     /// Where the check failed, if the status comes from a check.
     pub fn failure(&self) -> Option<FailureDetail<'s>> {
-        if self.outcome.instruction == NONE {
-            return None;
-        }
-        let site = self.evaluation.tables.site(self.outcome.instruction)?;
+        let tables = self.evaluation.tables;
+        let site = tables.site(self.outcome.instruction)?;
+        let place = tables.place_of(self.outcome.rule, &site.place);
         Some(FailureDetail {
             path: self.text(self.outcome.path),
             found: self.text(self.outcome.found),
-            source: site.place.source.get(),
-            line: site.place.line.get(),
-            column: site.place.column.get(),
+            source: place.source.get(),
+            line: place.line.get(),
+            column: place.column.get(),
         })
     }
 

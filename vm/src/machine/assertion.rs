@@ -4,12 +4,11 @@
 //! A failure is noted and the tree goes on; what cannot be compared ends it. Both are
 //! worded here, with the path that the instruction's site gives.
 
-use kpvm_format::Tables;
 use kpvm_format::instruction::LoopSlot;
 use kpvm_format::instruction::immediate::{
     AssertionFailure, ForeachDepth, PayloadPart, Unassertable,
 };
-use kpvm_format::table::NONE;
+use kpvm_format::site::{InstructionId, Segment};
 
 use super::failure::{Flow, Outcome};
 use super::{Ending, FALSE, Machine, NULL, Setting, TRUE, World};
@@ -34,7 +33,7 @@ pub(crate) struct FailedAssertion {
     /// Whether it must not be shown.
     pub(crate) hides: bool,
     /// The instruction, counted in the code section.
-    pub(crate) instruction: u32,
+    pub(crate) instruction: InstructionId,
 }
 
 /// What is wrong with a value.
@@ -60,7 +59,7 @@ impl Machine {
     pub(super) fn assert_value(
         &mut self,
         [value, expected]: [NodeId; 2],
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -84,7 +83,7 @@ impl Machine {
         &mut self,
         value: NodeId,
         failure: AssertionFailure,
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -104,7 +103,7 @@ impl Machine {
         &mut self,
         wrong: Wrong,
         value: NodeId,
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -118,7 +117,7 @@ impl Machine {
         &mut self,
         wrong: Wrong,
         value: NodeId,
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Result<(), FunctionError> {
@@ -165,7 +164,7 @@ impl Machine {
         &mut self,
         value: NodeId,
         reason: Unassertable,
-        index: u32,
+        index: InstructionId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -194,7 +193,12 @@ impl Machine {
         }
     }
 
-    fn assertion_path(&self, index: u32, setting: Setting<'_>, world: &World<'_>) -> String {
+    fn assertion_path(
+        &self,
+        index: InstructionId,
+        setting: Setting<'_>,
+        world: &World<'_>,
+    ) -> String {
         match self.render_path(index, setting.scene(world)) {
             path if path.is_empty() => "<nil>".into(),
             path => path,
@@ -203,26 +207,33 @@ impl Machine {
 
     /// The way that the literal keys of a path lead into the object, in slashes. It ends
     /// at the first expression: what that looks at is below.
-    fn resource_path(&self, index: u32, setting: Setting<'_>, world: &World<'_>) -> String {
+    fn resource_path(
+        &self,
+        index: InstructionId,
+        setting: Setting<'_>,
+        world: &World<'_>,
+    ) -> String {
         let scene = setting.scene(world);
         let tables = scene.tables;
         let site = tables.site(index);
-        let segments = site.map_or(&[][..], |site| {
-            Tables::range(tables.path_segments, site.path)
-        });
+        let mut segments = Vec::new();
+        if let Some(site) = site {
+            tables.path_segments(site.path, &mut |segment| segments.push(segment));
+        }
         let mut path = String::new();
-        for (number, segment) in segments.iter().enumerate() {
-            let slot = segment.loop_slot.get();
-            if slot != NONE {
-                let item = self.loop_item(LoopSlot(slot));
-                match scene.view.key_of(item) {
-                    Some(key) => path.push_str(key),
-                    None => path.push_str(&self.loop_index(LoopSlot(slot)).to_string()),
+        for (number, segment) in segments.into_iter().enumerate() {
+            let text = match segment {
+                Segment::Text(text) => text,
+                Segment::Loop(slot) => {
+                    let item = self.loop_item(LoopSlot(slot));
+                    match scene.view.key_of(item) {
+                        Some(key) => path.push_str(key),
+                        None => path.push_str(&self.loop_index(LoopSlot(slot)).to_string()),
+                    }
+                    path.push('/');
+                    continue;
                 }
-                path.push('/');
-                continue;
-            }
-            let text = tables.text(segment.text);
+            };
             let key = text.strip_prefix('.').unwrap_or(text);
             let key = match key.strip_prefix('~') {
                 Some(behind) => behind.split_once('.').map_or(key, |(_, key)| key),

@@ -5,6 +5,7 @@
 
 use kpvm_format::instruction::immediate::{CompareFlags, PayloadPart, RangeOver};
 use kpvm_format::instruction::{Decoded, Instruction};
+use kpvm_format::site::InstructionId;
 
 use super::cel::{Has, is_error, is_message};
 use super::explain::Mismatch;
@@ -27,23 +28,23 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Ending {
-        let Some(block) = setting.tables.blocks.get(block as usize) else {
+        let number = block;
+        let Some(block) = setting.tables.blocks.get(number as usize) else {
             return Ending::OutOfFuel;
         };
         let code = setting.tables.block_code(block);
-        let first = block.start.get();
         let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
         self.frame.registers[..registers].fill(NodeId::MISSING);
         self.frame.registers[0] = subject;
         self.frame.has_loaded = false;
         self.frame.lifted = false;
-        self.execute::<M>(code, first, setting, world)
+        self.execute::<M>(code, number, setting, world)
     }
 
     fn execute<M: Mode>(
         &mut self,
         code: &[Instruction],
-        first: u32,
+        block: u32,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Ending {
@@ -61,7 +62,10 @@ impl Machine {
             self.fuel -= 1;
             let view = &scene.view;
             let target = instruction.target();
-            let index = first + position as u32;
+            let index = InstructionId {
+                block,
+                position: position as u32,
+            };
             position += 1;
             // Tells the observer how the instruction ended; the last thing that it does.
             macro_rules! report {

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{ExistencePatternDefect, ItemCount};
 use kpvm_format::instruction::{FoldSlot, LeafId, TextId};
+use kpvm_format::site::{InstructionId, Site};
 use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::{NONE, Site};
 use kpvm_semantics::anchor::Anchor;
 
 use super::{ErrorKind, Machine, Scene};
@@ -28,7 +28,7 @@ pub(crate) struct Explanation {
     /// The value found there.
     pub(crate) value: NodeIdOrMissing,
     /// The instruction that failed, counted in the code section.
-    pub(crate) instruction: u32,
+    pub(crate) instruction: InstructionId,
     /// Texts of failed alternatives, joined as in docs/spec/patterns.md §11.
     pub(crate) failed_alternatives: String,
     /// Texts of skipped alternatives.
@@ -52,7 +52,7 @@ impl Explanation {
         self.text.clear();
         self.path.clear();
         self.value = NodeIdOrMissing::default();
-        self.instruction = NONE;
+        self.instruction = InstructionId::NONE;
         self.failed_alternatives.clear();
         self.skipped_alternatives.clear();
         self.anchors.clear();
@@ -233,7 +233,7 @@ impl Machine {
         &mut self,
         mismatch: Mismatch,
         value: NodeId,
-        index: u32,
+        index: InstructionId,
         scene: Scene<'_>,
     ) {
         let path = self.render_path(index, scene);
@@ -253,7 +253,7 @@ impl Machine {
         floats: bool,
         value: NodeId,
         pattern: NodeId,
-        instruction: u32,
+        instruction: InstructionId,
         scene: Scene<'_>,
     ) -> Option<ErrorKind> {
         let path = if M::EXPLAIN {
@@ -285,7 +285,7 @@ impl Machine {
         pattern: TagText,
         value: NodeId,
         kind: ErrorKind,
-        index: u32,
+        index: InstructionId,
         scene: Scene<'_>,
     ) {
         let parent = self.render_path(index, scene);
@@ -327,10 +327,10 @@ impl Machine {
 
     /// The path of an instruction's error, with the indices that its loops have now, or
     /// the keys where they go over maps.
-    pub(super) fn render_path(&self, instruction: u32, scene: Scene<'_>) -> String {
+    pub(super) fn render_path(&self, instruction: InstructionId, scene: Scene<'_>) -> String {
         let site = scene.tables.site(instruction);
         site.map_or_else(String::new, |site| {
-            self.path_of(site, scene.view, scene.tables).to_string()
+            self.path_of(&site, scene.view, scene.tables).to_string()
         })
     }
 
@@ -344,7 +344,7 @@ impl Machine {
         Path {
             tables,
             view,
-            segments: site.path,
+            path: site.path,
             loops: &self.frame.loops,
         }
     }

@@ -35,7 +35,7 @@ mod variable;
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{ForeachDepth, ReturnStatus};
 use kpvm_format::instruction::{EntryId, RegisterId, TextId};
-use kpvm_format::table::NONE;
+use kpvm_format::site::InstructionId;
 
 use std::collections::HashMap;
 
@@ -129,7 +129,7 @@ pub(crate) enum Ending {
     /// There is no answer.
     Nothing,
     /// The findings decide, at the instruction of that number.
-    Findings { instruction: u32 },
+    Findings { instruction: InstructionId },
     /// Assertions failed; the machine has them.
     Assertions,
     /// A status, with a text known at compile time.
@@ -229,7 +229,7 @@ pub(crate) struct Machine {
     /// Steps left for the rule that runs.
     pub(crate) fuel: u64,
     /// The instruction that a value's computation ended the block with.
-    pub(crate) ended_at: u32,
+    pub(crate) ended_at: InstructionId,
     /// What the last explaining run found.
     pub(crate) explanation: Explanation,
 }
@@ -367,7 +367,7 @@ impl Machine {
             findings: Findings::default(),
             failures: Vec::new(),
             fuel: 0,
-            ended_at: NONE,
+            ended_at: InstructionId::NONE,
             explanation: Explanation::default(),
         }
     }

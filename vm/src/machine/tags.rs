@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::{SlotId, TagPatternId};
+use kpvm_format::site::InstructionId;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, TagEntry};
 use kpvm_semantics::anchor::Anchor;
@@ -108,7 +109,7 @@ impl Machine {
         &mut self,
         pattern: TagPatternId,
         map: NodeId,
-        instruction: u32,
+        instruction: InstructionId,
         scene: Scene<'_>,
     ) -> Option<ErrorKind> {
         let pattern = scene.tables.tag_patterns.get(pattern.index())?;

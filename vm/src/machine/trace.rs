@@ -5,6 +5,7 @@ use kpvm_format::instruction::immediate::{AssertionFailure, Unassertable};
 use kpvm_format::instruction::{
     EntryId, Field, Instruction, Op, OperandKind, Operation, RegisterId,
 };
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::SiteKind;
 
 use super::assertion::is_public;
@@ -41,7 +42,7 @@ impl Machine {
     pub(super) fn report(
         &mut self,
         instruction: &Instruction,
-        number: u32,
+        number: InstructionId,
         held: bool,
         setting: Setting<'_>,
         world: &mut World<'_>,
@@ -78,21 +79,26 @@ impl Machine {
                 findings: self.findings.taken(),
             });
         }
-        let Some(site) = tables.site(number) else {
+        let Some(site) = &tables.site(number) else {
             return;
         };
         let seen = |node| seen(view, node);
-        let held = match site.kind() {
+        let held = match site.kind {
             SiteKind::Absence => !held,
             _ => held,
         };
         let path = self.path_of(site, view, tables);
         let subject = match operation {
             Operation::WrapConditional { .. } | Operation::WrapGlobal { .. } => {
-                return observer.observe(&Event::AnchorSkips { site, path });
+                return observer.observe(&Event::AnchorSkips {
+                    instruction: number,
+                    site,
+                    path,
+                });
             }
             Operation::AlternativeFailed { index } => {
                 return observer.observe(&Event::AlternativeFailed {
+                    instruction: number,
                     site,
                     index: index.0,
                     skipped: self.error.is_skip(),
@@ -100,6 +106,7 @@ impl Machine {
             }
             Operation::AlternativeFailedAt { loop_slot } => {
                 return observer.observe(&Event::AlternativeFailed {
+                    instruction: number,
                     site,
                     index: self.loop_index(loop_slot),
                     skipped: self.error.is_skip(),
@@ -117,6 +124,7 @@ impl Machine {
                     Event::ElementsEnd { site }
                 } else {
                     Event::Element {
+                        instruction: number,
                         site,
                         index: self.loop_index(loop_slot),
                         value: seen(self.get(item)),
@@ -154,7 +162,7 @@ impl Machine {
                 key: seen(self.get(key)),
                 value: seen(self.get(value)),
             },
-            _ if matches!(site.kind(), SiteKind::Filter | SiteKind::Exclusion)
+            _ if matches!(site.kind, SiteKind::Filter | SiteKind::Exclusion)
                 || operation.op() == Op::JumpIfNoUser =>
             {
                 Tested::Request(facts(view, setting.subject, setting.request))

@@ -13,7 +13,10 @@ use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;
 use kpvm_format::instruction::{Instruction, Op};
-use kpvm_format::table::{Block, NONE, Path as StaticPath, Place, Policy, Range, Rule, Site};
+use kpvm_format::site::{Site, SitePathId};
+use kpvm_format::table::{
+    Block, NONE, Path as StaticPath, Place, Policy, Range, Rule, SiteKind, SiteLabel, SitePlace,
+};
 use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U16, U32};
@@ -283,6 +286,7 @@ fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) 
             folds: 0,
             lists: 0,
             accumulators: 0,
+            sites: Range::EMPTY,
         },
         Block {
             start: U32::new(1),
@@ -292,6 +296,7 @@ fn bundle_with(body: Vec<Instruction>, change: impl FnOnce(&mut BundleBuilder)) 
             folds: 2,
             lists: 0,
             accumulators: 0,
+            sites: Range::EMPTY,
         },
     ];
     builder.index_kinds.push(kind);
@@ -534,9 +539,15 @@ fn sites_and_places() {
     type Change = fn(&mut BundleBuilder);
     let site = |change: fn(&mut Site)| {
         bundle_with(vec![Instruction::new(Op::ReturnPass)], |builder| {
-            let mut site = Site::new_zeroed();
+            let mut site = Site {
+                position: 0,
+                kind: SiteKind::Structure,
+                path: SitePathId::EMPTY,
+                label: SiteLabel::new_zeroed(),
+                place: SitePlace::new_zeroed(),
+            };
             change(&mut site);
-            builder.sites.push(site);
+            builder.set_sites(1, vec![site]);
         })
     };
     assert!(
@@ -546,21 +557,20 @@ fn sites_and_places() {
     for (row, message, change) in [
         (
             "of no instruction",
-            "instruction 2 of 2",
-            (|site| site.instruction = U32::new(2)) as fn(&mut Site),
+            "instruction 1 of 1",
+            (|site| site.position = 1) as fn(&mut Site),
         ),
-        ("of no kind", "kind of site", |site| site.kind = 10),
-        ("of no file", "source 1 of 1", |site| {
+        ("of no file", "malformed run", |site| {
             site.place.source = U32::new(1);
         }),
-        ("without its path", "path up to 1 of 0", |site| {
-            site.path = Range::new(0, 1);
+        ("without its path", "malformed run", |site| {
+            site.path = SitePathId(0);
         }),
         ("without its part", "outside of the pool", |site| {
-            site.part.offset = U32::new(u32::MAX);
+            site.label.part.offset = U32::new(u32::MAX);
         }),
         ("without its text", "outside of the pool", |site| {
-            site.written.length = U32::new(1_000);
+            site.label.written.length = U32::new(1_000);
         }),
     ] {
         refused(&format!("row 6, a site {row}"), message, &site(change));
@@ -578,7 +588,7 @@ fn sites_and_places() {
             builder.entry_places.push(Place::new_zeroed());
         }),
         ("of labels", "1 places of 0 tag entries", |builder| {
-            builder.tag_places.push(Place::new_zeroed());
+            builder.tag_places.push(SitePlace::new_zeroed());
         }),
         ("in no file", "source 7 of 1", |builder| {
             builder.rule_places[0].source = U32::new(7);
@@ -586,6 +596,25 @@ fn sites_and_places() {
     ] {
         let bytes = bundle_with(vec![Instruction::new(Op::ReturnPass)], change);
         refused(&format!("row 6, places {row}"), message, &bytes);
+    }
+}
+
+/// Row 6 on the packed sites of a real bundle: what is not refused can be read.
+#[test]
+fn packed_sites() {
+    let bytes = compile_policies(&policy_with_pattern("{spec: {x: ok}}")).unwrap();
+    let names = Bundle::load(bytes.as_slice()).unwrap().section_sizes();
+    let number = names.iter().position(|&(name, _)| name == "sites").unwrap();
+    let entry = SECTION_TABLE + number * SECTION_ENTRY;
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let section = word(entry + 4)..word(entry + 4) + word(entry + 8);
+    assert!(!section.is_empty());
+    for at in section {
+        for value in [0u8, 1, 2, 10, 127, 128, 255] {
+            let mut wrong = bytes.clone();
+            wrong[at] = value;
+            exercise(&seal(wrong), &objects());
+        }
     }
 }
 

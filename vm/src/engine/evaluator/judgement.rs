@@ -1,7 +1,8 @@
 //! Turns the ending of a rule's block into a status and a message.
 
 use kpvm_format::instruction::immediate::{ForeachDepth, ReturnStatus};
-use kpvm_format::table::{BodyKind, MessageKind, NONE, Rule};
+use kpvm_format::site::InstructionId;
+use kpvm_format::table::{BodyKind, MessageKind, Rule};
 
 use super::message::{element_prefix, message_kind};
 use super::{Evaluator, body_kind};
@@ -18,7 +19,7 @@ pub(in crate::engine) struct Judgement {
     pub(super) message: Message,
     pub(super) path: TextRange,
     pub(super) found: TextRange,
-    pub(super) instruction: u32,
+    pub(super) instruction: InstructionId,
     /// First of the computed report properties.
     pub(super) properties: Option<u32>,
     /// The exceptions that skip the rule.
@@ -51,7 +52,7 @@ impl Judgement {
             message,
             path: TextRange::default(),
             found: TextRange::default(),
-            instruction: NONE,
+            instruction: InstructionId::NONE,
             properties: None,
             exceptions: ExceptionRange::default(),
             controls: None,

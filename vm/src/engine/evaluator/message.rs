@@ -4,6 +4,7 @@ use kpvm_format::instruction::TextId;
 use kpvm_format::instruction::immediate::{ForeachDepth, MessageSeparator};
 use std::fmt::Write;
 
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::{MessageKind, Rule};
 
 use super::{Evaluator, Judgement};
@@ -152,7 +153,7 @@ impl<'e> Evaluator<'e, '_> {
         mut judgement: Judgement,
         path: &str,
         value: NodeId,
-        instruction: u32,
+        instruction: InstructionId,
         setting: Setting<'_>,
     ) -> Judgement {
         judgement.instruction = instruction;

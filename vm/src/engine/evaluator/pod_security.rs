@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::Rule;
 use kpvm_semantics::quote::quote_json;
 
@@ -15,7 +16,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn judge_findings(
         &mut self,
         rule: &Rule,
-        instruction: u32,
+        instruction: InstructionId,
         setting: Setting<'_>,
     ) -> Judgement {
         let findings = std::mem::take(&mut self.machine.findings);

@@ -2,6 +2,7 @@
 //! conditions and validations, then audit annotations.
 
 use kpvm_format::Tables;
+use kpvm_format::site::InstructionId;
 use kpvm_format::table::{Exception, NONE, Rule};
 
 use super::{Evaluator, Judgement};
@@ -145,8 +146,8 @@ impl Evaluator<'_, '_> {
     }
 
     /// The number that the instruction which ended the body has of its validation.
-    fn number_at(&self, instruction: u32) -> u32 {
-        let instruction = self.tables.code.get(instruction as usize);
+    fn number_at(&self, instruction: InstructionId) -> u32 {
+        let instruction = self.tables.instruction(instruction);
         instruction.map_or(0, |instruction| instruction.d.get())
     }
 

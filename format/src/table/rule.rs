@@ -1,0 +1,203 @@
+//! Policies, rules and exceptions.
+
+use zerocopy::little_endian::U32;
+
+use super::{Range, Text};
+
+record! {
+    /// One entry of `validationFailureActionOverrides` (docs/spec/policies.md §11.2).
+    ActionOverride {
+        /// 1 for Enforce, 0 for Audit.
+        enforce: u8,
+        /// List of namespace wildcards, or [`NONE`] when absent.
+        namespaces: U32,
+        /// Selector over namespace labels, or [`NONE`].
+        selector: U32,
+    }
+}
+
+record! {
+    /// A rule as it runs: written or generated.
+    Rule {
+        /// The policy it belongs to.
+        policy: U32,
+        /// Its name.
+        name: Text,
+        /// Block that decides whether the rule applies.
+        match_block: U32,
+        /// Block that decides the outcome.
+        body_block: U32,
+        /// Block of the preconditions, or [`NONE`].
+        precondition_block: U32,
+        /// Block of a message with variables, or [`NONE`].
+        message_block: U32,
+        /// Block of report properties with variables, or [`NONE`].
+        properties_block: U32,
+        /// Range of `slots`: the variables of its context.
+        slots: Range,
+        /// Range of `entries`: the entries of its context.
+        entries: Range,
+        /// A [`BodyKind`].
+        body: u8,
+        /// Bits of [`RuleFlags`].
+        flags: u8,
+        /// A [`MessageKind`].
+        message_kind: u8,
+        /// The message with its full stop, or as it is for a deny rule; `level:version`
+        /// for podSecurity.
+        message: Text,
+        /// Kinds, or names of resources, under which the index lists the rule: range of
+        /// `index_kinds`.
+        kinds: Range,
+        /// What an object must have to be matched: range of `index_keys`; empty when
+        /// nothing is known, else the rule matches none that has no key of the list.
+        keys: Range,
+        /// Kinds for which autogen drops the rule: range of `index_kinds`.
+        dropped_kinds: Range,
+        /// Range of `action_overrides`.
+        overrides: Range,
+        /// `reportProperties`: range of `pairs`.
+        properties: Range,
+        /// Range of `exceptions`: those that may hold for the rule, in order.
+        exceptions: Range,
+    }
+}
+
+record! {
+    /// A `PolicyException` as one rule sees it (docs/spec/policies.md §9).
+    Exception {
+        /// Its namespace, empty without one.
+        namespace: Text,
+        /// Its name.
+        name: Text,
+        /// Block that decides whether it holds: its match block and its conditions.
+        block: U32,
+        /// Block that takes away the findings which its `podSecurity` entries exempt from,
+        /// for a podSecurity rule; [`NONE`] where it skips the whole rule.
+        exclusion_block: U32,
+        /// 1 where what it exempts from passes rather than being skipped.
+        passes: u8,
+        /// Which of several says so: the highest, then the first.
+        priority: U32,
+        /// Lists of texts that it allows instead of exempting from the whole policy: images
+        /// and values; [`NONE`] without any.
+        allowed: [U32; 2],
+    }
+}
+
+/// What a rule's body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BodyKind {
+    /// `pattern`
+    Pattern,
+    /// `anyPattern`
+    AnyPattern,
+    /// `deny`
+    Deny,
+    /// `foreach`
+    Foreach,
+    /// `cel`
+    Cel,
+    /// `podSecurity`
+    PodSecurity,
+    /// `assert`
+    Assert,
+    /// The validations of a ValidatingPolicy.
+    Validations,
+    /// The validations of a ValidatingAdmissionPolicy of Kubernetes.
+    AdmissionPolicy,
+}
+
+impl BodyKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [BodyKind; 9] = [
+        BodyKind::Pattern,
+        BodyKind::AnyPattern,
+        BodyKind::Deny,
+        BodyKind::Foreach,
+        BodyKind::Cel,
+        BodyKind::PodSecurity,
+        BodyKind::Assert,
+        BodyKind::Validations,
+        BodyKind::AdmissionPolicy,
+    ];
+}
+
+/// What a rule's message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum MessageKind {
+    /// There is none.
+    Absent,
+    /// A text.
+    Text,
+    /// Substituting its references fails.
+    Unresolvable,
+    /// A block makes it when it is needed.
+    Computed,
+}
+
+impl MessageKind {
+    /// Every kind in the order of its number.
+    pub const ALL: [MessageKind; 4] = [
+        MessageKind::Absent,
+        MessageKind::Text,
+        MessageKind::Unresolvable,
+        MessageKind::Computed,
+    ];
+}
+
+/// What [`Rule::flags`] says.
+pub struct RuleFlags;
+
+impl RuleFlags {
+    /// The rule's own action, else the policy's, is Enforce.
+    pub const ENFORCE: u8 = 1;
+    /// The rule has an action of its own.
+    pub const OWN_ACTION: u8 = 2;
+    /// Violations that the old object has too are allowed.
+    pub const ALLOW_EXISTING: u8 = 4;
+    /// The rule was generated by autogen.
+    pub const GENERATED: u8 = 8;
+    /// The rule looks at any JSON, of Kubernetes or not.
+    pub const PAYLOAD: u8 = 16;
+    /// A match condition that fails means that it does not hold.
+    pub const IGNORE_FAILURE: u8 = 32;
+    /// All bits that mean something.
+    pub const ALL: u8 = 63;
+}
+
+record! {
+    /// A policy.
+    Policy {
+        /// Its name.
+        name: Text,
+        /// Namespace of a namespaced policy.
+        namespace: Text,
+        /// Bits of [`PolicyFlags`].
+        flags: u8,
+        /// Its rules: range of `rules`.
+        rules: Range,
+        /// Range of `action_overrides`: those of the spec.
+        overrides: Range,
+    }
+}
+
+/// What [`Policy::flags`] says.
+pub struct PolicyFlags;
+
+impl PolicyFlags {
+    /// A `Policy`, bound to its namespace.
+    pub const NAMESPACED: u8 = 1;
+    /// `applyRules: One`
+    pub const APPLY_ONE: u8 = 2;
+    /// `validationFailureAction` is Enforce.
+    pub const ENFORCE: u8 = 4;
+    /// Annotated `policies.kyverno.io/scored: "false"`: failures are warnings.
+    pub const UNSCORED: u8 = 8;
+    /// Its rules match resources such as `pods`, not kinds: the policy is one of CEL.
+    pub const RESOURCES: u8 = 16;
+    /// All bits that mean something.
+    pub const ALL: u8 = 31;
+}
