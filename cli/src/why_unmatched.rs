@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use kpvm::engine::Bundle;
 use kpvm::host::Host;
 use kpvm_format::Tables;
-use kpvm_format::instruction::Op;
+use kpvm_format::criterion::Filter;
 use kpvm_format::table::{Policy, Rule, RuleFlags};
 use kpvm_semantics::resource_kind;
 use kpvm_semantics::wildcard;
@@ -173,24 +173,26 @@ fn misfits(trace: &Trace) -> Vec<String> {
 /// What the match blocks ask for besides kinds, and kinds where group, version or
 /// subresource may be what does not fit.
 fn filters(tables: &Tables<'_>, rules: &[Rule]) -> Vec<&'static str> {
-    let code = rules.iter().filter_map(|rule| {
-        let block = tables.blocks.get(rule.match_block.get() as usize)?;
-        Some(tables.block_code(block))
-    });
-    let ops: BTreeSet<u8> = code.flatten().map(|instruction| instruction.op).collect();
-    let named = ops.into_iter().filter_map(|op| match Op::decode(op)? {
-        Op::MatchOperations => Some("operations"),
-        Op::MatchNames | Op::MatchResourceNames => Some("names"),
-        Op::MatchNamespaces => Some("namespaces"),
-        Op::MatchAnnotations => Some("annotations"),
-        Op::MatchSelector | Op::MatchObjectLabels => Some("labels"),
-        Op::MatchNamespaceSelector | Op::MatchNamespaceLabels => Some("labels of the namespace"),
-        Op::MatchRoles | Op::MatchClusterRoles => Some("roles of the user"),
-        Op::MatchSubjects => Some("subjects"),
-        _ => None,
-    });
-    let mut named: Vec<&'static str> = named.collect();
-    named.dedup();
+    let named: BTreeSet<(u8, &'static str)> = rules
+        .iter()
+        .flat_map(|rule| tables.filters(rule))
+        .filter_map(|filter| match filter {
+            Filter::Operations(_) => Some((0, "operations")),
+            Filter::Names(_) => Some((1, "names")),
+            Filter::Namespaces(_) => Some((2, "namespaces")),
+            Filter::Annotations(_) => Some((3, "annotations")),
+            Filter::Labels(_) => Some((4, "labels")),
+            Filter::NamespaceLabels(_) => Some((5, "labels of the namespace")),
+            Filter::Roles(_) | Filter::ClusterRoles(_) => Some((6, "roles of the user")),
+            Filter::Subjects(_) => Some((7, "subjects")),
+            Filter::Kinds(_)
+            | Filter::ApiGroups(_)
+            | Filter::ApiVersions(_)
+            | Filter::Resources(_)
+            | Filter::Scope(_) => None,
+        })
+        .collect();
+    let mut named: Vec<&'static str> = named.into_iter().map(|(_, name)| name).collect();
     if named.is_empty() {
         named.push("API groups, versions or subresources");
     }

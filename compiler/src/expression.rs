@@ -18,7 +18,7 @@
 //! ```
 
 use kpvm_format::BundleBuilder;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ForeachDepth;
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::jmespath::SyntaxError;
 use kpvm_syntax::tree::Tree;
@@ -28,7 +28,7 @@ use crate::frontend::emitter::Emitter;
 use crate::frontend::expression::Current;
 use crate::frontend::scope::Scope;
 use crate::frontend::{cel, context};
-use crate::ir::{Block, Instruction, Label, Module, Register};
+use crate::ir::{Block, Label, Module, Operation, Register};
 use crate::lower::add_loaders;
 use crate::passes;
 use crate::source::{SourceId, Sources};
@@ -113,7 +113,7 @@ fn compile_program(text: &str, program: &cel::Program) -> Result<Vec<u8>, CelErr
     let mut module = Module::new(Limits::DEFAULT);
     let block = value_block(Scope::default(), &mut module, |emitter, failed| {
         let text = emitter.module.text(text);
-        emitter.block.push(Instruction::new(Op::CelBegin).c(text));
+        emitter.block.push(Operation::CelBegin { text });
         cel::lower::lower(program, &cel::lower::Bindings::default(), emitter, failed)
     });
     module.add(block);
@@ -177,11 +177,11 @@ fn value_block(
     let mut emitter = Emitter::new(SourceId(0), scope, module);
     let failed = emitter.block.label();
     let value = compute(&mut emitter, failed);
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnValue).a(value.0));
+    emitter.block.push(Operation::ReturnValue { src: value });
     emitter.flush_cold();
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
     emitter.block
 }

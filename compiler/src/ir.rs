@@ -6,7 +6,9 @@
 //! of registers (each written in one place) and jumps to labels. Control flow is structured by
 //! construction: jumps go forward, loops are nested.
 
-use kpvm_format::instruction::{Field, Op, OperandKind};
+use kpvm_format::instruction::{
+    self, FoldSlot, ListSlot, LoopSlot, Op, Representation, TextSlot, Translate,
+};
 pub use kpvm_format::table::SiteKind;
 
 use crate::source::Location;
@@ -42,7 +44,7 @@ pub enum Segment {
     /// Text.
     Text(String),
     /// The index of the item in the loop with this slot.
-    LoopIndex(u32),
+    LoopIndex(LoopSlot),
 }
 
 /// What an instruction looks at.
@@ -91,134 +93,107 @@ impl Site {
     }
 }
 
-/// One instruction; operands as in the instruction set, `d` a label for jumps.
+/// The representation of instructions in the IR: virtual registers and labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Virtual;
+
+impl Representation for Virtual {
+    type Register = Register;
+    type Target = Label;
+
+    fn register_number(register: Register) -> u32 {
+        register.0
+    }
+
+    fn target_number(label: Label) -> u32 {
+        label.0
+    }
+}
+
+/// An operation with its operands.
+pub type Operation = instruction::Operation<Virtual>;
+
+/// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// The operation.
-    pub op: Op,
-    /// Operand `a`.
-    pub a: u32,
-    /// Operand `b`.
-    pub b: u32,
-    /// Operand `e`.
-    pub e: u32,
-    /// Operand `c`.
-    pub c: u32,
-    /// Operand `d`; the number of a label where the operation jumps.
-    pub d: u32,
+    /// What it does.
+    pub operation: Operation,
     /// What it looks at.
     pub site: Option<Site>,
 }
 
-impl Instruction {
-    /// An instruction with all operands zero.
-    pub fn new(op: Op) -> Self {
+impl From<Operation> for Instruction {
+    fn from(operation: Operation) -> Self {
         Self {
-            op,
-            a: 0,
-            b: 0,
-            e: 0,
-            c: 0,
-            d: 0,
+            operation,
             site: None,
         }
     }
+}
 
-    /// With operand `a`.
-    #[must_use]
-    pub fn a(mut self, a: impl Operand) -> Self {
-        self.a = a.number();
-        self
-    }
-
-    /// With operand `b`.
-    #[must_use]
-    pub fn b(mut self, b: impl Operand) -> Self {
-        self.b = b.number();
-        self
-    }
-
-    /// With operand `e`.
-    #[must_use]
-    pub fn e(mut self, e: impl Operand) -> Self {
-        self.e = e.number();
-        self
-    }
-
-    /// With operand `c`.
-    #[must_use]
-    pub fn c(mut self, c: impl Operand) -> Self {
-        self.c = c.number();
-        self
-    }
-
-    /// With operand `d`.
-    #[must_use]
-    pub fn d(mut self, d: impl Operand) -> Self {
-        self.d = d.number();
-        self
-    }
-
-    /// With a jump target.
-    #[must_use]
-    pub fn target(self, label: Label) -> Self {
-        self.d(label.0)
-    }
-
-    /// With what it looks at.
-    #[must_use]
-    pub fn site(mut self, site: Site) -> Self {
-        self.site = Some(site);
-        self
-    }
-
-    /// The operand in `field`.
-    pub fn field(&self, field: Field) -> u32 {
-        match field {
-            Field::A => self.a,
-            Field::B => self.b,
-            Field::E => self.e,
-            Field::C => self.c,
-            Field::D => self.d,
-        }
-    }
-
-    /// The operand in `field`, to change it.
-    pub fn field_mut(&mut self, field: Field) -> &mut u32 {
-        match field {
-            Field::A => &mut self.a,
-            Field::B => &mut self.b,
-            Field::E => &mut self.e,
-            Field::C => &mut self.c,
-            Field::D => &mut self.d,
-        }
+impl Instruction {
+    /// Which operation it is.
+    pub fn op(&self) -> Op {
+        self.operation.op()
     }
 
     /// The label it may jump to.
     pub fn jump(&self) -> Option<Label> {
-        self.op
-            .operands()
-            .iter()
-            .find(|operand| matches!(operand.kind, OperandKind::Forward | OperandKind::Backward))
-            .map(|operand| Label(self.field(operand.field)))
+        self.operation.target()
     }
 
     /// The registers it reads.
-    pub fn reads(&self) -> impl Iterator<Item = Register> + '_ {
-        self.registers(OperandKind::Source)
+    pub fn reads(&self) -> impl Iterator<Item = Register> + use<> {
+        self.operation.sources()
     }
 
-    /// The registers it writes.
-    pub fn writes(&self) -> impl Iterator<Item = Register> + '_ {
-        self.registers(OperandKind::Destination)
+    /// The register it writes.
+    pub fn writes(&self) -> Option<Register> {
+        self.operation.destination()
+    }
+}
+
+/// Adds a site to an operation.
+pub trait AtSite {
+    /// The instruction that looks at `site`.
+    fn site(self, site: Site) -> Instruction;
+}
+
+impl AtSite for Operation {
+    fn site(self, site: Site) -> Instruction {
+        Instruction {
+            operation: self,
+            site: Some(site),
+        }
+    }
+}
+
+/// Renames the operands of an instruction.
+pub struct Rename<S, D, T> {
+    /// Of a register that is read.
+    pub source: S,
+    /// Of a register that is written.
+    pub destination: D,
+    /// Of a label.
+    pub target: T,
+}
+
+impl<S, D, T> Translate<Virtual, Virtual> for Rename<S, D, T>
+where
+    S: FnMut(Register) -> Register,
+    D: FnMut(Register) -> Register,
+    T: FnMut(Label) -> Label,
+{
+    fn source(&mut self, register: Register) -> Register {
+        (self.source)(register)
     }
 
-    fn registers(&self, kind: OperandKind) -> impl Iterator<Item = Register> + '_ {
-        self.op
-            .operands()
-            .iter()
-            .filter(move |operand| operand.kind == kind)
-            .map(|operand| Register(self.field(operand.field)))
+    fn destination(&mut self, register: Register) -> Register {
+        (self.destination)(register)
+    }
+
+    fn target(&mut self, target: Label) -> Label {
+        (self.target)(target)
     }
 }
 
@@ -281,8 +256,8 @@ impl Block {
     }
 
     /// Takes the next free loop slot.
-    pub fn enter_loop(&mut self) -> u32 {
-        self.loops.take()
+    pub fn enter_loop(&mut self) -> LoopSlot {
+        LoopSlot(self.loops.take())
     }
 
     /// Gives back the loop slot taken last.
@@ -291,8 +266,8 @@ impl Block {
     }
 
     /// Takes the next free fold slot.
-    pub fn enter_fold(&mut self) -> u32 {
-        self.folds.take()
+    pub fn enter_fold(&mut self) -> FoldSlot {
+        FoldSlot(self.folds.take())
     }
 
     /// Gives back the fold slot taken last.
@@ -301,8 +276,8 @@ impl Block {
     }
 
     /// Takes the next free list accumulator.
-    pub fn enter_list(&mut self) -> u32 {
-        self.lists.take()
+    pub fn enter_list(&mut self) -> ListSlot {
+        ListSlot(self.lists.take())
     }
 
     /// Gives back the list accumulator taken last.
@@ -311,8 +286,8 @@ impl Block {
     }
 
     /// Takes the next free text accumulator.
-    pub fn enter_accumulator(&mut self) -> u32 {
-        self.accumulators.take()
+    pub fn enter_accumulator(&mut self) -> TextSlot {
+        TextSlot(self.accumulators.take())
     }
 
     /// Gives back the text accumulator taken last.
@@ -341,8 +316,8 @@ impl Block {
     }
 
     /// Appends an instruction.
-    pub fn push(&mut self, instruction: Instruction) {
-        self.items.push(Item::Instruction(instruction));
+    pub fn push(&mut self, instruction: impl Into<Instruction>) {
+        self.items.push(Item::Instruction(instruction.into()));
     }
 
     /// Puts a label here.
@@ -352,6 +327,6 @@ impl Block {
 
     /// Appends a jump.
     pub fn jump(&mut self, label: Label) {
-        self.push(Instruction::new(Op::Jump).target(label));
+        self.push(Operation::Jump { target: label });
     }
 }

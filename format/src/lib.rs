@@ -20,6 +20,7 @@ pub mod bundle;
 pub mod cel;
 mod code;
 pub mod condition;
+pub mod criterion;
 pub mod disassemble;
 pub mod function;
 pub mod index;

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use kpvm_format::disassemble::path;
-use kpvm_format::instruction::{Op, OperandKind};
 use kpvm_format::meta::Meta;
-use kpvm_format::site::{InstructionId, Segment};
+use kpvm_format::site::{Segment, SitePathId};
 use kpvm_format::table::{self, NONE, Rule, RuleFlags};
 use kpvm_format::{Bundle, FORMAT_VERSION, Tables};
 use serde::Serialize;
@@ -161,17 +160,11 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
     });
     let mut reads = BTreeSet::new();
     let mut instructions = 0;
-    for (block, record) in blocks {
-        let code = tables.block_code(record);
-        instructions += code.len();
-        for (position, instruction) in (0u32..).zip(code) {
-            let operands = Op::decode(instruction.op).map_or(&[][..], Op::operands);
-            let paths = operands
-                .iter()
-                .filter(|operand| operand.kind == OperandKind::Path);
-            reads.extend(paths.map(|operand| path(&tables, instruction.operand(operand.field))));
-            reads.extend(site_path(&tables, InstructionId { block, position }));
-        }
+    for (number, block) in blocks {
+        instructions += block.length.get() as usize;
+        reads.extend(tables.loaded_paths(block).map(|id| path(&tables, id.0)));
+        let sites = tables.sites_of(number);
+        reads.extend(sites.map(|site| site_path(&tables, site.path)));
     }
     RuleEntry {
         name: tables.text(rule.name),
@@ -191,16 +184,15 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
 }
 
 /// Path that a failed check at this instruction would report, with `*` for positions.
-fn site_path(tables: &Tables<'_>, instruction: InstructionId) -> Option<String> {
-    let site = tables.site(instruction)?;
+fn site_path(tables: &Tables<'_>, path: SitePathId) -> String {
     let mut text = String::new();
-    tables.path_segments(site.path, &mut |segment| {
+    tables.path_segments(path, &mut |segment| {
         text.push_str(match segment {
             Segment::Text(text) => text,
             Segment::Loop(_) => "*",
         });
     });
-    Some(text.trim_end_matches('/').to_owned())
+    text.trim_end_matches('/').to_owned()
 }
 
 /// Removes paths that are prefixes of others: `/spec` adds nothing to `/spec/replicas`.

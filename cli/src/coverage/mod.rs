@@ -16,11 +16,10 @@ use std::io::{self, Write};
 
 use kpvm::engine::Bundle;
 use kpvm_format::Tables;
-use kpvm_format::condition::ConditionOperator;
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::criterion::Criterion;
+use kpvm_format::instruction::TagPatternId;
 use kpvm_format::meta::OmittedRule;
 use kpvm_format::site::{InstructionId, Segment, Site, SitePathId};
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{LeafKind, Place, Range, Rule, SiteKind};
 use kpvm_semantics::anchor::Anchor;
 use serde::Serialize;
@@ -376,14 +375,14 @@ impl Reader<'_> {
                     block,
                     position: site.position,
                 };
-                let Some(instruction) = self.tables.instruction(id) else {
+                let Some(criterion) = self.tables.criterion(id) else {
                     continue;
                 };
-                if site.kind == SiteKind::Tags {
-                    self.tags(number, instruction, &site, tally, add);
+                if let Criterion::Tags(pattern) = criterion {
+                    self.tags(number, pattern, &site, tally, add);
                 }
                 let place = self.tables.place_of(number, &site.place);
-                add(self.point(instruction, &site, &place, tally.test(number, id)));
+                add(self.point(criterion, &site, &place, tally.test(number, id)));
             }
         }
         let first = rule.entries.start.get() as usize;
@@ -401,37 +400,29 @@ impl Reader<'_> {
         }
     }
 
-    fn point(
-        &self,
-        instruction: &Instruction,
-        site: &Site,
-        place: &Place,
-        counts: Counts,
-    ) -> Point {
+    fn point(&self, criterion: Criterion, site: &Site, place: &Place, counts: Counts) -> Point {
         let part = self.tables.text(site.label.part);
         let written = self.tables.text(site.label.written);
-        let Some(op) = Op::decode(instruction.op) else {
-            return point(PointKind::Line, place, part, String::new(), counts);
-        };
         let (kind, text) = match site.kind {
             SiteKind::Filter | SiteKind::Exclusion => {
-                let expected = filter::expected(&self.tables, op, instruction);
+                let expected = match criterion {
+                    Criterion::Filter(filter) => filter::expected(&self.tables, filter),
+                    _ => String::new(),
+                };
                 (PointKind::Filter, format!("{part}.{written}: {expected}"))
             }
-            SiteKind::Condition if op == Op::CelTest => {
-                (PointKind::Condition, format!("{part}: {written}"))
-            }
             SiteKind::Condition => {
-                let operator = ConditionOperator::decode(instruction.e);
-                let operator = operator.map_or("", ConditionOperator::name);
-                (
-                    PointKind::Condition,
-                    format!("{part}: {written} {operator}"),
-                )
+                let text = match criterion {
+                    Criterion::Condition(operator) => {
+                        format!("{part}: {written} {}", operator.name())
+                    }
+                    _ => format!("{part}: {written}"),
+                };
+                (PointKind::Condition, text)
             }
             SiteKind::Leaf | SiteKind::Absence => {
                 let path = self.path(site.path);
-                (PointKind::Leaf, self.leaf(op, instruction, &path, written))
+                (PointKind::Leaf, self.leaf(criterion, &path, written))
             }
             SiteKind::Structure
             | SiteKind::Tags
@@ -442,14 +433,14 @@ impl Reader<'_> {
         point(kind, place, part, text, counts)
     }
 
-    fn leaf(&self, op: Op, instruction: &Instruction, path: &str, written: &str) -> String {
-        match op {
-            Op::TestLeaf => format!("{path}: {}", self.leaf_text(instruction.c.get())),
-            Op::RequirePresent => {
-                let key = self.tables.symbols.text(SymbolId(instruction.c.get()));
+    fn leaf(&self, criterion: Criterion, path: &str, written: &str) -> String {
+        match criterion {
+            Criterion::Leaf(leaf) => format!("{path}: {}", self.leaf_text(leaf.0)),
+            Criterion::Present(key) => {
+                let key = self.tables.symbols.text(key);
                 format!("{path}/{key}: \"*\"").replace("//", "/")
             }
-            Op::JumpIfMissing => format!("{path}: {written}"),
+            Criterion::Absent => format!("{path}: {written}"),
             _ => format!("{path}: \"{written}\""),
         }
     }
@@ -485,12 +476,12 @@ impl Reader<'_> {
     fn tags(
         &self,
         rule: u32,
-        instruction: &Instruction,
+        pattern: TagPatternId,
         site: &Site,
         tally: &Tally<'_>,
         add: &mut dyn FnMut(Point),
     ) {
-        let pattern = self.tables.tag_patterns.get(instruction.c.get() as usize);
+        let pattern = self.tables.tag_patterns.get(pattern.index());
         let entries = pattern.map_or(Range::EMPTY, |pattern| pattern.entries);
         let first = entries.start.get();
         let records = Tables::range(self.tables.tag_entries, entries);

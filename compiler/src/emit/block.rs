@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use kpvm_format::BundleBuilder;
 use kpvm_format::MAX_LOOP_DEPTH;
-use kpvm_format::instruction::{self, OperandKind};
+use kpvm_format::instruction::{Encoded, Position, RegisterId, Translate};
 use kpvm_format::site::{self, Site};
 use kpvm_format::table::{self, SiteLabel};
 use zerocopy::little_endian::{U16, U32};
 
 use super::{CodegenError, registers};
-use crate::ir::{Block, Instruction, Item, Label, Register, Segment};
+use crate::ir::{Block, Instruction, Item, Label, Register, Segment, Virtual};
 use crate::source::{Location, Sources};
 
 /// Writes a block into the bundle.
@@ -31,10 +31,16 @@ pub(super) fn emit(
     let accumulators = u8::try_from(block.text_accumulators()).map_err(|_| CodegenError::Folds)?;
     let positions = label_positions(block);
     let registers = registers::allocate(&instructions)?;
+    let mut placement = Placement {
+        positions: &positions,
+        registers: &registers,
+    };
     let start = bundle.code.len();
     let mut sites = Vec::new();
     for (position, ir) in (0u32..).zip(&instructions) {
-        bundle.code.push(encode(ir, &positions, &registers));
+        bundle
+            .code
+            .push(ir.operation.translate(&mut placement).encode());
         if let Some(site) = &ir.site {
             let label = SiteLabel {
                 part: bundle.text(&site.part),
@@ -100,41 +106,35 @@ fn label_positions(block: &Block) -> HashMap<Label, u32> {
     positions
 }
 
-fn encode(
-    ir: &Instruction,
-    positions: &HashMap<Label, u32>,
-    registers: &HashMap<Register, u8>,
-) -> instruction::Instruction {
-    let value = |field, kind| match kind {
-        OperandKind::Source | OperandKind::Destination => u32::from(
-            registers
-                .get(&Register(ir.field(field)))
-                .copied()
-                .unwrap_or(0),
-        ),
-        OperandKind::Forward | OperandKind::Backward => positions
-            .get(&Label(ir.field(field)))
-            .copied()
-            .unwrap_or(u32::MAX),
-        _ => ir.field(field),
-    };
-    let mut encoded = instruction::Instruction::new(ir.op);
-    for operand in ir.op.operands() {
-        let value = value(operand.field, operand.kind);
-        match operand.field {
-            instruction::Field::A => encoded.a = value as u8,
-            instruction::Field::B => encoded.b = value as u8,
-            instruction::Field::E => encoded.e = value as u8,
-            instruction::Field::C => encoded.c = U32::new(value),
-            instruction::Field::D => encoded.d = U32::new(value),
-        }
+/// Gives instructions the registers and positions of the bundle.
+struct Placement<'p> {
+    positions: &'p HashMap<Label, u32>,
+    registers: &'p HashMap<Register, u8>,
+}
+
+impl Placement<'_> {
+    fn register(&self, register: Register) -> RegisterId {
+        RegisterId(self.registers.get(&register).copied().unwrap_or(0))
     }
-    encoded
+}
+
+impl Translate<Virtual, Encoded> for Placement<'_> {
+    fn source(&mut self, register: Register) -> RegisterId {
+        self.register(register)
+    }
+
+    fn destination(&mut self, register: Register) -> RegisterId {
+        self.register(register)
+    }
+
+    fn target(&mut self, label: Label) -> Position {
+        Position(self.positions.get(&label).copied().unwrap_or(u32::MAX))
+    }
 }
 
 fn segment(segment: &Segment) -> site::Segment<'_> {
     match segment {
         Segment::Text(text) => site::Segment::Text(text),
-        Segment::LoopIndex(slot) => site::Segment::Loop(*slot),
+        Segment::LoopIndex(slot) => site::Segment::Loop(slot.0),
     }
 }

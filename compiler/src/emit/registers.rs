@@ -65,7 +65,7 @@ fn loop_ranges(instructions: &[&Instruction]) -> Vec<(usize, usize)> {
     let mut open = Vec::new();
     let mut ranges = Vec::new();
     for (position, ir) in instructions.iter().enumerate() {
-        match ir.op {
+        match ir.op() {
             Op::LoopBegin => open.push(position),
             Op::LoopNext => ranges.extend(open.pop().map(|begin| (begin, position))),
             _ => {}

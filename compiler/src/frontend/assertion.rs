@@ -3,12 +3,15 @@
 //! The tree is walked here once; what is left to do at run time are loads, loops over
 //! what `~` goes through, and comparisons, each with the path that its failure shows.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::LoopSlot;
+use kpvm_format::instruction::immediate::{
+    ArithmeticOperator, AssertionFailure, ItemCount, ItemIndex, PayloadPart, Unassertable,
+};
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
+use crate::ir::{AtSite, Label, Operation, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
 use kpvm_syntax::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 
@@ -23,34 +26,17 @@ enum Subject {
     Struct(Register),
 }
 
-/// The parts of the payload by the numbers of `LoadPayload`, and whether they are structs.
-const PAYLOAD: [(&str, u32, bool); 8] = [
-    ("object", 1, false),
-    ("oldObject", 2, false),
-    ("admissionInfo", 3, true),
-    ("operation", 4, false),
-    ("namespaceLabels", 5, false),
-    ("admissionOperation", 6, false),
-    ("requestResource", 7, true),
-    ("resourceKind", 8, false),
+/// The parts of the payload, and whether they are structs.
+const PAYLOAD: [(&str, PayloadPart, bool); 8] = [
+    ("object", PayloadPart::Object, false),
+    ("oldObject", PayloadPart::OldObject, false),
+    ("admissionInfo", PayloadPart::AdmissionInfo, true),
+    ("operation", PayloadPart::Operation, false),
+    ("namespaceLabels", PayloadPart::NamespaceLabels, false),
+    ("admissionOperation", PayloadPart::AdmissionOperation, false),
+    ("requestResource", PayloadPart::RequestResource, true),
+    ("resourceKind", PayloadPart::ResourceKind, false),
 ];
-
-/// Why the tree cannot be evaluated, by the numbers of `ReturnUnassertable`.
-#[derive(Debug, Clone, Copy)]
-enum Reason {
-    Error = 0,
-    NoList = 1,
-    NothingToIterate = 2,
-}
-
-/// Failures, by the numbers of `NoteFailure`.
-#[derive(Debug, Clone, Copy)]
-enum Failure {
-    Missing = 0,
-    NullList = 1,
-    Length = 2,
-    Null = 3,
-}
 
 type Lowered = Result<(), AssertionError>;
 
@@ -65,7 +51,7 @@ impl Emitter<'_> {
             this.assertion(tree, Subject::Payload, &[], 0)
         })?;
         self.bindings = None;
-        self.block.push(Instruction::new(Op::ReturnAssertion));
+        self.block.push(Operation::ReturnAssertion);
         self.flush_cold();
         Ok(())
     }
@@ -90,11 +76,13 @@ impl Emitter<'_> {
             TreeValue::Map(members) if members.is_empty() => {
                 let value = self.subject(subject);
                 let (null, end) = (self.block.label(), self.block.label());
-                self.block
-                    .push(Instruction::new(Op::JumpIfNull).a(value.0).target(null));
+                self.block.push(Operation::JumpIfNull {
+                    src: value,
+                    target: null,
+                });
                 self.block.jump(end);
                 self.block.place(null);
-                self.note_failure(Failure::Null, value, site);
+                self.note_failure(AssertionFailure::Null, value, site);
                 self.block.place(end);
                 Ok(())
             }
@@ -122,7 +110,8 @@ impl Emitter<'_> {
         let projected = match statement.projection {
             Projection::Expression(expression) => {
                 let current = Current::Value(self.subject(subject));
-                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                let failed =
+                    self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
                 Subject::Value(self.expression(&expression, current, failed, true))
             }
             Projection::Key(key) => self.project(key, subject, missing, &site),
@@ -136,7 +125,10 @@ impl Emitter<'_> {
             None => self.assertion(&member.value, projected, &path, depth + 1)?,
             Some(iteration) => self.iterate(projected, &site, |this, item, slot| {
                 if let Some(name) = iteration.name {
-                    let index = this.load(Instruction::new(Op::LoopIndex).b(slot));
+                    let index = this.load(|dst| Operation::LoopIndex {
+                        dst,
+                        loop_slot: slot,
+                    });
                     this.bind(name, index);
                 }
                 let mut path = path.clone();
@@ -149,7 +141,7 @@ impl Emitter<'_> {
         self.unbind(visible);
         self.block.jump(end);
         self.block.place(missing);
-        self.note_failure(Failure::Missing, Register::SUBJECT, site);
+        self.note_failure(AssertionFailure::Missing, Register::SUBJECT, site);
         self.block.place(end);
         Ok(())
     }
@@ -165,7 +157,7 @@ impl Emitter<'_> {
                     Subject::Value(self.constant(&TreeValue::Null))
                 }
                 Some(&(_, part, is_struct)) => {
-                    let value = self.load(Instruction::new(Op::LoadPayload).b(part));
+                    let value = self.load(|dst| Operation::LoadPayload { dst, part });
                     match is_struct {
                         true => Subject::Struct(value),
                         false => Subject::Value(value),
@@ -173,24 +165,33 @@ impl Emitter<'_> {
                 }
             },
             Subject::Struct(_) => {
-                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                let failed =
+                    self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
                 self.fail(unknown, failed);
                 Subject::Value(self.constant(&TreeValue::Null))
             }
             Subject::Value(value) => {
-                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                let failed =
+                    self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
                 let no_map = self.failing(unknown, failed);
                 let symbol = self.module.symbol(key);
-                self.block
-                    .push(Instruction::new(Op::JumpIfNull).a(value.0).target(missing));
-                self.block
-                    .push(Instruction::new(Op::JumpIfNotMap).a(value.0).target(no_map));
-                let found = self.load(Instruction::new(Op::LoadField).b(value.0).c(symbol.0));
-                self.block.push(
-                    Instruction::new(Op::JumpIfMissing)
-                        .a(found.0)
-                        .target(missing),
-                );
+                self.block.push(Operation::JumpIfNull {
+                    src: value,
+                    target: missing,
+                });
+                self.block.push(Operation::JumpIfNotMap {
+                    src: value,
+                    target: no_map,
+                });
+                let found = self.load(|dst| Operation::LoadField {
+                    dst,
+                    src: value,
+                    key: symbol,
+                });
+                self.block.push(Operation::JumpIfMissing {
+                    src: found,
+                    target: missing,
+                });
                 Subject::Value(found)
             }
         }
@@ -201,16 +202,20 @@ impl Emitter<'_> {
         &mut self,
         subject: Subject,
         site: &Site,
-        body: impl FnOnce(&mut Self, Register, u32) -> Lowered,
+        body: impl FnOnce(&mut Self, Register, LoopSlot) -> Lowered,
     ) -> Lowered {
         let value = self.subject(subject);
-        let failed = self.unassertable(Reason::NothingToIterate, value, site.clone());
+        let failed = self.unassertable(Unassertable::NotAListOrMap, value, site.clone());
         if let Subject::Struct(_) = subject {
             self.block.jump(failed);
         }
         let items = self.block.register();
-        let convert = Instruction::new(Op::ToIterable).a(items.0).b(value.0);
-        self.block.push(convert.target(failed));
+        let convert = Operation::ToIterable {
+            dst: items,
+            src: value,
+            target: failed,
+        };
+        self.block.push(convert);
         let mut result = Ok(());
         self.each_at(items, |this, item, slot| result = body(this, item, slot));
         result
@@ -226,29 +231,41 @@ impl Emitter<'_> {
         depth: usize,
     ) -> Lowered {
         let value = self.subject(subject);
-        let no_list = self.unassertable(Reason::NoList, value, site.clone());
+        let no_list = self.unassertable(Unassertable::NotAList, value, site.clone());
         if let Subject::Struct(_) = subject {
             self.block.jump(no_list);
         }
         let (null, differs) = (self.block.label(), self.block.label());
         let (same, end) = (self.block.label(), self.block.label());
         let length = items.len() as u32;
-        let jump = |op, target| Instruction::new(op).a(value.0).target(target);
-        self.block.push(jump(Op::JumpIfNull, null));
-        self.block.push(jump(Op::JumpIfNotList, no_list));
-        self.block.push(jump(Op::JumpIfShorter, differs).c(length));
-        self.block
-            .push(jump(Op::JumpIfShorter, same).c(length.saturating_add(1)));
+        let shorter = |length, target| Operation::JumpIfShorter {
+            src: value,
+            length: ItemCount(length),
+            target,
+        };
+        self.block.push(Operation::JumpIfNull {
+            src: value,
+            target: null,
+        });
+        self.block.push(Operation::JumpIfNotList {
+            src: value,
+            target: no_list,
+        });
+        self.block.push(shorter(length, differs));
+        self.block.push(shorter(length.saturating_add(1), same));
         self.block.place(differs);
-        self.note_failure(Failure::Length, value, site.clone());
+        self.note_failure(AssertionFailure::Length, value, site.clone());
         self.block.jump(end);
         self.block.place(null);
-        self.note_failure(Failure::NullList, value, site);
+        self.note_failure(AssertionFailure::NullList, value, site);
         self.block.jump(end);
         self.block.place(same);
         for (index, item) in items.iter().enumerate() {
-            let load = Instruction::new(Op::LoadIndex).b(value.0).c(index as u32);
-            let found = self.load(load);
+            let found = self.load(|dst| Operation::LoadIndex {
+                dst,
+                src: value,
+                index: ItemIndex(index as u32),
+            });
             let mut path = path.to_vec();
             path.push(Segment::Text(format!("[{index}]")));
             self.assertion(item, Subject::Value(found), &path, depth + 1)?;
@@ -261,7 +278,7 @@ impl Emitter<'_> {
     fn assertion_leaf(&mut self, leaf: &Tree, subject: Subject, site: Site) -> Lowered {
         let value = self.subject(subject);
         let expression = read_leaf(leaf)?;
-        let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+        let failed = self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
         let expected = match &expression {
             Some(expression) => self.expression(expression, Current::Value(value), failed, true),
             None => self.constant(&leaf.value),
@@ -272,7 +289,10 @@ impl Emitter<'_> {
             (TreeValue::Float(_), Subject::Struct(_)) => "float64",
             (TreeValue::String(_), Subject::Struct(_)) if expression.is_none() => "string",
             _ => {
-                let compare = Instruction::new(Op::AssertValue).a(value.0).b(expected.0);
+                let compare = Operation::AssertValue {
+                    actual: value,
+                    expected,
+                };
                 self.block.push(compare.site(site));
                 return Ok(());
             }
@@ -285,20 +305,26 @@ impl Emitter<'_> {
     /// The value of a subject.
     fn subject(&mut self, subject: Subject) -> Register {
         match subject {
-            Subject::Payload => self.load(Instruction::new(Op::LoadPayload).b(0)),
+            Subject::Payload => self.load(|dst| Operation::LoadPayload {
+                dst,
+                part: PayloadPart::Whole,
+            }),
             Subject::Value(value) | Subject::Struct(value) => value,
         }
     }
 
-    fn note_failure(&mut self, failure: Failure, value: Register, site: Site) {
-        let note = Instruction::new(Op::NoteFailure).a(value.0);
-        self.block.push(note.b(failure as u32).site(site));
+    fn note_failure(&mut self, failure: AssertionFailure, value: Register, site: Site) {
+        let note = Operation::NoteFailure {
+            src: value,
+            failure,
+        };
+        self.block.push(note.site(site));
     }
 
     /// A label that ends the rule as an error.
-    fn unassertable(&mut self, reason: Reason, value: Register, site: Site) -> Label {
-        let end = Instruction::new(Op::ReturnUnassertable).a(value.0);
-        self.apart(end.b(reason as u32).site(site))
+    fn unassertable(&mut self, reason: Unassertable, value: Register, site: Site) -> Label {
+        let end = Operation::ReturnUnassertable { src: value, reason };
+        self.apart(end.site(site))
     }
 
     /// Gives a value a name, until [`Emitter::unbind`].
@@ -391,13 +417,25 @@ impl Emitter<'_> {
         let value = self.expression(operand, current, on_error, true);
         match operand.node {
             Node::Literal(_) => value,
-            _ => self.load(Instruction::new(Op::ToFloat).b(value.0)),
+            _ => self.load(|dst| Operation::ToFloat { dst, src: value }),
         }
     }
 
     fn arithmetic(&mut self, operator: Arithmetic, left: Register, right: Register) -> Register {
-        let compute = Instruction::new(Op::Arithmetic).b(left.0).e(right.0);
-        self.load(compute.c(operator as u32))
+        let operator = match operator {
+            Arithmetic::Add => ArithmeticOperator::Add,
+            Arithmetic::Subtract => ArithmeticOperator::Subtract,
+            Arithmetic::Multiply => ArithmeticOperator::Multiply,
+            Arithmetic::Divide => ArithmeticOperator::Divide,
+            Arithmetic::DivideWhole => ArithmeticOperator::DivideWhole,
+            Arithmetic::Modulo => ArithmeticOperator::Remainder,
+        };
+        self.load(|dst| Operation::Arithmetic {
+            dst,
+            left,
+            right,
+            operator,
+        })
     }
 }
 

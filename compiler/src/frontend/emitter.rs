@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Span, TreeValue};
 
 use super::scope::Scope;
-use crate::ir::{Block, Instruction, Label, Module, Register, Site, SiteKind};
+use crate::ir::{Block, Instruction, Label, Module, Operation, Register, Site, SiteKind};
 use crate::source::{Location, SourceId};
 
 /// Names of values in the expressions of an assertion tree, innermost last.
@@ -79,23 +78,27 @@ impl<'p> Emitter<'p> {
     }
 
     /// Appends a load into a register of its own.
-    pub fn load(&mut self, load: Instruction) -> Register {
+    pub fn load(&mut self, load: impl FnOnce(Register) -> Operation) -> Register {
         let register = self.block.register();
-        self.block.push(load.a(register.0));
+        self.block.push(load(register));
         register
     }
 
     /// Copies a register.
     pub fn assign(&mut self, into: Register, from: Register) {
-        self.block
-            .push(Instruction::new(Op::Move).a(into.0).b(from.0));
+        self.block.push(Operation::Move {
+            dst: into,
+            src: from,
+        });
     }
 
     /// Appends a jump with an error whose text is known; the register is never set.
     pub fn fail(&mut self, text: &str, on_error: Label) -> Register {
         let text = self.module.text(text);
-        self.block
-            .push(Instruction::new(Op::FailText).c(text).target(on_error));
+        self.block.push(Operation::FailText {
+            text,
+            target: on_error,
+        });
         // What stands behind is not reached, but its registers must exist.
         let behind = self.block.label();
         self.block.place(behind);
@@ -105,31 +108,35 @@ impl<'p> Emitter<'p> {
     /// A constant value.
     pub fn constant(&mut self, value: &TreeValue) -> Register {
         let constant = self.module.constant(value);
-        self.load(Instruction::new(Op::LoadConstant).c(constant))
+        self.load(|dst| Operation::LoadConstant { dst, constant })
     }
 
     /// A label that puts `prefix` in front of an error and goes on to `on_error`; with
     /// `shows_query` a DELETE rewrites the prefix as it does the query.
     pub fn wrapping(&mut self, prefix: &str, shows_query: bool, on_error: Label) -> Label {
         let text = self.module.text(prefix);
-        let wrap = Instruction::new(Op::WrapError)
-            .b(u32::from(shows_query))
-            .c(text)
-            .target(on_error);
+        let wrap = Operation::WrapError {
+            query: shows_query,
+            text,
+            target: on_error,
+        };
         self.apart(wrap)
     }
 
     /// A label of an error whose text is known, which goes on to `on_error`.
     pub fn failing(&mut self, text: &str, on_error: Label) -> Label {
         let text = self.module.text(text);
-        self.apart(Instruction::new(Op::FailText).c(text).target(on_error))
+        self.apart(Operation::FailText {
+            text,
+            target: on_error,
+        })
     }
 
     /// A label of rare code: one instruction that ends the block or goes on to a label
     /// made before.
-    pub fn apart(&mut self, instruction: Instruction) -> Label {
+    pub fn apart(&mut self, instruction: impl Into<Instruction>) -> Label {
         let label = self.block.label();
-        self.cold.push((label, instruction));
+        self.cold.push((label, instruction.into()));
         label
     }
 

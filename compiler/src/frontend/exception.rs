@@ -2,13 +2,11 @@
 //! it holds for the object at hand, and one that says what it exempts from where that is
 //! not the whole rule.
 
-use kpvm_format::instruction::Op;
-
 use super::emitter::Emitter;
 use super::matching::lower_exception_match;
 use super::pod_security::exclude::Exclude;
 use super::scope::Scope;
-use crate::ir::{Block, Instruction, Module};
+use crate::ir::{Block, Module, Operation};
 use crate::policy::model::PolicyException;
 
 /// Lowers the match block and the conditions into a block that ends matched or
@@ -20,10 +18,10 @@ pub fn lower_exception(exception: &PolicyException, scope: Scope, module: &mut M
     if let Some(conditions) = &exception.conditions {
         emitter.exception_conditions(conditions, otherwise);
     }
-    emitter.block.push(Instruction::new(Op::ReturnMatched));
+    emitter.block.push(Operation::ReturnMatched);
     emitter.flush_cold();
     emitter.block.place(otherwise);
-    emitter.block.push(Instruction::new(Op::ReturnUnmatched));
+    emitter.block.push(Operation::ReturnUnmatched);
     emitter.block
 }
 
@@ -33,6 +31,6 @@ pub fn lower_exclusions(exception: &PolicyException, module: &mut Module) -> Blo
     let mut emitter = Emitter::new(exception.source, Scope::default(), module);
     let entries: Vec<Exclude> = exception.pod_security.iter().map(Exclude::read).collect();
     emitter.pod_security_exclusions(&entries);
-    emitter.block.push(Instruction::new(Op::ReturnTrue));
+    emitter.block.push(Operation::ReturnTrue);
     emitter.block
 }

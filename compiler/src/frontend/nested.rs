@@ -6,12 +6,11 @@
 //! compiled with dynamic access. Anything else goes through the run-time fallback
 //! (`EvaluateText`), and so does an error, which the fallback words.
 
-use kpvm_format::instruction::Op;
-
 use super::emitter::Emitter;
 use super::expression::Current;
 use super::template::{Piece, pieces};
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
+use kpvm_format::instruction::immediate::ExpressionPlace;
 use kpvm_syntax::jmespath::{self, Expression};
 
 /// How an inner variable stands in the outer expression.
@@ -54,19 +53,23 @@ impl Emitter<'_> {
             if self.scope.rewrites_delete && outer.contains("request.object") {
                 let keeps = self.block.label();
                 self.block
-                    .push(Instruction::new(Op::JumpUnlessDelete).target(keeps));
+                    .push(Operation::JumpUnlessDelete { target: keeps });
                 self.block.jump(fallback);
                 self.block.place(keeps);
             }
             let refused = self.block.label();
             for ((_, register), place) in inner.iter().zip(&places) {
                 let (place, target) = match place {
-                    Place::Bare => (0, fallback),
-                    Place::Key => (1, refused),
-                    Place::RawString => (2, refused),
+                    Place::Bare => (ExpressionPlace::Name, fallback),
+                    Place::Key => (ExpressionPlace::QuotedKey, refused),
+                    Place::RawString => (ExpressionPlace::RawString, refused),
                 };
-                let guard = Instruction::new(Op::JumpUnlessPlain).a(register.0).b(place);
-                self.block.push(guard.target(target));
+                let guard = Operation::JumpUnlessPlain {
+                    src: *register,
+                    place,
+                    target,
+                };
+                self.block.push(guard);
             }
             self.ensure_entries(&outer, fallback);
             if kpvm_syntax::jmespath::mentions(&outer, "images") {
@@ -85,11 +88,13 @@ impl Emitter<'_> {
         }
         self.block.place(fallback);
         let path = self.module.text(path);
-        let evaluate = Instruction::new(Op::EvaluateText)
-            .a(result.0)
-            .b(query.0)
-            .c(path);
-        self.block.push(evaluate.target(on_error));
+        let evaluate = Operation::EvaluateText {
+            dst: result,
+            src: query,
+            path,
+            target: on_error,
+        };
+        self.block.push(evaluate);
         self.block.place(end);
         result
     }
@@ -101,22 +106,25 @@ impl Emitter<'_> {
         on_error: Label,
     ) -> Register {
         let accumulator = self.block.enter_accumulator();
-        self.block
-            .push(Instruction::new(Op::TextBegin).a(accumulator));
+        self.block.push(Operation::TextBegin { accumulator });
         for part in parts {
             match part {
                 Ok(value) => {
-                    let append = Instruction::new(Op::TextValue).a(accumulator).b(value.0);
-                    self.block.push(append.target(on_error));
+                    let append = Operation::TextValue {
+                        accumulator,
+                        src: *value,
+                        target: on_error,
+                    };
+                    self.block.push(append);
                 }
                 Err(text) => {
                     let text = self.module.text(text);
                     self.block
-                        .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
+                        .push(Operation::TextLiteral { accumulator, text });
                 }
             }
         }
-        let text = self.load(Instruction::new(Op::TextEnd).b(accumulator));
+        let text = self.load(|dst| Operation::TextEnd { dst, accumulator });
         self.block.leave_accumulator();
         text
     }

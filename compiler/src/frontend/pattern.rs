@@ -13,16 +13,16 @@ pub use self::alternatives::{
     lower_any_pattern, lower_any_pattern_of_element, lower_computed_alternatives,
 };
 
+use kpvm_format::instruction::LoopSlot;
 use std::collections::HashMap;
 
-use kpvm_format::instruction::Op;
 use kpvm_semantics::anchor::Anchor;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use self::tags::Tags;
 use super::emitter::Emitter;
 use super::template::has_variable;
-use crate::ir::{Instruction, Label, PathId, Register, Segment, Site, SiteKind};
+use crate::ir::{AtSite, Label, Operation, PathId, Register, Segment, Site, SiteKind};
 use kpvm_semantics::anchor::{self, AnchoredKey};
 
 /// A pattern that cannot be lowered.
@@ -123,11 +123,10 @@ impl<'e, 'p> Lowering<'e, 'p> {
     /// Jumps when the subject is the resource and the request deletes it.
     fn require_subject(&mut self, subject: Subject, next: Label) {
         if let Subject::Register(register) = subject {
-            self.emitter.block.push(
-                Instruction::new(Op::JumpIfNoSubject)
-                    .a(register.0)
-                    .target(next),
-            );
+            self.emitter.block.push(Operation::JumpIfNoSubject {
+                src: register,
+                target: next,
+            });
         }
     }
 
@@ -179,23 +178,24 @@ impl<'e, 'p> Lowering<'e, 'p> {
     }
 
     /// Appends a check of the structure whose error lies at the current path.
-    fn check(&mut self, instruction: Instruction, span: Span, on_error: Label) {
+    fn check(&mut self, operation: Operation, span: Span) {
         let site = self.site(SiteKind::Structure, span);
-        self.check_at(instruction, site, on_error);
+        self.check_at(operation, site);
     }
 
     /// Appends a check whose error lies at a site.
-    fn check_at(&mut self, instruction: Instruction, site: Site, on_error: Label) {
-        self.emitter
-            .block
-            .push(instruction.target(on_error).site(site));
+    fn check_at(&mut self, operation: Operation, site: Site) {
+        self.emitter.block.push(operation.site(site));
     }
 
     /// Appends a jump for an anchored key that is not there.
     fn jump_if_missing(&mut self, register: Register, kind: SiteKind, key: &Member, label: Label) {
         let site = self.site(kind, key.key_span).written(&key.key);
-        let jump = Instruction::new(Op::JumpIfMissing).a(register.0);
-        self.check_at(jump, site, label);
+        let jump = Operation::JumpIfMissing {
+            src: register,
+            target: label,
+        };
+        self.check_at(jump, site);
     }
 
     fn register(&mut self, place: Place) -> Register {
@@ -204,9 +204,10 @@ impl<'e, 'p> Lowering<'e, 'p> {
             Place::Register(register) => register,
             Place::Path(path) => {
                 let register = self.emitter.block.register();
-                self.emitter
-                    .block
-                    .push(Instruction::new(Op::LoadPath).a(register.0).c(path));
+                self.emitter.block.push(Operation::LoadPath {
+                    dst: register,
+                    path,
+                });
                 register
             }
         }
@@ -219,12 +220,11 @@ impl<'e, 'p> Lowering<'e, 'p> {
             Place::Path(path) => Place::Path(self.emitter.module.path(Some(path), symbol)),
             Place::Register(source) => {
                 let register = self.emitter.block.register();
-                self.emitter.block.push(
-                    Instruction::new(Op::LoadField)
-                        .a(register.0)
-                        .b(source.0)
-                        .c(symbol.0),
-                );
+                self.emitter.block.push(Operation::LoadField {
+                    dst: register,
+                    src: source,
+                    key: symbol,
+                });
                 Place::Register(register)
             }
         }
@@ -254,7 +254,7 @@ impl<'e, 'p> Lowering<'e, 'p> {
     }
 
     /// Runs `body` with a loop's index and a slash appended to the path.
-    fn under_index<T>(&mut self, slot: u32, body: impl FnOnce(&mut Self) -> T) -> T {
+    fn under_index<T>(&mut self, slot: LoopSlot, body: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         self.path.push(Segment::LoopIndex(slot));
         self.path.push(Segment::Text("/".into()));
@@ -293,20 +293,25 @@ impl<'e, 'p> Lowering<'e, 'p> {
     fn lower_scalar(&mut self, pattern: &Tree, place: Place, on_error: Label) {
         if let Some(&value) = self.computed.get(&std::ptr::from_ref(pattern)) {
             let register = self.register(place);
-            let floats = u32::from(self.floats);
-            let test = Instruction::new(Op::TestValue)
-                .a(register.0)
-                .b(value.0)
-                .c(floats);
+            let test = Operation::TestValue {
+                src: register,
+                pattern: value,
+                floats: self.floats,
+                target: on_error,
+            };
             let written = pattern.as_str().unwrap_or(pattern.describe());
             let site = self.site(SiteKind::Leaf, pattern.span).written(written);
-            return self.check_at(test, site, on_error);
+            return self.check_at(test, site);
         }
         if let Some(leaf) = self.emitter.module.leaf(&pattern.value) {
             let register = self.register(place);
-            let test = Instruction::new(Op::TestLeaf).a(register.0).c(leaf);
+            let test = Operation::TestLeaf {
+                src: register,
+                leaf,
+                target: on_error,
+            };
             let site = self.site(SiteKind::Leaf, pattern.span);
-            self.check_at(test, site, on_error);
+            self.check_at(test, site);
         }
     }
 
@@ -319,9 +324,11 @@ impl<'e, 'p> Lowering<'e, 'p> {
     ) -> Result<(), PatternError> {
         let register = self.register(place);
         self.check(
-            Instruction::new(Op::RequireMap).a(register.0),
+            Operation::RequireMap {
+                src: register,
+                target: on_error,
+            },
             pattern.span,
-            on_error,
         );
         // Children are loaded from the static path if there is one, so that the path
         // cache is shared by all rules, else from the register.
@@ -331,9 +338,13 @@ impl<'e, 'p> Lowering<'e, 'p> {
         };
         let kept: Vec<&Member> = match self.tags.get(&std::ptr::from_ref(pattern)) {
             Some(Tags::Dynamic(tags)) => {
-                let test = Instruction::new(Op::TestTags).a(register.0).c(*tags);
+                let test = Operation::TestTags {
+                    src: register,
+                    tags: *tags,
+                    target: on_error,
+                };
                 let site = self.site(SiteKind::Tags, pattern.span);
-                self.check_at(test, site, on_error);
+                self.check_at(test, site);
                 return Ok(());
             }
             Some(Tags::Static) => members
@@ -419,11 +430,13 @@ impl<'e, 'p> Lowering<'e, 'p> {
         if member.value.as_str() == Some("*") {
             let register = self.register(place);
             let symbol = self.emitter.module.symbol(name);
-            let check = Instruction::new(Op::RequirePresent)
-                .a(register.0)
-                .c(symbol.0);
+            let check = Operation::RequirePresent {
+                src: register,
+                key: symbol,
+                target: on_error,
+            };
             let site = self.site(SiteKind::Leaf, member.key_span);
-            self.check_at(check, site, on_error);
+            self.check_at(check, site);
             return Ok(());
         }
         self.under(&format!("{name}/"), |this| {

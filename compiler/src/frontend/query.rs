@@ -1,12 +1,12 @@
 //! Queries: texts of expressions over the whole context, and the loaders of the context
 //! entries that they mention.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::EntryLoading;
 use kpvm_syntax::jmespath::mentions;
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
 use kpvm_syntax::jmespath;
 
 /// What a DELETE rewrites.
@@ -69,7 +69,7 @@ impl Emitter<'_> {
         let result = self.block.register();
         let (otherwise, end) = (self.block.label(), self.block.label());
         self.block
-            .push(Instruction::new(Op::JumpUnlessDelete).target(otherwise));
+            .push(Operation::JumpUnlessDelete { target: otherwise });
         let rewritten = text.replace(REQUEST_OBJECT, "request.oldObject");
         let value = self.search(&rewritten, false, on_error);
         self.assign(result, value);
@@ -102,30 +102,30 @@ impl Emitter<'_> {
     pub(super) fn ensure_images(&mut self, on_error: Label) {
         let (caught, end) = (self.block.label(), self.block.label());
         let images = self.block.register();
-        self.block
-            .push(Instruction::new(Op::LoadImages).a(images.0).target(caught));
+        self.block.push(Operation::LoadImages {
+            dst: images,
+            target: caught,
+        });
         self.block.jump(end);
         self.block.place(caught);
-        self.block.push(
-            Instruction::new(Op::CatchMissing)
-                .a(images.0)
-                .target(on_error),
-        );
+        self.block.push(Operation::CatchMissing {
+            dst: images,
+            target: on_error,
+        });
         self.block.place(end);
     }
 
     /// Runs the loaders of the context entries that a query mentions.
     pub fn ensure_entries(&mut self, query: &str, on_error: Label) {
-        let mut first = 2;
+        let mut first = EntryLoading::FIRST;
         for entry in self.scope.entries() {
             if mentions(query, &entry.name) {
-                self.block.push(
-                    Instruction::new(Op::EnsureEntry)
-                        .c(entry.number)
-                        .b(u32::from(entry.restricted) | first)
-                        .target(on_error),
-                );
-                first = 0;
+                self.block.push(Operation::EnsureEntry {
+                    entry: entry.number,
+                    loading: first.with_if(entry.restricted, EntryLoading::RESTRICTED),
+                    target: on_error,
+                });
+                first = EntryLoading::NONE;
             }
         }
     }

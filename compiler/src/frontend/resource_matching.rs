@@ -2,15 +2,12 @@
 //! that ends matched or unmatched out, and what the match index lists its rule under
 //! (docs/spec/cel.md §6.3).
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{ObjectScope, Operations};
 use kpvm_format::table::KeyKind;
 
-use crate::ir::{Block, IndexKey, Instruction, Label, Module, Site, SiteKind};
+use crate::ir::{AtSite, Block, IndexKey, Label, Module, Operation, Site, SiteKind};
 use crate::policy::match_resources::{MatchResources, ResourceRule};
 use crate::source::{Location, SourceId};
-
-/// Every operation, by its bit.
-const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Where the constraints stand, and how they treat what is missing.
 #[derive(Debug, Clone, Copy)]
@@ -32,36 +29,31 @@ impl Constraints<'_> {
         let mut block = Block::new();
         let unmatched = block.label();
         self.lower_test(unmatched, &mut block, module);
-        block.push(Instruction::new(Op::ReturnMatched));
+        block.push(Operation::ReturnMatched);
         block.place(unmatched);
-        block.push(Instruction::new(Op::ReturnUnmatched));
+        block.push(Operation::ReturnUnmatched);
         block
     }
 
     /// Falls through where the constraints hold, else jumps to `unmatched`.
     pub fn lower_test(&self, unmatched: Label, block: &mut Block, module: &mut Module) {
         let matching = self.matching;
-        let selectors = [
-            (
-                Op::MatchNamespaceLabels,
-                "namespaceSelector",
-                &matching.namespace_selector,
-            ),
-            (
-                Op::MatchObjectLabels,
-                "objectSelector",
-                &matching.object_selector,
-            ),
-        ];
-        for (op, field, selector) in selectors {
-            if let Some(selector) = selector {
-                let site = self.site(SiteKind::Filter, None, field);
-                let absent = op == Op::MatchObjectLabels && self.absent_has_no_labels;
-                let test = Instruction::new(op)
-                    .b(u32::from(absent))
-                    .c(module.selector(selector));
-                block.push(test.target(unmatched).site(site));
-            }
+        if let Some(selector) = &matching.namespace_selector {
+            let site = self.site(SiteKind::Filter, None, "namespaceSelector");
+            let test = Operation::MatchNamespaceLabels {
+                selector: module.selector(selector),
+                target: unmatched,
+            };
+            block.push(test.site(site));
+        }
+        if let Some(selector) = &matching.object_selector {
+            let site = self.site(SiteKind::Filter, None, "objectSelector");
+            let test = Operation::MatchObjectLabels {
+                absent: self.absent_has_no_labels,
+                selector: module.selector(selector),
+                target: unmatched,
+            };
+            block.push(test.site(site));
         }
         for (index, rule) in matching.exclude_resource_rules.iter().enumerate() {
             let next = block.label();
@@ -98,35 +90,48 @@ impl Constraints<'_> {
             "resourceRules" => SiteKind::Filter,
             _ => SiteKind::Exclusion,
         };
-        let mut test = |instruction: Instruction, field: &str| {
+        let mut test = |test: Operation, field: &str| {
             let site = self.site(kind, Some(place), field);
-            block.push(instruction.target(otherwise).site(site));
+            block.push(test.site(site));
         };
-        let set = operation_set(&rule.operations);
-        if set != 0b1111 {
-            test(Instruction::new(Op::MatchOperations).b(set), "operations");
+        let operations = operation_set(&rule.operations);
+        let target = otherwise;
+        if operations != Operations::ALL {
+            test(
+                Operation::MatchOperations { operations, target },
+                "operations",
+            );
         }
-        let lists = [
-            (Op::MatchResources, "resources", &rule.resources, "*/*"),
-            (Op::MatchApiGroups, "apiGroups", &rule.api_groups, "*"),
-            (Op::MatchApiVersions, "apiVersions", &rule.api_versions, "*"),
-        ];
-        for (op, field, texts, everything) in lists {
-            if !texts.iter().any(|text| text == everything) {
-                let texts = module.text_list(texts);
-                test(Instruction::new(op).c(texts), field);
-            }
+        let restricts = |texts: &[String], everything| texts.iter().all(|text| text != everything);
+        if restricts(&rule.resources, "*/*") {
+            let resources = module.text_list(&rule.resources);
+            test(Operation::MatchResources { resources, target }, "resources");
         }
-        let scope = ["Namespaced", "Cluster"]
-            .iter()
-            .position(|scope| *scope == rule.scope);
+        if restricts(&rule.api_groups, "*") {
+            let groups = module.text_list(&rule.api_groups);
+            test(Operation::MatchApiGroups { groups, target }, "apiGroups");
+        }
+        if restricts(&rule.api_versions, "*") {
+            let versions = module.text_list(&rule.api_versions);
+            test(
+                Operation::MatchApiVersions { versions, target },
+                "apiVersions",
+            );
+        }
+        let scope = match rule.scope.as_str() {
+            "Namespaced" => Some(ObjectScope::Namespaced),
+            "Cluster" => Some(ObjectScope::Cluster),
+            _ => None,
+        };
         if let Some(scope) = scope {
-            test(Instruction::new(Op::MatchScope).b(scope as u32), "scope");
+            test(Operation::MatchScope { scope, target }, "scope");
         }
         if !rule.resource_names.is_empty() {
             let names = module.text_list(&rule.resource_names);
-            let instruction = Instruction::new(Op::MatchResourceNames).c(names);
-            test(instruction, "resourceNames");
+            test(
+                Operation::MatchResourceNames { names, target },
+                "resourceNames",
+            );
         }
     }
 
@@ -151,15 +156,12 @@ impl Constraints<'_> {
 }
 
 /// Bits of the operations; `*` stands for all of them.
-fn operation_set(operations: &[String]) -> u32 {
-    let bit = |name: &String| match name.as_str() {
-        "*" => 0b1111,
-        name => OPERATIONS
-            .iter()
-            .position(|known| *known == name)
-            .map_or(0, |bit| 1 << bit),
-    };
-    operations.iter().map(bit).fold(0, |set, bit| set | bit)
+fn operation_set(operations: &[String]) -> Operations {
+    let named = operations.iter().map(|name| match name.as_str() {
+        "*" => Operations::ALL,
+        name => Operations::named(name),
+    });
+    named.fold(Operations::NONE, Operations::with)
 }
 
 /// The names of resources under which the index lists a rule with these constraints;
@@ -204,13 +206,12 @@ fn rule_keys(rule: &ResourceRule) -> Option<Vec<IndexKey>> {
         return Some(names);
     }
     let set = operation_set(&rule.operations);
-    let keys: Vec<IndexKey> = OPERATIONS
+    let keys: Vec<IndexKey> = Operations::NAMED
         .iter()
-        .enumerate()
-        .filter(|(bit, _)| set & (1 << bit) != 0)
-        .map(|(_, name)| IndexKey::whole(KeyKind::Operation, name))
+        .filter(|(_, operation)| set.has(*operation))
+        .map(|(name, _)| IndexKey::whole(KeyKind::Operation, name))
         .collect();
-    Some(keys).filter(|keys| !keys.is_empty() && keys.len() < OPERATIONS.len())
+    Some(keys).filter(|keys| !keys.is_empty() && keys.len() < Operations::NAMED.len())
 }
 
 #[cfg(test)]

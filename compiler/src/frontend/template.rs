@@ -1,13 +1,13 @@
 //! Values with variables in them (docs/spec/conditions.md §4): a tree in, code that computes
 //! the substituted value out. What has no variable is a constant.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ForeachDepth;
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
 use super::scope::Scope;
 use super::variable::{self, VariableSpan};
-use crate::ir::{BlockId, Instruction, Label, Module, Register};
+use crate::ir::{BlockId, Label, Module, Operation, Register};
 use crate::policy::model::Spanned;
 use crate::source::SourceId;
 
@@ -94,13 +94,12 @@ impl Emitter<'_> {
             TreeValue::String(text) => self.text_template(text, path, on_error),
             TreeValue::List(items) => {
                 let list = self.block.enter_list();
-                self.block.push(Instruction::new(Op::ListBegin).a(list));
+                self.block.push(Operation::ListBegin { list });
                 for (index, item) in items.iter().enumerate() {
                     let item = self.template(item, &format!("{path}/{index}"), on_error);
-                    self.block
-                        .push(Instruction::new(Op::ListPush).a(list).b(item.0));
+                    self.block.push(Operation::ListPush { list, src: item });
                 }
-                let result = self.load(Instruction::new(Op::ListEnd).b(list));
+                let result = self.load(|dst| Operation::ListEnd { dst, list });
                 self.block.leave_list();
                 result
             }
@@ -114,28 +113,29 @@ impl Emitter<'_> {
         let mut members: Vec<&Member> = members.iter().collect();
         members.sort_by(|left, right| left.key.cmp(&right.key));
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         for member in &members {
             if computed_keys {
                 let key = self.key_template(&member.key, path, on_error);
-                self.block
-                    .push(Instruction::new(Op::ListPush).a(list).b(key.0));
+                self.block.push(Operation::ListPush { list, src: key });
             }
             let path = format!("{path}/{}", member.key.replace('/', "\\/"));
             let value = self.template(&member.value, &path, on_error);
-            self.block
-                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block.push(Operation::ListPush { list, src: value });
         }
-        let end = if computed_keys {
-            Instruction::new(Op::MapEndPairs)
+        let keys = if computed_keys {
+            None
         } else {
             let keys: Vec<String> = members
                 .iter()
                 .map(|member| variable::unescape_variables(&member.key).into_owned())
                 .collect();
-            Instruction::new(Op::MapEnd).c(self.module.text_list(&keys))
+            Some(self.module.text_list(&keys))
         };
-        let result = self.load(end.b(list));
+        let result = self.load(|dst| match keys {
+            None => Operation::MapEndPairs { dst, list },
+            Some(keys) => Operation::MapEnd { dst, list, keys },
+        });
         self.block.leave_list();
         result
     }
@@ -150,18 +150,17 @@ impl Emitter<'_> {
         let text = self.module.text(&error);
         let checked = self.block.register();
         let (unchanged, end) = (self.block.label(), self.block.label());
-        self.block.push(
-            Instruction::new(Op::JumpIfNull)
-                .a(value.0)
-                .target(unchanged),
-        );
-        self.block.push(
-            Instruction::new(Op::RequireKeyText)
-                .a(checked.0)
-                .b(value.0)
-                .c(text)
-                .target(on_error),
-        );
+        self.block.push(Operation::JumpIfNull {
+            src: value,
+            target: unchanged,
+        });
+        self.block.push(Operation::RequireKeyText {
+            dst: checked,
+            src: value,
+            text,
+            typed: false,
+            target: on_error,
+        });
         self.block.jump(end);
         self.block.place(unchanged);
         let written = self.constant(&TreeValue::String(key.into()));
@@ -187,15 +186,14 @@ impl Emitter<'_> {
         let result = self.block.register();
         let end = self.block.label();
         let accumulator = self.block.enter_accumulator();
-        self.block
-            .push(Instruction::new(Op::TextBegin).a(accumulator));
+        self.block.push(Operation::TextBegin { accumulator });
         let last = pieces.len() - 1;
         for (index, piece) in pieces.iter().enumerate() {
             match piece {
                 Piece::Text(text) => {
                     let text = self.module.text(&variable::unescape_variables(text));
                     self.block
-                        .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
+                        .push(Operation::TextLiteral { accumulator, text });
                 }
                 Piece::Variable { name } => {
                     let value = self.variable(name, path, on_error);
@@ -206,11 +204,10 @@ impl Emitter<'_> {
                         // now and keeps its type.
                         let text_follows = self.block.label();
                         let alone = self.block.label();
-                        self.block.push(
-                            Instruction::new(Op::JumpIfTextEmpty)
-                                .a(accumulator)
-                                .target(alone),
-                        );
+                        self.block.push(Operation::JumpIfTextEmpty {
+                            accumulator,
+                            target: alone,
+                        });
                         self.block.jump(text_follows);
                         self.block.place(alone);
                         self.assign(result, value);
@@ -218,17 +215,18 @@ impl Emitter<'_> {
                         self.block.place(text_follows);
                     }
                     let failed = self.unresolved(name.shown(), path, on_error);
-                    self.block.push(
-                        Instruction::new(Op::TextValue)
-                            .a(accumulator)
-                            .b(value.0)
-                            .target(failed),
-                    );
+                    self.block.push(Operation::TextValue {
+                        accumulator,
+                        src: value,
+                        target: failed,
+                    });
                 }
             }
         }
-        self.block
-            .push(Instruction::new(Op::TextEnd).a(result.0).b(accumulator));
+        self.block.push(Operation::TextEnd {
+            dst: result,
+            accumulator,
+        });
         self.block.leave_accumulator();
         self.block.place(end);
         result
@@ -419,12 +417,12 @@ impl Module {
             message.span,
         );
         let value = emitter.document(&document, failed);
-        emitter
-            .block
-            .push(Instruction::new(Op::ReturnValue).a(value.0));
+        emitter.block.push(Operation::ReturnValue { src: value });
         emitter.flush_cold();
         emitter.block.place(failed);
-        emitter.block.push(Instruction::new(Op::ReturnFailed));
+        emitter.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(0),
+        });
         let block = emitter.block;
         Some(self.add(block))
     }

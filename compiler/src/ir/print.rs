@@ -106,13 +106,12 @@ impl Printer<'_> {
     }
 
     fn instruction(&self, instruction: &Instruction, out: &mut dyn Write) -> fmt::Result {
-        write!(out, "        {}", instruction.op.name())?;
-        for (index, operand) in instruction.op.operands().iter().enumerate() {
+        write!(out, "        {}", instruction.op().name())?;
+        for (index, (operand, value)) in instruction.operation.numbers().enumerate() {
             match index {
-                0 => write!(out, "{:1$}", "", 23 - instruction.op.name().len().min(22))?,
+                0 => write!(out, "{:1$}", "", 23 - instruction.op().name().len().min(22))?,
                 _ => out.write_str(", ")?,
             }
-            let value = instruction.field(operand.field);
             if let OperandKind::Immediate(kind) = operand.kind {
                 if !kind.is_named() {
                     write!(out, "{}=", operand.name)?;
@@ -233,8 +232,7 @@ fn blocks_of(block: &Block) -> Vec<BlockId> {
         let Item::Instruction(instruction) = item else {
             continue;
         };
-        for operand in instruction.op.operands() {
-            let value = instruction.field(operand.field);
+        for (operand, value) in instruction.operation.numbers() {
             let is_block = matches!(
                 operand.kind,
                 OperandKind::Block | OperandKind::OptionalBlock

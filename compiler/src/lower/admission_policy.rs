@@ -5,14 +5,13 @@
 //! no later one is. Without a cluster the constraints of the policy itself count only
 //! where it has no binding.
 
-use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, MessageKind, PolicyFlags, RuleFlags};
 
 use super::add_loaders;
 use crate::diagnostic::Diagnostic;
 use crate::frontend::cel::rule;
 use crate::frontend::resource_matching::{self, Constraints};
-use crate::ir::{self, Block, Instruction, Label, Module, PolicyId, RuleBlocks};
+use crate::ir::{self, Block, Label, Module, Operation, PolicyId, RuleBlocks};
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::match_resources::MatchResources;
 use crate::source::{Location, SourceId};
@@ -202,13 +201,13 @@ fn lower_matching(
     for later in later {
         let next = block.label();
         Matching::of_binding(later).lower(next, &mut block, module);
-        block.push(Instruction::new(Op::ReturnUnmatched));
+        block.push(Operation::ReturnUnmatched);
         block.place(next);
     }
     let unmatched = block.label();
     matching.lower(unmatched, &mut block, module);
-    block.push(Instruction::new(Op::ReturnMatched));
+    block.push(Operation::ReturnMatched);
     block.place(unmatched);
-    block.push(Instruction::new(Op::ReturnUnmatched));
+    block.push(Operation::ReturnUnmatched);
     block
 }

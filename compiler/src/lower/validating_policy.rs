@@ -1,6 +1,6 @@
 //! A ValidatingPolicy in, a rule for each of the policies that it is evaluated as out.
 
-use kpvm_format::instruction::Op;
+use crate::ir::Operation;
 use kpvm_format::table::{BodyKind, MessageKind, PolicyFlags, RuleFlags};
 
 use super::add_loaders;
@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::frontend::cel::rule::place_in_scalar;
 use crate::frontend::cel::validating_policy::{Failure, Programs};
 use crate::frontend::resource_matching::{self, Constraints};
-use crate::ir::{self, Block, Instruction, Module, PolicyId, RuleBlocks};
+use crate::ir::{self, Block, Module, PolicyId, RuleBlocks};
 use crate::policy::validating_autogen::{Variant, variants};
 use crate::policy::validating_policy::{Mode, ValidatingPolicy};
 use crate::source::{Location, SourceId};
@@ -101,8 +101,8 @@ fn lower_variant(
         .map_err(|failures| refused(failures, policy.source, ""))?;
     let (first_slot, first_entry) = (module.slots.next(), module.entries.next());
     let matching = match (policy.mode, &spec.constraints) {
-        (Mode::Json, _) => ends(Op::ReturnMatched),
-        (Mode::Kubernetes, None) => ends(Op::ReturnUnmatched),
+        (Mode::Json, _) => ends(Operation::ReturnMatched),
+        (Mode::Kubernetes, None) => ends(Operation::ReturnUnmatched),
         (Mode::Kubernetes, Some(matching)) => Constraints {
             matching,
             part: "matchConstraints",
@@ -164,8 +164,8 @@ fn lower_variant(
     Ok(())
 }
 
-fn ends(op: Op) -> Block {
+fn ends(operation: Operation) -> Block {
     let mut block = Block::new();
-    block.push(Instruction::new(op));
+    block.push(operation);
     block
 }

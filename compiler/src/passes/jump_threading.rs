@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use kpvm_format::instruction::{Op, OperandKind};
+use kpvm_format::instruction::Op;
 
-use crate::ir::{Block, Instruction, Item, Label};
+use crate::ir::{Block, Instruction, Item, Label, Rename};
 
 /// Runs the pass over a block.
 pub(super) fn run(block: &mut Block) {
     let mut forwarded: HashMap<Label, Label> = label_targets(block)
         .into_iter()
-        .filter(|(_, instruction)| instruction.op == Op::Jump)
+        .filter(|(_, instruction)| instruction.op() == Op::Jump)
         .filter_map(|(label, instruction)| Some((label, instruction.jump()?)))
         .collect();
     // Jumps only go forward, so following them ends.
@@ -26,13 +26,12 @@ pub(super) fn run(block: &mut Block) {
         let Item::Instruction(instruction) = item else {
             continue;
         };
-        for operand in instruction.op.operands() {
-            if operand.kind == OperandKind::Forward {
-                let field = instruction.field_mut(operand.field);
-                *field = forwarded
-                    .get(&Label(*field))
-                    .map_or(*field, |label| label.0);
-            }
+        if instruction.op() != Op::LoopNext {
+            instruction.operation = instruction.operation.translate(&mut Rename {
+                source: |register| register,
+                destination: |register| register,
+                target: |label| forwarded.get(&label).copied().unwrap_or(label),
+            });
         }
     }
 }

@@ -16,7 +16,6 @@ mod optional;
 use std::collections::HashMap;
 
 use kpvm_format::cel::Root;
-use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use self::literal::constant_of;
@@ -24,7 +23,7 @@ use super::Program;
 use super::ast::{Expr, Fold, Node};
 use super::check::Checked;
 use crate::frontend::emitter::Emitter;
-use crate::ir::{EntryId, Instruction, Item, Label, Register};
+use crate::ir::{EntryId, Instruction, Item, Label, Operation, Register};
 
 /// Where the value of a declared variable comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +84,11 @@ pub fn lower_truth(
     let mut lowering = lowering(program, bindings, emitter);
     let value = lowering.value(&program.expression, on_error);
     if !program.checked.is_bool(&program.expression) {
-        let check = Instruction::new(Op::CelRequireBool).a(value.0);
-        lowering.push(check.target(on_error));
+        let check = Operation::CelRequireBool {
+            src: value,
+            target: on_error,
+        };
+        lowering.push(check);
     }
     value
 }
@@ -134,7 +136,7 @@ struct Lowering<'a, 'p> {
 }
 
 impl Lowering<'_, '_> {
-    fn push(&mut self, instruction: Instruction) {
+    fn push(&mut self, instruction: impl Into<Instruction>) {
         self.emitter.block.push(instruction);
     }
 
@@ -155,15 +157,18 @@ impl Lowering<'_, '_> {
     }
 
     /// Appends an operation that writes a register of its own and may fail.
-    fn compute(&mut self, instruction: Instruction, on_error: Label) -> Register {
+    fn compute(&mut self, operation: impl FnOnce(Register) -> Operation) -> Register {
         let register = self.register();
-        self.push(instruction.a(register.0).target(on_error));
+        self.push(operation(register));
         register
     }
 
     fn set_constant(&mut self, register: Register, value: &TreeValue) {
         let constant = self.emitter.module.constant(value);
-        self.push(Instruction::new(Op::LoadConstant).a(register.0).c(constant));
+        self.push(Operation::LoadConstant {
+            dst: register,
+            constant,
+        });
     }
 
     /// Whether anything behind item `start` of the block jumps to the label.
@@ -178,8 +183,14 @@ impl Lowering<'_, '_> {
     /// Puts an instruction in front of item `at`.
     fn insert_constant(&mut self, at: usize, register: Register, value: &TreeValue) {
         let constant = self.emitter.module.constant(value);
-        let load = Instruction::new(Op::LoadConstant).a(register.0).c(constant);
-        self.emitter.block.items.insert(at, Item::Instruction(load));
+        let load = Operation::LoadConstant {
+            dst: register,
+            constant,
+        };
+        self.emitter
+            .block
+            .items
+            .insert(at, Item::Instruction(load.into()));
     }
 
     fn value(&mut self, expression: &Expr, on_error: Label) -> Register {
@@ -269,7 +280,7 @@ impl Lowering<'_, '_> {
             self.jump(end);
             self.place(failed);
             self.set_constant(register, &TreeValue::Null);
-            self.push(Instruction::new(Op::CelCatch).a(register.0));
+            self.push(Operation::CelCatch { dst: register });
             self.place(end);
         }
         self.locals.push(Local {

@@ -5,7 +5,10 @@
 //! evaluated. [`check`] says so before anything runs.
 
 use kpvm_format::cel::Root;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::LoopSlot;
+use kpvm_format::instruction::immediate::{
+    ErrorList, ExpressionNumber, ForeachDepth, MessageForm, ParametersFor, ReturnStatus,
+};
 use kpvm_format::table::SiteKind;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
@@ -15,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::scope::Scope;
-use crate::ir::{Block, Entry, EntryId, Instruction, Label, Module, Register, Site};
+use crate::ir::{AtSite, Block, Entry, EntryId, Label, Module, Operation, Register, Site};
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::model::{Policy, Rule};
 use crate::source::{Location, SourceId};
@@ -458,7 +461,7 @@ impl Body<'_> {
         if let Some(params) = &params {
             params.next(&mut emitter);
         }
-        emitter.block.push(Instruction::new(Op::ReturnPass));
+        emitter.block.push(Operation::ReturnPass);
         for cold in cold {
             cold.lower(&scene, &mut emitter);
         }
@@ -471,10 +474,12 @@ impl Body<'_> {
 
 impl Dialect {
     /// How a block ends with the error of an expression.
-    fn error(self) -> Op {
+    fn error(self) -> Operation {
         match self {
-            Dialect::Rule => Op::ReturnFailError,
-            Dialect::AdmissionPolicy { .. } => Op::ReturnErrorText,
+            Dialect::Rule => Operation::ReturnFailError {
+                number: ExpressionNumber(0),
+            },
+            Dialect::AdmissionPolicy { .. } => Operation::ReturnErrorText,
         }
     }
 }
@@ -482,7 +487,7 @@ impl Dialect {
 /// The loop over the parameters of a rule: each is evaluated by itself, and the first
 /// that does not hold decides (docs/spec/cel.md §2.2, steps 7 to 10).
 struct Params {
-    slot: u32,
+    slot: LoopSlot,
     start: Label,
     item: Register,
     end: Label,
@@ -497,29 +502,43 @@ fn begin_params(dialect: Dialect, wanted: &TreeValue, emitter: &mut Emitter<'_>)
         start: block.label(),
         end: block.label(),
         item: Register(0),
-        slot: 0,
+        slot: LoopSlot(0),
     };
     let all = block.register();
-    let is_bound = u32::from(dialect != Dialect::Rule);
-    let collect = Instruction::new(Op::CelParams).a(all.0).b(wanted.0);
-    let collect = collect.e(is_bound);
-    block.push(collect.target(params.failed));
+    let collect = Operation::CelParams {
+        dst: all,
+        src: wanted,
+        whose: match dialect {
+            Dialect::Rule => ParametersFor::Rule,
+            Dialect::AdmissionPolicy { .. } => ParametersFor::Binding,
+        },
+        target: params.failed,
+    };
+    block.push(collect);
     let params = Params {
         slot: block.enter_loop(),
         item: block.register(),
         ..params
     };
-    let begin = Instruction::new(Op::LoopBegin).a(params.slot).b(all.0);
-    block.push(begin.e(params.item.0).target(params.end));
+    block.push(Operation::LoopBegin {
+        loop_slot: params.slot,
+        list: all,
+        item: params.item,
+        target: params.end,
+    });
     block.place(params.start);
-    block.push(Instruction::new(Op::CelBindParams).a(params.item.0));
+    block.push(Operation::CelBindParams { src: params.item });
     params
 }
 
 impl Params {
     fn next(&self, emitter: &mut Emitter<'_>) {
-        let next = Instruction::new(Op::LoopNext).a(self.slot).e(self.item.0);
-        emitter.block.push(next.target(self.start));
+        let next = Operation::LoopNext {
+            loop_slot: self.slot,
+            item: self.item,
+            target: self.start,
+        };
+        emitter.block.push(next);
         emitter.block.place(self.end);
         emitter.block.leave_loop();
     }
@@ -527,7 +546,7 @@ impl Params {
     fn fail(&self, emitter: &mut Emitter<'_>) {
         emitter.block.place(self.failed);
         wrap("error in parameterized resource: ", emitter);
-        emitter.block.push(Instruction::new(Op::ReturnErrorText));
+        emitter.block.push(Operation::ReturnErrorText);
     }
 }
 
@@ -536,7 +555,7 @@ struct Cold {
     on_false: Label,
     on_error: Label,
     /// How an error ends.
-    error: Op,
+    error: Operation,
     expression: String,
     message: Option<Program>,
     fallback: String,
@@ -550,18 +569,19 @@ impl Cold {
             let unusable = emitter.block.label();
             let value = lower::lower(message, &scene.bindings, emitter, unusable);
             emitter.block.push(
-                Instruction::new(Op::ReturnFailValue)
-                    .a(value.0)
-                    .site(self.site.clone()),
+                Operation::ReturnFailValue {
+                    src: value,
+                    form: MessageForm::Kubernetes,
+                    number: ExpressionNumber(0),
+                }
+                .site(self.site.clone()),
             );
             emitter.block.place(unusable);
         }
         return_text(&self.fallback, &self.site, emitter);
         emitter.block.place(self.on_error);
         wrap(&failed_prefix(&self.expression), emitter);
-        emitter
-            .block
-            .push(Instruction::new(self.error).site(self.site));
+        emitter.block.push(self.error.site(self.site));
     }
 }
 
@@ -573,23 +593,27 @@ fn failed_prefix(expression: &str) -> String {
 pub(super) fn wrap(prefix: &str, emitter: &mut Emitter<'_>) {
     let behind = emitter.block.label();
     let text = emitter.module.text(prefix);
-    emitter
-        .block
-        .push(Instruction::new(Op::WrapError).c(text).target(behind));
+    emitter.block.push(Operation::WrapError {
+        query: false,
+        text,
+        target: behind,
+    });
     emitter.block.place(behind);
 }
 
 pub(super) fn begin(text: &str, emitter: &mut Emitter<'_>) {
     let text = emitter.module.text(text);
-    emitter.block.push(Instruction::new(Op::CelBegin).c(text));
+    emitter.block.push(Operation::CelBegin { text });
 }
 
 fn return_text(text: &str, site: &Site, emitter: &mut Emitter<'_>) {
     let text = emitter.module.text(text);
     emitter.block.push(
-        Instruction::new(Op::ReturnFailText)
-            .c(text)
-            .site(site.clone()),
+        Operation::ReturnFailText {
+            text,
+            number: ExpressionNumber(0),
+        }
+        .site(site.clone()),
     );
 }
 
@@ -599,7 +623,7 @@ fn return_error(text: &str, site: &Site, emitter: &mut Emitter<'_>) {
     emitter.block.place(failed);
     emitter
         .block
-        .push(Instruction::new(Op::ReturnErrorText).site(site.clone()));
+        .push(Operation::ReturnErrorText.site(site.clone()));
 }
 
 /// A variable and its loader (docs/spec/cel.md §2.5).
@@ -621,9 +645,7 @@ fn lower_variable(
     match &program {
         Ok(program) => {
             let value = lower::lower(program, &scene.bindings, &mut emitter, failed);
-            emitter
-                .block
-                .push(Instruction::new(Op::ReturnValue).a(value.0));
+            emitter.block.push(Operation::ReturnValue { src: value });
             emitter.block.place(failed);
             let prefix = format!("composited variable \"{name}\" fails to evaluate: ");
             wrap(&prefix, &mut emitter);
@@ -637,7 +659,9 @@ fn lower_variable(
             emitter.block.place(failed);
         }
     }
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
     let block = emitter.block;
     let location = Location {
         source,
@@ -671,9 +695,7 @@ fn lower_preconditions(
 ) {
     let on_false = emitter.block.label();
     let errors = emitter.block.enter_list();
-    emitter
-        .block
-        .push(Instruction::new(Op::ListBegin).a(errors));
+    emitter.block.push(Operation::ListBegin { list: errors });
     let mut bindings = scene.bindings.clone();
     bindings
         .sources
@@ -691,9 +713,11 @@ fn lower_preconditions(
                 emitter.block.jump(next);
                 emitter.block.place(failed);
                 let prefix = emitter.module.text(&failed_prefix(text.text));
-                emitter
-                    .block
-                    .push(Instruction::new(Op::WrapError).c(prefix).target(caught));
+                emitter.block.push(Operation::WrapError {
+                    query: false,
+                    text: prefix,
+                    target: caught,
+                });
             }
             Err(problems) => {
                 emitter.fail(&compilation_error(text.text, &problems), caught);
@@ -703,32 +727,36 @@ fn lower_preconditions(
         let error = emitter.constant(&TreeValue::Null);
         let copy = emitter.block.register();
         emitter.assign(copy, error);
-        emitter.block.push(Instruction::new(Op::CelCatch).a(copy.0));
-        emitter
-            .block
-            .push(Instruction::new(Op::ListPush).a(errors).b(copy.0));
+        emitter.block.push(Operation::CelCatch { dst: copy });
+        emitter.block.push(Operation::ListPush {
+            list: errors,
+            src: copy,
+        });
         emitter.block.place(next);
     }
     let (failed, held) = (emitter.block.label(), emitter.block.label());
-    emitter
-        .block
-        .push(Instruction::new(Op::CelRaiseAll).a(errors).target(failed));
+    emitter.block.push(Operation::CelRaiseAll {
+        list: errors,
+        form: ErrorList::Distinct,
+        target: failed,
+    });
     emitter.block.jump(held);
     emitter.block.place(failed);
     match dialect {
         Dialect::AdmissionPolicy {
             ignores_failure: true,
         } => emitter.block.jump(on_false),
-        dialect => emitter.block.push(Instruction::new(dialect.error())),
+        dialect => emitter.block.push(dialect.error()),
     }
     emitter.block.place(on_false);
     let text = emitter.module.text(match dialect {
         Dialect::Rule => "cel preconditions not met",
         Dialect::AdmissionPolicy { .. } => "match conditions aren't met",
     });
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnText).b(3).c(text));
+    emitter.block.push(Operation::ReturnText {
+        status: ReturnStatus::Skip,
+        text,
+    });
     emitter.block.place(held);
     emitter.block.leave_list();
 }

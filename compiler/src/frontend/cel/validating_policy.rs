@@ -5,8 +5,11 @@
 //! What does not compile keeps the whole policy from loading; [`Programs::compile`] says
 //! what that is, and only what compiled can be lowered.
 
+use crate::ir::Register;
 use kpvm_format::cel::Root;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{
+    ErrorList, ExpressionNumber, ForeachDepth, MessageForm, ReturnStatus,
+};
 use kpvm_format::table::SiteKind;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
@@ -16,7 +19,7 @@ use super::{Environment, Program, Type, TypeError};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::scope::Scope;
-use crate::ir::{Block, Instruction, Label, Module, Site};
+use crate::ir::{AtSite, Block, Label, Module, Operation, Site};
 use crate::policy::validating_policy::{Mode, ValidatingSpec};
 use crate::source::{Location, SourceId};
 
@@ -267,7 +270,9 @@ impl<'t> Programs<'t> {
                 emitter.block.jump(skipped);
             } else {
                 wrap("failed to load context: ", &mut emitter);
-                emitter.block.push(Instruction::new(Op::ReturnFailed));
+                emitter.block.push(Operation::ReturnFailed {
+                    depth: ForeachDepth(0),
+                });
             }
             emitter.block.place(held);
         }
@@ -283,15 +288,16 @@ impl<'t> Programs<'t> {
                 labels
             })
             .collect();
-        emitter.block.push(Instruction::new(Op::ReturnPass));
+        emitter.block.push(Operation::ReturnPass);
         for (index, (validation, labels)) in self.validations.iter().zip(labels).enumerate() {
             self.lower_failure(index, validation, labels, &mut emitter);
         }
         emitter.block.place(skipped);
         let text = emitter.module.text("skip");
-        emitter
-            .block
-            .push(Instruction::new(Op::ReturnText).b(3).c(text));
+        emitter.block.push(Operation::ReturnText {
+            status: ReturnStatus::Skip,
+            text,
+        });
         emitter.block
     }
 
@@ -315,15 +321,19 @@ impl<'t> Programs<'t> {
         let mut message = validation.message;
         if let Some(computed) = &validation.message_expression {
             // What is empty is no message, and falls through.
-            let give = |value: u32, emitter: &mut Emitter<'_>| {
-                let give = Instruction::new(Op::ReturnFailValue).a(value).b(1);
-                emitter.block.push(give.d(number).site(site.clone()));
+            let give = |value: Register, emitter: &mut Emitter<'_>| {
+                let give = Operation::ReturnFailValue {
+                    src: value,
+                    form: MessageForm::NotEmpty,
+                    number: ExpressionNumber(number),
+                };
+                emitter.block.push(give.site(site.clone()));
             };
             let failed = emitter.block.label();
             begin(computed.text.text, emitter);
             let bindings = &self.scene.bindings;
             let value = lower::lower(&computed.program, bindings, emitter, failed);
-            give(value.0, emitter);
+            give(value, emitter);
             let end = emitter.block.label();
             emitter.block.jump(end);
             emitter.block.place(failed);
@@ -338,11 +348,16 @@ impl<'t> Programs<'t> {
             message => message,
         };
         let text = emitter.module.text(message);
-        let fail = Instruction::new(Op::ReturnFailText).c(text).d(number);
+        let fail = Operation::ReturnFailText {
+            text,
+            number: ExpressionNumber(number),
+        };
         emitter.block.push(fail.site(site.clone()));
         emitter.block.place(on_error);
         wrap("error: ", emitter);
-        let fail = Instruction::new(Op::ReturnFailError).d(number);
+        let fail = Operation::ReturnFailError {
+            number: ExpressionNumber(number),
+        };
         emitter.block.push(fail.site(site));
     }
 
@@ -353,28 +368,34 @@ impl<'t> Programs<'t> {
         }
         let mut emitter = Emitter::new(source, Scope::default(), module);
         let list = emitter.block.enter_list();
-        emitter.block.push(Instruction::new(Op::ListBegin).a(list));
+        emitter.block.push(Operation::ListBegin { list });
         let wrapped = emitter.block.label();
         for (key, compiled) in &self.annotations {
             let (failed, next) = (emitter.block.label(), emitter.block.label());
             begin(compiled.text.text, &mut emitter);
             let bindings = &self.scene.bindings;
             let value = lower::lower(&compiled.program, bindings, &mut emitter, failed);
-            let push = Instruction::new(Op::ListPush).a(list).b(value.0);
+            let push = Operation::ListPush { list, src: value };
             emitter.block.push(push);
             emitter.block.jump(next);
             emitter.block.place(failed);
             let prefix = format!("failed to evaluate auditAnnotation '{key}': ");
             let prefix = emitter.module.text(&prefix);
-            let wrap = Instruction::new(Op::WrapError).c(prefix);
-            emitter.block.push(wrap.target(wrapped));
+            let wrap = Operation::WrapError {
+                query: false,
+                text: prefix,
+                target: wrapped,
+            };
+            emitter.block.push(wrap);
             emitter.block.place(next);
         }
-        let result = emitter.load(Instruction::new(Op::ListEnd).b(list));
-        let end = Instruction::new(Op::ReturnValue).a(result.0);
+        let result = emitter.load(|dst| Operation::ListEnd { dst, list });
+        let end = Operation::ReturnValue { src: result };
         emitter.block.push(end);
         emitter.block.place(wrapped);
-        emitter.block.push(Instruction::new(Op::ReturnFailed));
+        emitter.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(0),
+        });
         Some(emitter.block)
     }
 }
@@ -425,16 +446,18 @@ impl<'t> ExceptionPrograms<'t> {
         let (otherwise, failed) = (emitter.block.label(), emitter.block.label());
         let (conditions, bindings) = (&self.conditions, &self.bindings);
         lower_conditions(conditions, bindings, &mut emitter, otherwise, failed);
-        emitter.block.push(Instruction::new(Op::ReturnMatched));
+        emitter.block.push(Operation::ReturnMatched);
         emitter.block.place(failed);
         if self.ignores_failure {
             emitter.block.jump(otherwise);
         } else {
             wrap("failed to load context: ", &mut emitter);
-            emitter.block.push(Instruction::new(Op::ReturnFailed));
+            emitter.block.push(Operation::ReturnFailed {
+                depth: ForeachDepth(0),
+            });
         }
         emitter.block.place(otherwise);
-        emitter.block.push(Instruction::new(Op::ReturnUnmatched));
+        emitter.block.push(Operation::ReturnUnmatched);
         emitter.block
     }
 }
@@ -449,9 +472,7 @@ fn lower_conditions(
     failed: Label,
 ) {
     let errors = emitter.block.enter_list();
-    emitter
-        .block
-        .push(Instruction::new(Op::ListBegin).a(errors));
+    emitter.block.push(Operation::ListBegin { list: errors });
     for (index, condition) in conditions.iter().enumerate() {
         let (on_error, next) = (emitter.block.label(), emitter.block.label());
         let part = format!("matchConditions[{index}]");
@@ -459,24 +480,29 @@ fn lower_conditions(
         emitter.block.jump(next);
         emitter.block.place(on_error);
         let error = caught(emitter);
-        let push = Instruction::new(Op::ListPush).a(errors).b(error);
+        let push = Operation::ListPush {
+            list: errors,
+            src: error,
+        };
         emitter.block.push(push);
         emitter.block.place(next);
     }
-    let raise = Instruction::new(Op::CelRaiseAll).a(errors).b(1);
-    emitter.block.push(raise.target(failed));
+    let raise = Operation::CelRaiseAll {
+        list: errors,
+        form: ErrorList::Joined,
+        target: failed,
+    };
+    emitter.block.push(raise);
     emitter.block.leave_list();
 }
 
 /// Makes a value of the error at hand; its register.
-fn caught(emitter: &mut Emitter<'_>) -> u32 {
+fn caught(emitter: &mut Emitter<'_>) -> Register {
     let nothing = emitter.constant(&TreeValue::Null);
     let error = emitter.block.register();
     emitter.assign(error, nothing);
-    emitter
-        .block
-        .push(Instruction::new(Op::CelCatch).a(error.0));
-    error.0
+    emitter.block.push(Operation::CelCatch { dst: error });
+    error
 }
 
 fn condition_site(kind: SiteKind, condition: &Compiled<'_>, part: &str, source: SourceId) -> Site {
@@ -498,8 +524,11 @@ fn lower_test(
     begin(condition.text.text, emitter);
     let held = lower::lower_truth(&condition.program, bindings, emitter, on_error);
     let site = condition_site(SiteKind::Condition, condition, part, emitter.source);
-    let test = Instruction::new(Op::CelTest).a(held.0);
-    emitter.block.push(test.target(on_false).site(site));
+    let test = Operation::CelTest {
+        src: held,
+        target: on_false,
+    };
+    emitter.block.push(test.site(site));
 }
 
 /// The block of a variable; its error is what the expression that uses it fails with.
@@ -512,9 +541,11 @@ fn value_block(
     let mut emitter = Emitter::new(source, Scope::default(), module);
     let failed = emitter.block.label();
     let value = lower::lower(&compiled.program, bindings, &mut emitter, failed);
-    let end = Instruction::new(Op::ReturnValue).a(value.0);
+    let end = Operation::ReturnValue { src: value };
     emitter.block.push(end);
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
     emitter.block
 }

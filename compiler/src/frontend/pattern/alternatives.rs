@@ -1,11 +1,13 @@
 //! `anyPattern`: alternatives, of which one has to hold.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{
+    AlternativeIndex, ForeachDepth, ItemCount, ReturnStatus,
+};
 use kpvm_syntax::tree::Tree;
 
 use super::{Lowering, PatternError, Subject};
 use crate::frontend::emitter::Emitter;
-use crate::ir::{Instruction, Label, Register, Segment, SiteKind};
+use crate::ir::{AtSite, Label, Operation, Register, Segment, SiteKind};
 
 /// As [`lower_any_pattern`], for the element of a foreach: jumps to `passed` when an
 /// alternative holds.
@@ -61,66 +63,70 @@ pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut
         emitter.block.label(),
     );
     // Whether there is a resource to look at comes before what kind of value it is.
-    let no_subject = Instruction::new(Op::JumpIfNoSubject).a(Register::SUBJECT.0);
-    emitter.block.push(no_subject.target(done));
-    emitter.block.push(
-        Instruction::new(Op::RequireAlternatives)
-            .a(list.0)
-            .target(failed),
-    );
-    emitter.block.push(
-        Instruction::new(Op::JumpIfShorter)
-            .a(list.0)
-            .c(1)
-            .target(empty),
-    );
+    let no_subject = Operation::JumpIfNoSubject {
+        src: Register::SUBJECT,
+        target: done,
+    };
+    emitter.block.push(no_subject);
+    emitter.block.push(Operation::RequireAlternatives {
+        src: list,
+        target: failed,
+    });
+    emitter.block.push(Operation::JumpIfShorter {
+        src: list,
+        length: ItemCount(1),
+        target: empty,
+    });
     let slot = emitter.block.enter_loop();
     let item = emitter.block.register();
     let next = emitter.block.label();
-    emitter.block.push(
-        Instruction::new(Op::LoopBegin)
-            .a(slot)
-            .b(list.0)
-            .e(item.0)
-            .target(done),
-    );
+    emitter.block.push(Operation::LoopBegin {
+        loop_slot: slot,
+        list,
+        item,
+        target: done,
+    });
     emitter.block.place(body);
     let span = patterns.span;
     let site = emitter
         .site(SiteKind::Leaf, span)
         .path(vec![Segment::Text("/".into())])
         .written(patterns.as_str().unwrap_or_default());
-    let test = Instruction::new(Op::TestValue)
-        .a(Register::SUBJECT.0)
-        .b(item.0)
-        .c(1);
-    emitter.block.push(test.target(next).site(site));
+    let test = Operation::TestValue {
+        src: Register::SUBJECT,
+        pattern: item,
+        floats: true,
+        target: next,
+    };
+    emitter.block.push(test.site(site));
     emitter
         .block
-        .push(Instruction::new(Op::ReturnAlternativeAt).a(slot));
+        .push(Operation::ReturnAlternativeAt { loop_slot: slot });
     emitter.block.place(next);
-    let note = Instruction::new(Op::AlternativeFailedAt).a(slot);
+    let note = Operation::AlternativeFailedAt { loop_slot: slot };
     let site = emitter.site(SiteKind::Alternative, span);
     emitter.block.push(note.site(site));
-    emitter.block.push(
-        Instruction::new(Op::LoopNext)
-            .a(slot)
-            .e(item.0)
-            .target(body),
-    );
+    emitter.block.push(Operation::LoopNext {
+        loop_slot: slot,
+        item,
+        target: body,
+    });
     emitter.block.place(done);
     emitter.block.leave_loop();
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnAlternativesFailed));
+    emitter.block.push(Operation::ReturnAlternativesFailed {
+        depth: ForeachDepth(0),
+    });
     emitter.block.place(empty);
     let message = emitter.module.text(message);
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnText).c(message));
+    emitter.block.push(Operation::ReturnText {
+        status: ReturnStatus::Pass,
+        text: message,
+    });
     emitter.flush_cold();
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
 }
 
 impl Lowering<'_, '_> {
@@ -137,7 +143,9 @@ impl Lowering<'_, '_> {
             ends(self.emitter, index as u32);
             self.emitter.block.place(failed);
             let site = self.emitter.site(SiteKind::Alternative, pattern.span);
-            let note = Instruction::new(Op::AlternativeFailed).c(index as u32);
+            let note = Operation::AlternativeFailed {
+                index: AlternativeIndex(index as u32),
+            };
             self.emitter.block.push(note.site(site));
             self.emitter.leave_part(entered);
         }

@@ -2,9 +2,8 @@
 
 use super::Lowering;
 use super::anchors::find_inner;
-use crate::ir::{Instruction, Register, TagEntry, TagPattern, TagPatternId};
+use crate::ir::{Operation, Register, TagEntry, TagPattern, TagPatternId};
 use crate::source::Location;
-use kpvm_format::instruction::Op;
 use kpvm_semantics::anchor::Anchor;
 use kpvm_semantics::anchor::{self, AnchoredKey};
 use kpvm_semantics::wildcard::contains_wildcard;
@@ -43,9 +42,10 @@ impl Lowering<'_, '_> {
             };
             let plan = if entries.iter().any(is_dynamic) {
                 let tags = self.write_tag_pattern(tag, entries);
-                self.emitter
-                    .block
-                    .push(Instruction::new(Op::ExpandTags).a(register.0).c(tags));
+                self.emitter.block.push(Operation::ExpandTags {
+                    src: register,
+                    tags,
+                });
                 Tags::Dynamic(tags)
             } else {
                 Tags::Static
@@ -71,7 +71,10 @@ impl Lowering<'_, '_> {
                 .copied();
             let slot = computed.map(|computed| {
                 let slot = self.emitter.module.slot("");
-                let store = Instruction::new(Op::StoreVariable).a(computed.0).c(slot);
+                let store = Operation::StoreVariable {
+                    slot,
+                    src: computed,
+                };
                 self.emitter.block.push(store);
                 slot
             });

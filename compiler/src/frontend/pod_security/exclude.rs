@@ -2,14 +2,14 @@
 //! runs the checks again over a part of the pod, and what they find there exempts the
 //! pod from what it stands for.
 
-use kpvm_format::instruction::Op;
-use kpvm_format::symbol::SymbolId;
+use kpvm_format::instruction::ListSlot;
+use kpvm_format::instruction::immediate::TextOf;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::checks::{CONTAINERS, spec_fields};
 use super::controls::CONTROLS;
 use crate::frontend::emitter::Emitter;
-use crate::ir::{Exclusion, ExclusionId, Instruction, Register, TextListId};
+use crate::ir::{Exclusion, ExclusionId, Operation, Register, TextListId};
 use crate::policy::read::{items, text_of};
 
 /// One entry.
@@ -58,21 +58,23 @@ impl Emitter<'_> {
         if excludes.is_empty() {
             return;
         }
-        let pod = self.load(Instruction::new(Op::LoadChecked));
+        let pod = self.load(|dst| Operation::LoadChecked { dst });
         for exclude in excludes {
             let exclusion = self.exclusion(exclude);
             let next = self.block.label();
-            self.block.push(
-                Instruction::new(Op::JumpUnlessFound)
-                    .c(exclusion)
-                    .target(next),
-            );
+            self.block.push(Operation::JumpUnlessFound {
+                exclusion,
+                target: next,
+            });
             let part = if exclude.images.is_empty() {
                 self.bare_pod(pod)
             } else {
                 self.pod_of_images(pod, &exclude.images)
             };
-            let exempt = Instruction::new(Op::Exempt).a(part.0).c(exclusion);
+            let exempt = Operation::Exempt {
+                src: part,
+                exclusion,
+            };
             self.block.push(exempt);
             self.block.place(next);
         }
@@ -127,48 +129,48 @@ impl Emitter<'_> {
 
     fn containers_of_images(&mut self, containers: Register, images: TextListId) -> Register {
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         let slot = self.block.enter_loop();
         let (start, end) = (self.block.label(), self.block.label());
         let (meant, next) = (self.block.label(), self.block.label());
         let container = self.block.register();
-        self.block.push(
-            Instruction::new(Op::LoopBegin)
-                .a(slot)
-                .b(containers.0)
-                .e(container.0)
-                .target(end),
-        );
+        self.block.push(Operation::LoopBegin {
+            loop_slot: slot,
+            list: containers,
+            item: container,
+            target: end,
+        });
         self.block.place(start);
         let image = self.member(container, "image");
-        self.block.push(
-            Instruction::new(Op::JumpIfText)
-                .a(image.0)
-                .c(images)
-                .target(meant),
-        );
+        self.block.push(Operation::JumpIfText {
+            src: image,
+            of: TextOf::Value,
+            texts: images,
+            target: meant,
+        });
         self.block.jump(next);
         self.block.place(meant);
-        self.block
-            .push(Instruction::new(Op::ListPush).a(list).b(container.0));
+        self.block.push(Operation::ListPush {
+            list,
+            src: container,
+        });
         self.block.place(next);
-        self.block.push(
-            Instruction::new(Op::LoopNext)
-                .a(slot)
-                .e(container.0)
-                .target(start),
-        );
+        self.block.push(Operation::LoopNext {
+            loop_slot: slot,
+            item: container,
+            target: start,
+        });
         self.block.leave_loop();
         self.block.place(end);
-        let containers = self.load(Instruction::new(Op::ListEnd).b(list));
+        let containers = self.load(|dst| Operation::ListEnd { dst, list });
         self.block.leave_list();
         containers
     }
 
     /// A member of a map; nothing where it is none.
     pub(super) fn member(&mut self, map: Register, key: &str) -> Register {
-        let SymbolId(symbol) = self.module.symbol(key);
-        self.load(Instruction::new(Op::LoadField).b(map.0).c(symbol))
+        let key = self.module.symbol(key);
+        self.load(|dst| Operation::LoadField { dst, src: map, key })
     }
 
     /// A map of values; null where there is nothing.
@@ -176,24 +178,23 @@ impl Emitter<'_> {
         let keys: Vec<&str> = members.iter().map(|(key, _)| *key).collect();
         let keys = self.module.text_list(&keys);
         let list = self.push_all(members.iter().map(|(_, value)| *value));
-        let map = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
+        let map = self.load(|dst| Operation::MapEnd { dst, list, keys });
         self.block.leave_list();
         map
     }
 
     fn list_of(&mut self, items: &[Register]) -> Register {
         let list = self.push_all(items.iter().copied());
-        let items = self.load(Instruction::new(Op::ListEnd).b(list));
+        let items = self.load(|dst| Operation::ListEnd { dst, list });
         self.block.leave_list();
         items
     }
 
-    fn push_all(&mut self, values: impl Iterator<Item = Register>) -> u32 {
+    fn push_all(&mut self, values: impl Iterator<Item = Register>) -> ListSlot {
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         for value in values {
-            self.block
-                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block.push(Operation::ListPush { list, src: value });
         }
         list
     }

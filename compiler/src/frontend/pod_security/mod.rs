@@ -12,7 +12,7 @@ pub mod controls;
 pub mod exclude;
 mod shape;
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{ForeachDepth, TextOf};
 use kpvm_syntax::tree::{Span, Tree};
 
 use self::checks::Chosen;
@@ -20,7 +20,7 @@ use self::controls::{CONTROLS, Level};
 use self::exclude::Exclude;
 use super::emitter::Emitter;
 use crate::ir::{
-    BlockId, Control, ControlId, Instruction, Label, Module, Register, Site, SiteKind,
+    AtSite, BlockId, Control, ControlId, Label, Module, Operation, Register, Site, SiteKind,
 };
 use crate::policy::read::{field, items, text_of};
 use crate::source::{Location, SourceId};
@@ -161,7 +161,9 @@ impl Emitter<'_> {
         }
         self.flush_cold();
         self.block.place(failed);
-        self.block.push(Instruction::new(Op::ReturnFailed));
+        self.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(0),
+        });
     }
 
     /// Ends by what is left of the findings.
@@ -171,8 +173,7 @@ impl Emitter<'_> {
             span,
         };
         let site = Site::new(SiteKind::Structure, "validate.podSecurity", location);
-        self.block
-            .push(Instruction::new(Op::ReturnFindings).site(site));
+        self.block.push(Operation::ReturnFindings.site(site));
     }
 
     /// Decodes the resource by its kind and runs the checks over its pod.
@@ -187,8 +188,13 @@ impl Emitter<'_> {
         ];
         for (names, label) in kinds {
             let names = self.module.text_list(names);
-            let jump = Instruction::new(Op::JumpIfText).a(kind.0).c(names);
-            self.block.push(jump.target(label));
+            let jump = Operation::JumpIfText {
+                src: kind,
+                of: TextOf::Value,
+                texts: names,
+                target: label,
+            };
+            self.block.push(jump);
         }
         self.fail("could not find correct resource type", failed);
         self.block.place(pod);
@@ -222,15 +228,22 @@ impl Emitter<'_> {
 
     fn decoded(&mut self, shape: &str, failed: Label) -> Register {
         let shape = self.module.shape(shape);
-        let conform = Instruction::new(Op::Conform).b(Register::SUBJECT.0);
-        self.load(conform.c(shape).target(failed))
+        self.load(|dst| Operation::Conform {
+            dst,
+            src: Register::SUBJECT,
+            shape,
+            target: failed,
+        })
     }
 
     fn run_checks(&mut self, checks: Option<BlockId>, subject: Register, places: [&str; 2]) {
         if let Some(checks) = checks {
             let places = self.module.text_list(&places);
-            let run = Instruction::new(Op::RunChecks).a(subject.0);
-            self.block.push(run.c(checks).d(places));
+            self.block.push(Operation::RunChecks {
+                src: subject,
+                block: checks,
+                places,
+            });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Conditions: expressions that jump rather than give a value.
 
 use kpvm_format::cel::Function;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::CompareFlags;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::Lowering;
@@ -9,7 +9,7 @@ use super::literal::constant_of;
 use crate::frontend::cel::ast::{Expr, Fold, Literal, Node};
 use crate::frontend::cel::check::Reference;
 use crate::frontend::cel::types::Type;
-use crate::ir::{Constant, ConstantId, Instruction, Label, Register};
+use crate::ir::{Constant, ConstantId, Label, Operation, Register};
 
 /// A call of `orValue` with a constant.
 pub(super) struct Defaulted<'e> {
@@ -109,24 +109,26 @@ impl Lowering<'_, '_> {
             _ => {
                 let value = self.value(expression, on_error);
                 if self.checked.is_bool(expression) {
-                    let op = if when {
-                        Op::JumpIfTrue
-                    } else {
-                        Op::JumpIfFalse
-                    };
-                    self.push(Instruction::new(op).a(value.0).target(target));
+                    self.push(match when {
+                        true => Operation::JumpIfTrue { src: value, target },
+                        false => Operation::JumpIfFalse { src: value, target },
+                    });
                 } else {
-                    let test = Instruction::new(Op::CelIf).a(value.0).b(u32::from(when));
-                    self.test(test, target, on_error);
+                    let test = Operation::CelIf {
+                        src: value,
+                        when,
+                        target,
+                    };
+                    self.test(test, on_error);
                 }
             }
         }
     }
 
     /// Appends a test: it goes on at the target, behind itself, or at `on_error`.
-    pub(super) fn test(&mut self, test: Instruction, target: Label, on_error: Label) {
-        self.push(test.target(target));
-        self.push(Instruction::new(Op::CelOnError).target(on_error));
+    pub(super) fn test(&mut self, test: Operation, on_error: Label) {
+        self.push(test);
+        self.push(Operation::CelOnError { target: on_error });
     }
 
     fn branch_has(
@@ -147,8 +149,14 @@ impl Lowering<'_, '_> {
         };
         let key = self.emitter.module.symbol(field);
         let field = self.register();
-        let test = Instruction::new(Op::CelIfHas).a(field.0).b(operand.0);
-        self.test(test.e(u32::from(when)).c(key.0), target, on_error);
+        let test = Operation::CelIfHas {
+            dst: field,
+            src: operand,
+            when,
+            key,
+            target,
+        };
+        self.test(test, on_error);
         self.place(behind);
     }
 
@@ -186,12 +194,16 @@ impl Lowering<'_, '_> {
             }
             None => self.value(value, on_error),
         };
-        let test = Instruction::new(Op::CelIfCompare)
-            .a(value.0)
-            .b(u32::from(when) | u32::from(is_left) << 1)
-            .e(function as u32)
-            .c(constant);
-        self.test(test, target, on_error);
+        let test = Operation::CelIfCompare {
+            src: value,
+            flags: CompareFlags::NONE
+                .with_if(when, CompareFlags::JUMPS_IF_TRUE)
+                .with_if(is_left, CompareFlags::CONSTANT_IS_LEFT),
+            function,
+            constant,
+            target,
+        };
+        self.test(test, on_error);
         self.place(behind);
         true
     }
@@ -343,7 +355,7 @@ impl Lowering<'_, '_> {
                     }
                     self.place(failed);
                     self.set_constant(error, &TreeValue::Bool(true));
-                    self.push(Instruction::new(Op::CelCatch).a(error.0));
+                    self.push(Operation::CelCatch { dst: error });
                 }
                 self.place(next);
                 // Of several errors the first counts.
@@ -351,12 +363,15 @@ impl Lowering<'_, '_> {
                 self.branch(operand, !neutral, decided, failed);
                 self.jump(end);
                 self.place(failed);
-                self.push(Instruction::new(Op::CelCatch).a(error.0));
+                self.push(Operation::CelCatch { dst: error });
                 self.place(end);
             }
             self.has_failed = false;
             // There is one for sure.
-            self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+            self.push(Operation::CelRaise {
+                src: error,
+                target: on_error,
+            });
         }
         self.place(behind);
     }
@@ -383,14 +398,17 @@ impl Lowering<'_, '_> {
             self.jump(decided);
             if self.is_used(failed, before) {
                 self.place(failed);
-                self.push(Instruction::new(Op::CelCatch).a(error.0));
+                self.push(Operation::CelCatch { dst: error });
                 fails = true;
             }
             self.place(next);
         }
         if fails {
             self.insert_constant(start, error, &TreeValue::Bool(true));
-            self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+            self.push(Operation::CelRaise {
+                src: error,
+                target: on_error,
+            });
         }
         if when == neutral {
             self.jump(target);

@@ -1,12 +1,11 @@
 //! Optionals. A chain of `.?` and `[?]` is followed without making an optional of each step.
 
 use kpvm_format::cel::Function;
-use kpvm_format::instruction::Op;
 
 use super::Lowering;
 use crate::frontend::cel::ast::{Expr, Literal, Node};
 use crate::frontend::cel::types::Type;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
 
 impl Lowering<'_, '_> {
     /// What a value that may be an optional holds; jumps to `none` if it holds nothing.
@@ -18,7 +17,12 @@ impl Lowering<'_, '_> {
         if !self.may_be_optional(expression) {
             return value;
         }
-        self.compute(Instruction::new(Op::CelUnwrap).b(value.0), none)
+        self.compute(|dst| Operation::CelUnwrap {
+            dst,
+            src: value,
+            strict: false,
+            target: none,
+        })
     }
 
     fn may_be_optional(&self, expression: &Expr) -> bool {
@@ -47,7 +51,11 @@ impl Lowering<'_, '_> {
                 optional: true,
             } => {
                 if let Some(entry) = self.variable(operand, field) {
-                    return self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+                    return self.compute(|dst| Operation::CelVariable {
+                        dst,
+                        entry,
+                        target: on_error,
+                    });
                 }
                 let is_chain = self.is_chain(operand);
                 let (inner, unwrap) = if is_chain {
@@ -58,8 +66,14 @@ impl Lowering<'_, '_> {
                 };
                 let key = self.emitter.module.symbol(field);
                 let result = self.register();
-                let find = Instruction::new(Op::CelIfFind).a(result.0).b(inner.0);
-                self.test(find.e(u32::from(unwrap)).c(key.0), none, on_error);
+                let find = Operation::CelIfFind {
+                    dst: result,
+                    src: inner,
+                    unwrap,
+                    key,
+                    target: none,
+                };
+                self.test(find, on_error);
                 result
             }
             Node::Call {
@@ -73,8 +87,12 @@ impl Lowering<'_, '_> {
                 if let Node::Literal(Literal::String(key)) = &index.node {
                     let inner = self.inner(operand, none, on_error);
                     let key = self.emitter.module.symbol(key);
-                    let find = Instruction::new(Op::CelFind).b(inner.0).c(key.0);
-                    return self.compute(find, none);
+                    return self.compute(|dst| Operation::CelFind {
+                        dst,
+                        src: inner,
+                        key,
+                        target: none,
+                    });
                 }
                 // The index is evaluated whatever there is to look into.
                 let (inner, index) = if self.cannot_fail(index) {
@@ -83,13 +101,22 @@ impl Lowering<'_, '_> {
                 } else {
                     let operand = self.value(operand, on_error);
                     let index = self.value(index, on_error);
-                    let inner = Instruction::new(Op::CelUnwrap).b(operand.0);
-                    (self.compute(inner, none), index)
+                    (
+                        self.compute(|dst| Operation::CelUnwrap {
+                            dst,
+                            src: operand,
+                            strict: false,
+                            target: none,
+                        }),
+                        index,
+                    )
                 };
-                self.compute(
-                    Instruction::new(Op::CelFindIndex).b(inner.0).e(index.0),
-                    none,
-                )
+                self.compute(|dst| Operation::CelFindIndex {
+                    dst,
+                    src: inner,
+                    index,
+                    target: none,
+                })
             }
             Node::OptionalMap {
                 target,
@@ -123,11 +150,19 @@ impl Lowering<'_, '_> {
     ) -> Register {
         let result = self.register();
         let (missing, end) = (self.label(), self.label());
-        let unwrap = Instruction::new(Op::CelUnwrap).a(result.0).b(value.0).e(1);
-        self.push(unwrap.target(missing));
+        let unwrap = Operation::CelUnwrap {
+            dst: result,
+            src: value,
+            strict: true,
+            target: missing,
+        };
+        self.push(unwrap);
         self.jump(end);
         self.place(missing);
-        self.push(Instruction::new(Op::CelRaise).a(result.0).target(on_error));
+        self.push(Operation::CelRaise {
+            src: result,
+            target: on_error,
+        });
         self.jump(none);
         self.place(end);
         result
@@ -138,10 +173,13 @@ impl Lowering<'_, '_> {
         let result = self.register();
         let (none, end) = (self.label(), self.label());
         let inner = self.held(expression, none, on_error);
-        self.push(Instruction::new(Op::CelWrap).a(result.0).b(inner.0));
+        self.push(Operation::CelWrap {
+            dst: result,
+            src: inner,
+        });
         self.jump(end);
         self.place(none);
-        self.push(Instruction::new(Op::CelNone).a(result.0));
+        self.push(Operation::CelNone { dst: result });
         self.place(end);
         result
     }
