@@ -47,23 +47,23 @@ pub enum Segment {
     LoopIndex(LoopSlot),
 }
 
-/// What an instruction looks at.
+/// What an instruction tests or loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// What the instruction does for the policy.
+    /// The instruction's purpose in the policy.
     pub kind: SiteKind,
     /// The place in the resource.
     pub path: Vec<Segment>,
     /// The part of the rule, e.g. `preconditions.all[0]`.
     pub part: String,
-    /// What is written there, see [`kpvm_format::table::SiteLabel::written`].
+    /// The text written there, see [`kpvm_format::table::SiteLabel::written`].
     pub written: String,
-    /// Where that is.
+    /// The place of that text.
     pub location: Location,
 }
 
 impl Site {
-    /// A site at no path, where nothing needs to be said of what is written.
+    /// A site without a path or written text.
     pub fn new(kind: SiteKind, part: &str, location: Location) -> Self {
         Self {
             kind,
@@ -74,14 +74,14 @@ impl Site {
         }
     }
 
-    /// With the place in the resource.
+    /// Sets the place in the resource.
     #[must_use]
     pub fn path(mut self, path: Vec<Segment>) -> Self {
         self.path = path;
         self
     }
 
-    /// With what is written, cut where it is long.
+    /// Sets the written text, shortened if it is long.
     #[must_use]
     pub fn written(mut self, text: &str) -> Self {
         const CHARACTERS: usize = 200;
@@ -118,7 +118,7 @@ pub type Operation = instruction::Operation<Virtual>;
 pub struct Instruction {
     /// What it does.
     pub operation: Operation,
-    /// What it looks at.
+    /// Its site.
     pub site: Option<Site>,
 }
 
@@ -219,7 +219,7 @@ pub struct Block {
     accumulators: Slots,
 }
 
-/// Slots that are given out and taken back like a stack.
+/// Slots that are allocated and released like a stack.
 #[derive(Debug, Clone, Default)]
 struct Slots {
     used: u32,
@@ -243,7 +243,7 @@ impl Block {
         }
     }
 
-    /// A register of its own.
+    /// A new register.
     pub fn register(&mut self) -> Register {
         self.registers += 1;
         Register(self.registers - 1)
@@ -255,62 +255,62 @@ impl Block {
         Label(self.labels - 1)
     }
 
-    /// Takes the next free loop slot.
+    /// Allocates the next loop slot.
     pub fn enter_loop(&mut self) -> LoopSlot {
         LoopSlot(self.loops.take())
     }
 
-    /// Gives back the loop slot taken last.
+    /// Releases the loop slot allocated last.
     pub fn leave_loop(&mut self) {
         self.loops.used -= 1;
     }
 
-    /// Takes the next free fold slot.
+    /// Allocates the next fold slot.
     pub fn enter_fold(&mut self) -> FoldSlot {
         FoldSlot(self.folds.take())
     }
 
-    /// Gives back the fold slot taken last.
+    /// Releases the fold slot allocated last.
     pub fn leave_fold(&mut self) {
         self.folds.used -= 1;
     }
 
-    /// Takes the next free list accumulator.
+    /// Allocates the next list accumulator.
     pub fn enter_list(&mut self) -> ListSlot {
         ListSlot(self.lists.take())
     }
 
-    /// Gives back the list accumulator taken last.
+    /// Releases the list accumulator allocated last.
     pub fn leave_list(&mut self) {
         self.lists.used -= 1;
     }
 
-    /// Takes the next free text accumulator.
+    /// Allocates the next text accumulator.
     pub fn enter_accumulator(&mut self) -> TextSlot {
         TextSlot(self.accumulators.take())
     }
 
-    /// Gives back the text accumulator taken last.
+    /// Releases the text accumulator allocated last.
     pub fn leave_accumulator(&mut self) {
         self.accumulators.used -= 1;
     }
 
-    /// Most list accumulators in use at a time.
+    /// The largest number of list accumulators in use at a time.
     pub fn list_accumulators(&self) -> u32 {
         self.lists.most
     }
 
-    /// Most text accumulators in use at a time.
+    /// The largest number of text accumulators in use at a time.
     pub fn text_accumulators(&self) -> u32 {
         self.accumulators.most
     }
 
-    /// Most loop slots in use at a time.
+    /// The largest number of loop slots in use at a time.
     pub fn loop_slots(&self) -> u32 {
         self.loops.most
     }
 
-    /// Most fold slots in use at a time.
+    /// The largest number of fold slots in use at a time.
     pub fn fold_slots(&self) -> u32 {
         self.folds.most
     }
@@ -320,7 +320,7 @@ impl Block {
         self.items.push(Item::Instruction(instruction.into()));
     }
 
-    /// Puts a label here.
+    /// Places a label here.
     pub fn place(&mut self, label: Label) {
         self.items.push(Item::Label(label));
     }

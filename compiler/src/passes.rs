@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(names(&block), expected);
     }
 
-    /// With an error, or where the field is not there, nothing was found.
+    /// With an error, or if the field is missing, nothing was loaded.
     #[test]
     fn a_field_is_known_only_where_it_was_found() {
         for (when, expected) in [(false, 3), (true, 2)] {
@@ -222,7 +222,7 @@ mod tests {
             let failed = block.label();
             let again = select(&mut block, failed);
             finish(&mut block, again, &[failed]);
-            // Behind the test, at its target, and with its error.
+            // After the test, at its target, and with its error.
             let selects = names(&block)
                 .iter()
                 .filter(|&&name| name == "CelSelect")
@@ -247,7 +247,7 @@ mod tests {
         });
         finish(&mut block, into, &[failed]);
         assert_eq!(names(&block), ["CelSelect", "ReturnValue", "ReturnNothing"]);
-        // Somebody else reads it.
+        // Another instruction reads it.
         let mut block = Block::new();
         let failed = block.label();
         let into = block.register();

@@ -8,6 +8,7 @@ use crate::instruction::{
     KindListId, LeafId, Op, OperandKind, Operation, PairListId, PathId, SelectorId, SubjectListId,
     TagPatternId, TextListId,
 };
+use crate::site::InstructionId;
 use crate::symbol::SymbolId;
 use crate::table::{Block, Rule};
 
@@ -80,9 +81,9 @@ pub enum Filter {
 }
 
 impl<'a> Tables<'a> {
-    /// What an instruction of the code section tests; `None` if there is no such instruction.
-    pub fn criterion(&self, instruction: u32) -> Option<Criterion> {
-        let instruction = self.code.get(instruction as usize)?;
+    /// What an instruction tests; `None` if there is no such instruction.
+    pub fn criterion(&self, instruction: InstructionId) -> Option<Criterion> {
+        let instruction = self.instruction(instruction)?;
         Operation::decode(instruction).map(|operation| Criterion::of(&operation))
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use kpvm_format::disassemble::path;
 use kpvm_format::meta::Meta;
-use kpvm_format::site::{InstructionId, Segment};
+use kpvm_format::site::{Segment, SitePathId};
 use kpvm_format::table::{self, NONE, Rule, RuleFlags};
 use kpvm_format::{Bundle, FORMAT_VERSION, Tables};
 use serde::Serialize;
@@ -139,9 +139,9 @@ fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
         namespace: tables.text(policy.namespace),
         kind: &meta.kind,
         api_version: &meta.api_version,
-        rules: (policy.rules.start.get()..)
-            .zip(Tables::range(tables.rules, policy.rules))
-            .map(|(number, rule)| rule_entry(tables, number, rule))
+        rules: Tables::range(tables.rules, policy.rules)
+            .iter()
+            .map(|rule| rule_entry(tables, rule))
             .collect(),
     };
     tables
@@ -152,7 +152,7 @@ fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
         .collect()
 }
 
-fn rule_entry<'b>(tables: Tables<'b>, number: u32, rule: &Rule) -> RuleEntry<'b> {
+fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
     let blocks = [rule.match_block, rule.body_block];
     let blocks = blocks.iter().filter_map(|block| {
         let number = block.get();
@@ -160,25 +160,11 @@ fn rule_entry<'b>(tables: Tables<'b>, number: u32, rule: &Rule) -> RuleEntry<'b>
     });
     let mut reads = BTreeSet::new();
     let mut instructions = 0;
-<<<<<<< HEAD
-    for block in blocks {
-        let (start, length) = (block.start.get(), block.length.get());
-        instructions += length as usize;
+    for (number, block) in blocks {
+        instructions += block.length.get() as usize;
         reads.extend(tables.loaded_paths(block).map(|id| path(&tables, id.0)));
-        reads.extend((start..start + length).filter_map(|number| site_path(&tables, number)));
-=======
-    for (block, record) in blocks {
-        let code = tables.block_code(record);
-        instructions += code.len();
-        for (position, instruction) in (0u32..).zip(code) {
-            let operands = Op::decode(instruction.op).map_or(&[][..], Op::operands);
-            let paths = operands
-                .iter()
-                .filter(|operand| operand.kind == OperandKind::Path);
-            reads.extend(paths.map(|operand| path(&tables, instruction.operand(operand.field))));
-            reads.extend(site_path(&tables, InstructionId { block, position }));
-        }
->>>>>>> bundle
+        let sites = tables.sites_of(number);
+        reads.extend(sites.map(|site| site_path(&tables, site.path)));
     }
     RuleEntry {
         name: tables.text(rule.name),
@@ -193,21 +179,20 @@ fn rule_entry<'b>(tables: Tables<'b>, number: u32, rule: &Rule) -> RuleEntry<'b>
             .iter()
             .map(|exception| tables.exception_key(exception))
             .collect(),
-        demands: demands::of_rule(&tables, number),
+        demands: demands::of_rule(&tables, rule),
     }
 }
 
 /// Path that a failed check at this instruction would report, with `*` for positions.
-fn site_path(tables: &Tables<'_>, instruction: InstructionId) -> Option<String> {
-    let site = tables.site(instruction)?;
+fn site_path(tables: &Tables<'_>, path: SitePathId) -> String {
     let mut text = String::new();
-    tables.path_segments(site.path, &mut |segment| {
+    tables.path_segments(path, &mut |segment| {
         text.push_str(match segment {
             Segment::Text(text) => text,
             Segment::Loop(_) => "*",
         });
     });
-    Some(text.trim_end_matches('/').to_owned())
+    text.trim_end_matches('/').to_owned()
 }
 
 /// Removes paths that are prefixes of others: `/spec` adds nothing to `/spec/replicas`.
@@ -330,8 +315,6 @@ fn write_demands(demands: &Demands, out: &mut dyn Write) -> io::Result<()> {
         (demands.time, "the time"),
         (demands.randomness, "random numbers"),
         (demands.host_addresses, "the addresses of hosts"),
-        (demands.namespace_labels, "the labels of namespaces"),
-        (demands.user_info, "the user"),
     ] {
         if asks {
             writeln!(out, "      asks for {what}")?;

@@ -19,13 +19,8 @@ use kpvm_format::Tables;
 use kpvm_format::criterion::Criterion;
 use kpvm_format::instruction::TagPatternId;
 use kpvm_format::meta::OmittedRule;
-<<<<<<< HEAD
-use kpvm_format::table::{LeafKind, NONE, Place, Range, Rule, Site, SiteKind};
-=======
 use kpvm_format::site::{InstructionId, Segment, Site, SitePathId};
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{LeafKind, Place, Range, Rule, SiteKind};
->>>>>>> bundle
 use kpvm_semantics::anchor::Anchor;
 use serde::Serialize;
 
@@ -374,42 +369,20 @@ impl Reader<'_> {
     fn points(&self, number: u32, rule: &Rule, tally: &Tally<'_>, add: &mut dyn FnMut(Point)) {
         let blocks = [rule.match_block, rule.precondition_block, rule.body_block];
         for block in blocks {
-<<<<<<< HEAD
-            let Some(block) = self.tables.blocks.get(block.get() as usize) else {
-                continue;
-            };
-            let first = block.start.get();
-            for number in first..first.saturating_add(block.length.get()) {
-                let Some((site, criterion)) =
-                    self.tables.site(number).zip(self.tables.criterion(number))
-                else {
-                    continue;
-                };
-                let counts = tally
-                    .tests
-                    .get(number as usize)
-                    .copied()
-                    .unwrap_or_default();
-                if let Criterion::Tags(pattern) = criterion {
-                    self.tags(pattern, site, tally, add);
-                }
-                add(self.point(criterion, site, counts));
-=======
             let block = block.get();
             for site in self.tables.sites_of(block) {
                 let id = InstructionId {
                     block,
                     position: site.position,
                 };
-                let Some(instruction) = self.tables.instruction(id) else {
+                let Some(criterion) = self.tables.criterion(id) else {
                     continue;
                 };
-                if site.kind == SiteKind::Tags {
-                    self.tags(number, instruction, &site, tally, add);
+                if let Criterion::Tags(pattern) = criterion {
+                    self.tags(number, pattern, &site, tally, add);
                 }
                 let place = self.tables.place_of(number, &site.place);
-                add(self.point(instruction, &site, &place, tally.test(number, id)));
->>>>>>> bundle
+                add(self.point(criterion, &site, &place, tally.test(number, id)));
             }
         }
         let first = rule.entries.start.get() as usize;
@@ -427,26 +400,10 @@ impl Reader<'_> {
         }
     }
 
-<<<<<<< HEAD
-    fn point(&self, criterion: Criterion, site: &Site, counts: Counts) -> Point {
-        let part = self.tables.text(site.part);
-        let written = self.tables.text(site.written);
-        let (kind, text) = match site.kind() {
-=======
-    fn point(
-        &self,
-        instruction: &Instruction,
-        site: &Site,
-        place: &Place,
-        counts: Counts,
-    ) -> Point {
+    fn point(&self, criterion: Criterion, site: &Site, place: &Place, counts: Counts) -> Point {
         let part = self.tables.text(site.label.part);
         let written = self.tables.text(site.label.written);
-        let Some(op) = Op::decode(instruction.op) else {
-            return point(PointKind::Line, place, part, String::new(), counts);
-        };
         let (kind, text) = match site.kind {
->>>>>>> bundle
             SiteKind::Filter | SiteKind::Exclusion => {
                 let expected = match criterion {
                     Criterion::Filter(filter) => filter::expected(&self.tables, filter),
@@ -518,12 +475,8 @@ impl Reader<'_> {
     /// Each entry of a label or annotation pattern is a leaf.
     fn tags(
         &self,
-<<<<<<< HEAD
-        pattern: TagPatternId,
-=======
         rule: u32,
-        instruction: &Instruction,
->>>>>>> bundle
+        pattern: TagPatternId,
         site: &Site,
         tally: &Tally<'_>,
         add: &mut dyn FnMut(Point),

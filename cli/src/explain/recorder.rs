@@ -8,12 +8,8 @@ use kpvm::engine::observer::{
 };
 use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
-<<<<<<< HEAD
 use kpvm_format::criterion::Criterion;
-=======
-use kpvm_format::instruction::{Instruction, Op};
 use kpvm_format::site::Site;
->>>>>>> bundle
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, Leaf, LeafKind, SiteKind, SitePlace};
 use kpvm_semantics::anchor::Anchor;
@@ -189,14 +185,8 @@ impl<'r> Recorder<'r> {
 
     /// Step of a test; none for structure that holds.
     fn test(&self, test: &Test<'_>) -> Option<Step> {
-<<<<<<< HEAD
         let criterion = self.tables.criterion(test.instruction)?;
-        let kind = match test.site.kind() {
-=======
-        let instruction = self.tables.instruction(test.instruction)?;
-        let op = Op::decode(instruction.op)?;
         let kind = match test.site.kind {
->>>>>>> bundle
             SiteKind::Filter => StepKind::Filter,
             SiteKind::Exclusion => StepKind::Exclusion,
             SiteKind::Condition => StepKind::Condition,
@@ -241,11 +231,7 @@ impl<'r> Recorder<'r> {
                 step.found = looks.then(|| found.show(SHOWN_BYTES));
                 step.expected = match pattern {
                     Some(pattern) => Some(pattern.show(SHOWN_BYTES)),
-<<<<<<< HEAD
-                    None => self.pattern(criterion, test.site.kind()),
-=======
-                    None => self.pattern(op, instruction, test.site.kind),
->>>>>>> bundle
+                    None => self.pattern(criterion, test.site.kind),
                 };
             }
             Tested::Tag {

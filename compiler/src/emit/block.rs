@@ -16,7 +16,7 @@ use crate::source::{Location, Sources};
 /// Writes a block into the bundle.
 ///
 /// # Errors
-/// When the block needs more registers or slots than a frame has.
+/// If the block needs more registers or slots than a frame has.
 pub(super) fn emit(
     block: &Block,
     sources: &Sources,
@@ -75,7 +75,7 @@ pub(super) fn emit(
     Ok(())
 }
 
-/// A place as bundles keep it.
+/// A source location as stored in bundles.
 pub(super) fn place(location: Location, sources: &Sources) -> table::Place {
     let place = sources.line_column(location);
     table::Place {

@@ -1,7 +1,8 @@
-//! Assertion trees (docs/spec/assert.md): keys project, leaves compare, failures are noted.
+//! Assertion trees (docs/spec/assert.md): keys project, leaves compare, failures are
+//! recorded.
 //!
-//! The tree is walked here once; what is left to do at run time are loads, loops over
-//! what `~` goes through, and comparisons, each with the path that its failure shows.
+//! The tree is walked here once; what remains for run time are loads, loops over what `~`
+//! iterates, and comparisons, each with the path that its failure shows.
 
 use kpvm_format::instruction::LoopSlot;
 use kpvm_format::instruction::immediate::{
@@ -15,14 +16,14 @@ use crate::ir::{AtSite, Label, Operation, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
 use kpvm_syntax::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 
-/// What a node is about.
+/// The value that a node is compared with.
 #[derive(Debug, Clone, Copy)]
 enum Subject {
-    /// All that the tree is about; its parts are looked up by name.
+    /// The whole payload, whose parts are looked up by name.
     Payload,
     /// A value.
     Value(Register),
-    /// A value that no literal key looks into (docs/spec/assert.md §3).
+    /// A value whose members no literal key can access (docs/spec/assert.md §3).
     Struct(Register),
 }
 
@@ -44,7 +45,7 @@ impl Emitter<'_> {
     /// Lowers the body of an assert rule.
     ///
     /// # Errors
-    /// When an expression is none, or the tree is nested too deep.
+    /// If an expression is invalid, or the tree is nested too deeply.
     pub fn assertion_rule(&mut self, tree: &Tree) -> Lowered {
         self.bindings = Some(Vec::new());
         self.in_part("assert", |this| {
@@ -94,7 +95,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A key, what it projects, and the tree below.
+    /// A key, its projection, and the tree below.
     fn assertion_member(
         &mut self,
         member: &Member,
@@ -146,8 +147,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The value under a literal key; jumps to `missing` where there is none. Where there
-    /// can be none, what is lowered behind it is not reached.
+    /// The value under a literal key; jumps to `missing` if there is none. If there can
+    /// never be one, the code lowered after it is unreachable.
     fn project(&mut self, key: &str, subject: Subject, missing: Label, site: &Site) -> Subject {
         let unknown = "projection not recognized";
         match subject {
@@ -221,7 +222,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// A list: as many items, each against the tree at its place.
+    /// A list: its length is compared, and each item with the tree at its index.
     fn positional(
         &mut self,
         items: &[Tree],
@@ -274,7 +275,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A leaf: a value to compare with, or an expression that gives it.
+    /// A leaf: a value to compare with, or an expression that computes one.
     fn assertion_leaf(&mut self, leaf: &Tree, subject: Subject, site: Site) -> Lowered {
         let value = self.subject(subject);
         let expression = read_leaf(leaf)?;
@@ -327,14 +328,14 @@ impl Emitter<'_> {
         self.apart(end.site(site))
     }
 
-    /// Gives a value a name, until [`Emitter::unbind`].
+    /// Names a value, until [`Emitter::unbind`].
     fn bind(&mut self, name: &str, value: Register) {
         if let Some(bindings) = &mut self.bindings {
             bindings.push((name.into(), value));
         }
     }
 
-    /// How many names there are, with these.
+    /// Adds names; returns how many there were before.
     fn bound(&mut self, names: &[(Box<str>, Register)]) -> usize {
         self.bindings.as_mut().map_or(0, |bindings| {
             let before = bindings.len();
@@ -357,7 +358,7 @@ impl Emitter<'_> {
         on_error: Label,
     ) -> Register {
         match node {
-            // Kyverno's engine hands no root over.
+            // Kyverno's engine passes no root.
             AssertionNode::Root => self.constant(&TreeValue::Null),
             AssertionNode::Variable(name) => self.named_value(name, on_error),
             AssertionNode::Arithmetic {
@@ -400,14 +401,14 @@ impl Emitter<'_> {
         if self.scope.entries_named(&[name]).is_empty() {
             return self.fail(&format!("variable not defined: ${name}"), on_error);
         }
-        // The entry's own expressions are not of a tree.
+        // The entry's own expressions do not belong to the tree.
         let bindings = self.bindings.take();
         let value = self.with_rare_code_inline(|this| this.query(name, on_error));
         self.bindings = bindings;
         value
     }
 
-    /// An operand that counts as a float if it is any number.
+    /// An operand: any number is converted to a float.
     pub(super) fn number(
         &mut self,
         operand: &Expression,
@@ -439,7 +440,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The path of a key: the key as it is written, with everything around it.
+/// The path of a key: the key as written, including its modifiers.
 fn with_key(path: &[Segment], key: &str) -> Vec<Segment> {
     let mut path = path.to_vec();
     path.push(Segment::Text(match (path.is_empty(), key) {

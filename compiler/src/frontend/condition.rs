@@ -1,4 +1,4 @@
-//! Condition blocks (docs/spec/conditions.md §2 and 3): `preconditions` and
+//! Condition blocks (docs/spec/conditions.md §2 and §3): `preconditions` and
 //! `deny.conditions`.
 
 use kpvm_format::condition::ConditionOperator;
@@ -9,19 +9,19 @@ use super::emitter::Emitter;
 use crate::ir::{AtSite, Label, Operation, Register, SiteKind};
 use crate::policy::condition::{AnyAll, Condition, Conditions};
 
-/// Which messages of conditions are wanted.
+/// Which conditions' messages are collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Messages {
-    /// Those of conditions that hold (deny).
+    /// Those of conditions that are true (deny).
     OfTrue,
-    /// Those of conditions that do not hold (preconditions).
+    /// Those of conditions that are false (preconditions).
     OfFalse,
     /// None (exceptions).
     None,
 }
 
 impl Emitter<'_> {
-    /// Falls through when the block holds; else jumps to `on_false`.
+    /// Falls through if the block is true; else jumps to `on_false`.
     pub fn conditions(
         &mut self,
         conditions: &Conditions,
@@ -42,7 +42,7 @@ impl Emitter<'_> {
                 let any = block.any.as_deref();
                 let any =
                     any.map(|any| self.in_part(".any", |this| this.any(any, messages, on_error)));
-                // `all` is looked at even when `any` came out false: it may be an error.
+                // `all` is evaluated even if `any` was false: it may be an error.
                 let all = block.all.as_deref().unwrap_or_default();
                 self.in_part(".all", |this| {
                     this.all(
@@ -63,9 +63,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Falls through when the conditions of an exception hold; whatever goes wrong, it
-    /// does not hold. Unlike elsewhere `all` comes first, and an empty `any` counts as
-    /// absent (docs/spec/policies.md §9).
+    /// Falls through if the conditions of an exception are true; any error makes them
+    /// false. Unlike elsewhere `all` comes first, and an empty `any` counts as absent
+    /// (docs/spec/policies.md §9).
     pub fn exception_conditions(&mut self, conditions: &AnyAll, otherwise: Label) {
         let all = conditions.all.as_deref().unwrap_or_default();
         self.in_part(".all", |this| {
@@ -87,7 +87,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether one of the conditions holds; of an empty list none does.
+    /// Whether one of the conditions is true; false for an empty list.
     fn any(&mut self, any: &[Condition], messages: Messages, on_error: Label) -> Register {
         let result = self.block.register();
         let end = self.block.label();
@@ -159,7 +159,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Falls through when the condition, number `index` of its list, holds.
+    /// Falls through if the condition, number `index` of its list, is true.
     fn condition(&mut self, condition: &Condition, index: usize, on_false: Label, on_error: Label) {
         let key_failed = self.wrapping(
             "failed to substitute variables in condition key: ",
@@ -199,7 +199,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A scalar literal goes through JSON once more and is a float64 then
+    /// A scalar literal is serialised as JSON once more, which makes it a float64
     /// (docs/spec/conditions.md §3.2).
     fn operand(&mut self, operand: Option<&Tree>, on_error: Label) -> Register {
         match operand.map(|tree| &tree.value) {

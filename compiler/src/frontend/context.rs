@@ -1,5 +1,5 @@
-//! Context entries (docs/spec/conditions.md §8 and 9): each becomes a variable and a loader,
-//! a block that runs when a query first mentions the variable's name.
+//! Context entries (docs/spec/conditions.md §8 and §9): each becomes a variable and a
+//! loader, a block that runs when a query first mentions the variable's name.
 
 use kpvm_format::instruction::immediate::ForeachDepth;
 use kpvm_format::instruction::immediate::Provision;
@@ -22,19 +22,19 @@ pub struct Entries {
     pub loaders: Vec<(EntryId, Block)>,
 }
 
-/// Something about an entry that cannot be lowered.
+/// An error in an entry that cannot be lowered.
 pub struct EntryError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
-/// Makes the entries known to `scope` and lowers their loaders. Nested entries, those
-/// of a foreach block, are active only while an element is bound.
+/// Adds the entries to `scope` and lowers their loaders. Nested entries, those of a foreach
+/// block, are active only while an element is bound.
 ///
 /// # Errors
-/// When an entry has no name or no source.
+/// If an entry has no name or no source.
 pub fn lower_entries(
     entries: &[Tree],
     source: SourceId,
@@ -86,8 +86,7 @@ fn tree_mentions(tree: &Tree, name: &str) -> bool {
     }
 }
 
-/// What Kyverno shows of a value in an entry's error: Go's `%s`, which is meant for
-/// texts.
+/// How Kyverno shows a value in an entry's error: with Go's `%s`, which is meant for texts.
 fn shown(tree: &Tree) -> String {
     match &tree.value {
         TreeValue::String(text) => text.to_string(),
@@ -151,7 +150,7 @@ impl Emitter<'_> {
             _ => None,
         };
         if let Some(provision) = external {
-            // Without such data the entry is as if it were not written.
+            // If the host has no such data, the entry is treated as if it were not written.
             let (provided, absent) = (self.block.label(), self.block.label());
             self.block.push(Operation::JumpUnlessProvided {
                 provision,
@@ -177,7 +176,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Section 9.1.
+    /// docs/spec/conditions.md §9.1.
     fn variable_loader(&mut self, name: &str, variable: &Tree, failed: Label) {
         let value = variable.get("value").filter(|value| !value.is_null());
         let default = variable.get("default").filter(|default| !default.is_null());
@@ -235,7 +234,7 @@ impl Emitter<'_> {
                     (Some(text), value) => self.computed_path(text, value, apply_failed),
                     (None, Some(value)) => self.path_over_value(path, value, apply_failed),
                     (None, None) => {
-                        // Only what stands between braces is rewritten on DELETE.
+                        // Only what is between braces is rewritten on DELETE.
                         let rewrites = std::mem::replace(&mut self.scope.rewrites_delete, false);
                         let found = self.query(path, apply_failed);
                         self.scope.rewrites_delete = rewrites;
@@ -258,7 +257,7 @@ impl Emitter<'_> {
                 self.block.place(apply_failed);
                 let (use_default, no_default) = (self.block.label(), self.block.label());
                 if let Some(default) = default {
-                    // A default that comes out as null is none.
+                    // A default whose value is null counts as absent.
                     self.block.push(Operation::JumpIfNull {
                         src: default,
                         target: no_default,
@@ -315,8 +314,8 @@ impl Emitter<'_> {
         );
     }
 
-    /// The value added to what the context has under the name: data from outside does not
-    /// replace a map, a variable does.
+    /// The value merged with what the context has under the name: data from outside does
+    /// not replace a map, a variable does.
     fn return_added(&mut self, name: &str, value: Register, failed: Label) {
         let added = self.load(|dst| Operation::ToFloats {
             dst,
@@ -343,7 +342,7 @@ impl Emitter<'_> {
         self.block.push(Operation::ReturnValue { src: merged });
     }
 
-    /// An expression over a value of its own rather than the context.
+    /// An expression over a value of its own instead of the context.
     fn path_over_value(&mut self, path: &str, value: Register, on_error: Label) -> Register {
         match kpvm_syntax::jmespath::parse(path) {
             Err(error) => self.fail(
@@ -388,8 +387,8 @@ impl Emitter<'_> {
         result
     }
 
-    /// Fetches outside data; where the host has none of that kind the variable stays
-    /// unset, so that values given for it by name hold.
+    /// Fetches outside data; if the host has none of that kind the variable stays unset, so
+    /// that values given for it by name are used.
     fn fetch(&mut self, request: Register, provision: Provision, on_error: Label) -> Register {
         let result = self.block.register();
         self.block.push(Operation::Fetch {
@@ -411,7 +410,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// Applies the `jmesPath` of an entry, if it has one, to what was fetched.
+    /// Applies the `jmesPath` of an entry, if any, to the fetched data.
     fn apply_path(
         &mut self,
         name: &str,
@@ -444,7 +443,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Section 9.2.
+    /// docs/spec/conditions.md §9.2.
     fn config_map_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         let prefix = format!("failed to retrieve config map for context entry {name}: ");
         let failed = self.wrapping(&prefix, false, failed);
@@ -467,7 +466,7 @@ impl Emitter<'_> {
         self.return_added(name, value, failed);
     }
 
-    /// The name or the namespace of a ConfigMap, which has to come out as text.
+    /// The name or the namespace of a ConfigMap, which must be a text.
     fn config_map_part(&mut self, name: &str, key: &str, source: &Tree, failed: Label) -> Register {
         let text = source.get(key).and_then(Tree::as_str).unwrap_or_default();
         let prefix =
@@ -491,7 +490,7 @@ impl Emitter<'_> {
         checked
     }
 
-    /// Section 9.3.
+    /// docs/spec/conditions.md §9.3.
     fn api_call_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         let url = source
             .get("urlPath")
@@ -529,7 +528,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Section 9.4.
+    /// docs/spec/conditions.md §9.4.
     fn global_reference_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         if self.scope.is_confined {
             let error = format!(
@@ -546,7 +545,7 @@ impl Emitter<'_> {
         self.return_added(name, result, failed);
     }
 
-    /// Section 9.5.
+    /// docs/spec/conditions.md §9.5.
     fn image_registry_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         let reference = source
             .get("reference")

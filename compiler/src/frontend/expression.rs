@@ -1,7 +1,7 @@
-//! JMESPath expressions to IR (docs/spec/jmespath.md §4).
+//! Lowers JMESPath expressions to IR (docs/spec/jmespath.md §4).
 //!
-//! An unknown key is an error that most places turn into null. Lowering knows the
-//! place: where null is wanted (`or_null`), the load itself goes on with null.
+//! An unknown key is an error that most places turn into null. Lowering knows the place:
+//! where null is wanted (`or_null`), the load itself continues with null.
 
 use kpvm_format::function::Function;
 use kpvm_format::instruction::LoopSlot;
@@ -24,7 +24,7 @@ pub enum Current {
     Value(Register),
 }
 
-/// Whether the result on null is null, so that null may stand for an error before it.
+/// Whether the result for null is null, so that null may replace an error before it.
 fn is_null_on_null(expression: &Expression) -> bool {
     match &expression.node {
         Node::Identity
@@ -53,8 +53,8 @@ fn field(expression: &Expression, name: &str) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Lowers an expression; errors jump to `on_error`, an unknown key too unless
-    /// `or_null`. In an assertion tree no key is unknown: it gives null.
+    /// Lowers an expression; errors jump to `on_error`, and so does an unknown key unless
+    /// `or_null`. In an assertion tree an unknown key is null.
     pub fn expression(
         &mut self,
         expression: &Expression,
@@ -149,7 +149,7 @@ impl Emitter<'_> {
                 self.expression(right, Current::Value(left), on_error, true)
             }
             Node::FunctionCall(call) => self.function_call(call, current, on_error),
-            // Functions that look inside are lowered by name; to all others it is opaque.
+            // Functions that evaluate it are lowered by name; to all others it is opaque.
             Node::ExpressionReference(_) => {
                 let reference = self.module.special_constant(Constant::Reference);
                 self.load(|dst| Operation::LoadConstant {
@@ -216,8 +216,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A load that sets null and jumps where there is nothing: to what stands behind it
-    /// if null is wanted.
+    /// A load that sets null and jumps if there is no value: to the code after it if null
+    /// is wanted.
     fn load_or_null(
         &mut self,
         load: impl FnOnce(Register, Label) -> Operation,
@@ -264,7 +264,8 @@ impl Emitter<'_> {
             return result;
         }
         if or_null && !is_null_on_null(right) {
-            // Null on the left would not end in null: the error has to skip the right.
+            // Null on the left would not result in null: the error must skip the right
+            // side.
             return self.or_null(on_error, |this, caught| {
                 let left = this.expression(left, current, caught, false);
                 this.expression(right, Current::Value(left), caught, false)
@@ -274,7 +275,7 @@ impl Emitter<'_> {
         self.expression(right, Current::Value(left), on_error, or_null)
     }
 
-    /// Runs `body`; its unknown key becomes null.
+    /// Runs `body`, with an unknown key becoming null.
     fn or_null(
         &mut self,
         on_error: Label,
@@ -294,7 +295,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// Runs `body`; any error becomes null.
+    /// Runs `body`, with any error becoming null.
     fn or_null_on_any_error(
         &mut self,
         body: impl FnOnce(&mut Self, Label) -> Register,
@@ -310,7 +311,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// Whether the expression is of an assertion tree.
+    /// Whether the expression belongs to an assertion tree.
     fn is_assertion(&self) -> bool {
         self.bindings.is_some()
     }
@@ -323,8 +324,8 @@ impl Emitter<'_> {
     }
 
     /// The numbers of a resource are ints and floats, those of expressions floats: in an
-    /// assertion tree they are made that where they are computed with. Elsewhere the
-    /// context holds floats only.
+    /// assertion tree they are converted where they are used in arithmetic. Elsewhere the
+    /// context holds only floats.
     fn with_floats(&mut self, value: Register, on_error: Label) -> Register {
         match self.is_assertion() {
             true => self.load(|dst| Operation::ToFloats {
@@ -350,7 +351,7 @@ impl Emitter<'_> {
         self.argument(operand, current, on_error)
     }
 
-    /// An argument of a function, or what is equal to it.
+    /// An argument of a function, or something equal to it.
     fn argument(&mut self, argument: &Expression, current: Current, on_error: Label) -> Register {
         let value = self.expression(argument, current, on_error, true);
         match argument.node {
@@ -359,7 +360,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The five projections: what is gone through differs, what is done does not.
+    /// The five projections: they differ in what they iterate over, not in what they do.
     fn projection(
         &mut self,
         projection: &Projection,
@@ -385,7 +386,7 @@ impl Emitter<'_> {
                     target: on_error,
                 });
                 if self.is_assertion() {
-                    // A part of a text is the result itself.
+                    // A slice of a text is the result itself.
                     self.assign(result, part);
                 }
                 (part, None)
@@ -414,7 +415,7 @@ impl Emitter<'_> {
                     src: map,
                     target: end,
                 });
-                // Kyverno evaluates the right side on as many nulls first.
+                // Kyverno first evaluates the right side on as many nulls.
                 let nulls = !is_null_on_null(right) && !self.is_assertion();
                 (
                     self.load(|dst| Operation::MapValues {
@@ -479,7 +480,7 @@ impl Emitter<'_> {
         self.each_at(list, |this, item, _| body(this, item));
     }
 
-    /// As [`Emitter::each`], for a body that asks for the slot of the loop too.
+    /// Like [`Emitter::each`], for a body that also needs the loop's slot.
     pub fn each_at(&mut self, list: Register, body: impl FnOnce(&mut Self, Register, LoopSlot)) {
         let (start, end) = (self.block.label(), self.block.label());
         let slot = self.block.enter_loop();
@@ -510,7 +511,7 @@ impl Emitter<'_> {
     ) -> Register {
         let result = self.block.register();
         let end = self.block.label();
-        // In an assertion tree a list of nulls is made of null.
+        // In an assertion tree null becomes a list of nulls.
         let makes_nulls = self.is_assertion() && keys.is_none();
         if let (Current::Value(register), false) = (current, makes_nulls) {
             self.assign(result, register);
@@ -620,7 +621,7 @@ impl Emitter<'_> {
                 });
             });
         } else {
-            // Fewer than two items are in order without looking at their keys.
+            // Fewer than two items are in order without evaluating their keys.
             self.block.push(Operation::JumpIfShorter {
                 src: items,
                 length: ItemCount(2),
@@ -628,7 +629,7 @@ impl Emitter<'_> {
             });
             let mut rest = items;
             if function == Function::SortByKeys {
-                // To `sort_by` all failures but the first one look the same.
+                // `sort_by` treats all failures but the first one alike.
                 let first = self.load(|dst| Operation::LoadIndex {
                     dst,
                     src: items,

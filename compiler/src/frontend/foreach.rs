@@ -1,5 +1,5 @@
-//! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body of
-//! its own; what an element comes to is counted, skipped, or ends the rule.
+//! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body
+//! of its own; an element's result is counted, skipped, or ends the rule.
 
 use kpvm_format::instruction::immediate::ForeachDepth;
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
@@ -13,15 +13,15 @@ use super::template::{has_variable, unescape_keys};
 use crate::ir::{AtSite, Block, EntryId, Label, Operation, Register, SiteKind, SlotId};
 use crate::policy::condition::{AnyAll, Conditions};
 
-/// Nesting of foreach blocks.
+/// The deepest nesting of foreach blocks.
 const MAX_DEPTH: u32 = 16;
 
 /// A foreach block that cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeachError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
@@ -43,14 +43,14 @@ impl From<context::EntryError> for ForeachError {
     }
 }
 
-/// The loaders of context entries inside, to be generated with the rule.
+/// The loaders of the nested context entries, to be generated with the rule.
 pub type Loaders = Vec<(EntryId, Block)>;
 
 impl Emitter<'_> {
     /// Lowers the body of a foreach rule.
     ///
     /// # Errors
-    /// When a block is malformed or nested too deep.
+    /// If a block is malformed or nested too deeply.
     pub fn foreach_rule(
         &mut self,
         blocks: &Tree,
@@ -126,7 +126,7 @@ impl Emitter<'_> {
             .and_then(Tree::as_list)
             .unwrap_or_default();
         let volatile = self.scope.volatile_entries();
-        // An outer entry that an inner one redefines is loaded anew for each element.
+        // An outer entry that an inner one redefines is loaded again for each element.
         let names_inside = entries
             .iter()
             .filter_map(|entry| entry.get("name").and_then(Tree::as_str));
@@ -134,7 +134,7 @@ impl Emitter<'_> {
         let mut entries =
             context::lower_entries(entries, self.source, true, &mut self.scope, self.module)?;
         loaders.append(&mut entries.loaders);
-        // What the names in scope meant outside holds again behind the loop.
+        // After the loop, the names have their outer values again.
         let saved: Vec<(SlotId, Register)> = names
             .iter()
             .chain(&indices)
@@ -238,8 +238,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Section 11.3: what a pattern is matched with. An error names the type that the
-    /// element has in the context.
+    /// docs/spec/conditions.md §11.3: what a pattern is matched with. An error names the
+    /// type that the element has in the context.
     fn element_subject(
         &mut self,
         block: &Tree,
@@ -289,7 +289,7 @@ impl Emitter<'_> {
                 message: error.to_string(),
                 span: error.span,
             })?;
-            // An error here skips the element just as conditions that do not hold.
+            // An error here skips the element, just like conditions that are false.
             self.in_part(".preconditions", |this| {
                 this.conditions(&conditions, Messages::OfFalse, next, next);
             });
@@ -363,7 +363,8 @@ impl Emitter<'_> {
                 let resolved = unescape_keys(&resolved);
                 let mismatch = self.block.label();
                 let over = self.block.label();
-                // Without a subject there is no answer, but variables are substituted first.
+                // Without a subject there is no response, but variables are substituted
+                // first.
                 pattern::lower_pattern_of_element(
                     &resolved,
                     Subject::Register(subject),

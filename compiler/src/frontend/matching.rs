@@ -1,5 +1,5 @@
 //! `match` and `exclude` (docs/spec/policies.md §4 and §5), and `match` of an exception
-//! (§9): filters in, IR out.
+//! (§9): lowers filters to IR.
 
 use crate::ir::TextListId;
 use kpvm_format::instruction::immediate::{NamespaceSelection, Operations};
@@ -45,8 +45,8 @@ pub fn lower_matching(rule: &Rule, source: SourceId, module: &mut Module) -> Blo
     lowering.block
 }
 
-/// Lowers `match` of an exception: falls through when it holds, else goes on at
-/// `otherwise`. One with neither `any` nor `all` never holds.
+/// Lowers `match` of an exception: falls through if it matches, else continues at
+/// `otherwise`. One with neither `any` nor `all` never matches.
 pub fn lower_exception_match(
     exception: &PolicyException,
     otherwise: Label,
@@ -67,8 +67,8 @@ pub fn lower_exception_match(
     emitter.block = lowering.block;
 }
 
-/// Where the filters stand. `match` and `exclude` differ in what an empty filter and
-/// missing user information mean (docs/spec/policies.md §5.2). An exception ignores the
+/// The block that a filter belongs to. `match` and `exclude` differ in what an empty filter
+/// and missing user information mean (docs/spec/policies.md §5.2). An exception ignores the
 /// operation, and does not apply a `namespaceSelector` to a Namespace (§9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -93,7 +93,7 @@ impl Side {
     }
 }
 
-/// Where a filter stands in its rule.
+/// The place of a filter in its rule.
 #[derive(Clone, Copy)]
 struct Position<'f> {
     side: Side,
@@ -142,8 +142,8 @@ fn is_empty_filter(filter: &Filter) -> bool {
     !has_resources(filter) && !has_user_info(filter)
 }
 
-/// Whether an exception's filter is empty: explicit empty lists of users count as
-/// absent there.
+/// Whether an exception's filter is empty: explicit empty lists of users count as absent
+/// there.
 fn is_empty_exception(filter: &Filter) -> bool {
     let is_empty = |count: Option<usize>| count.is_none_or(|count| count == 0);
     !has_resources(filter)
@@ -171,7 +171,7 @@ struct Lowering<'p> {
 }
 
 impl Lowering<'_> {
-    /// Falls through when the block holds, else jumps to `otherwise`.
+    /// Falls through if the block matches, else jumps to `otherwise`.
     fn lower_block(&mut self, block: &MatchBlock, side: Side, otherwise: Label) {
         let (any, all) = (filters(&block.any), filters(&block.all));
         let position = |item, filter| Position { side, item, filter };
@@ -194,7 +194,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Falls through when the filter holds, else jumps to `otherwise`.
+    /// Falls through if the filter matches, else jumps to `otherwise`.
     fn lower_filter(&mut self, position: Position<'_>, otherwise: Label) {
         let filter = position.filter;
         let is_empty = match position.side {
@@ -222,7 +222,7 @@ impl Lowering<'_> {
         self.block.place(no_user);
     }
 
-    /// The site of what stands under a field of a filter, below `parents`.
+    /// The site of the value under a field of a filter, below `parents`.
     fn site(&self, position: Position<'_>, kind: SiteKind, parents: &[&str], field: &str) -> Site {
         let tree = position.tree(self.rule);
         let parent = parents
@@ -242,7 +242,8 @@ impl Lowering<'_> {
         self.block.push(test.site(site));
     }
 
-    /// Section 5.3. Every test is independent, so the cheap and selective ones go first.
+    /// docs/spec/policies.md §5.3. Every test is independent, so the cheap and selective
+    /// ones come first.
     fn lower_resources(&mut self, position: Position<'_>, otherwise: Label) {
         let resources = &position.filter.resources;
         if !resources.operations.is_empty() && position.side != Side::Exception {
@@ -282,7 +283,7 @@ impl Lowering<'_> {
             (&namespaces, "namespaces", &resources.namespaces),
         ];
         for (test, field, texts) in texts {
-            // A lone `*` holds for every text, the empty one included.
+            // A lone `*` matches every text, including the empty one.
             let is_absent = texts.is_empty() || field == "name" && resources.name.is_empty();
             if !is_absent && texts.iter().all(|text| text != "*") {
                 let texts = self.module.text_list(texts);
@@ -426,8 +427,8 @@ fn requirement_operator(text: &str) -> Option<RequirementOperator> {
     }
 }
 
-/// What the converter refuses whatever the object's labels are. Pairs with wildcards
-/// become other pairs first, so they are judged at run time.
+/// What the converter refuses whatever the object's labels are. Pairs with wildcards are
+/// replaced by other pairs first, so they are checked at run time.
 fn is_malformed(selector: &LabelSelector) -> bool {
     let bad_pair = |(key, value): &(String, String)| {
         let expanded = contains_wildcard(key) || contains_wildcard(value);

@@ -1,10 +1,10 @@
 //! Variables inside variables: `{{ a.{{ b }} }}`.
 //!
-//! Kyverno puts the inner value's text into the outer expression and reads the result.
-//! Where the inner variable stands for a whole key (`a.{{b}}`, `a."{{b}}"`) or inside of
-//! a raw string (`'…{{b}}…'`), the expression is the same whatever the text is, and it is
-//! compiled with dynamic access. Anything else goes through the run-time fallback
-//! (`EvaluateText`), and so does an error, which the fallback words.
+//! Kyverno inserts the inner value's text into the outer expression and parses the result.
+//! If the inner variable is a whole key (`a.{{b}}`, `a."{{b}}"`) or inside a raw string
+//! (`'…{{b}}…'`), the expression is the same whatever the text is, and it is compiled with
+//! dynamic access. Anything else goes through the run-time fallback (`EvaluateText`), and
+//! so does an error, whose text comes from the fallback.
 
 use super::emitter::Emitter;
 use super::expression::Current;
@@ -13,19 +13,19 @@ use crate::ir::{Label, Operation, Register};
 use kpvm_format::instruction::immediate::ExpressionPlace;
 use kpvm_syntax::jmespath::{self, Expression};
 
-/// How an inner variable stands in the outer expression.
+/// The role of an inner variable in the outer expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Behind a dot: a name, if its text is one.
+    /// After a dot: a name, if its text is one.
     Bare,
-    /// A quoted key: data, if its text has nothing that ends the quotes.
+    /// A quoted key: data, if its text contains nothing that ends the quotes.
     Key,
     /// In a raw string: data, likewise.
     RawString,
 }
 
 impl Emitter<'_> {
-    /// Lowers a variable whose text has variables in it.
+    /// Lowers a variable whose text contains variables.
     pub(super) fn nested_variable(&mut self, text: &str, path: &str, on_error: Label) -> Register {
         let mut outer = String::new();
         let mut inner: Vec<(String, Register)> = Vec::new();
@@ -99,7 +99,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// The text of values and texts put together.
+    /// The concatenation of values and texts as a text.
     pub(super) fn text_of(
         &mut self,
         parts: &[Result<Register, String>],
@@ -129,7 +129,7 @@ impl Emitter<'_> {
         text
     }
 
-    /// A raw string with inner variables in it; `None` for one without.
+    /// A raw string with inner variables; `None` for one without.
     pub(super) fn inner_text(&mut self, text: &str, on_error: Label) -> Option<Register> {
         let mut parts: Vec<Result<Register, String>> = Vec::new();
         let mut rest = text;
@@ -153,8 +153,8 @@ impl Emitter<'_> {
     }
 }
 
-/// The outer expression with names in the inner variables' places, and how each stands;
-/// `None` where one of them is more than a key or a part of a raw string.
+/// The outer expression with names in place of the inner variables, and the role of each;
+/// `None` if one of them is more than a key or a part of a raw string.
 fn static_shape(outer: &str, inner: &[(String, Register)]) -> Option<(Expression, Vec<Place>)> {
     let places = inner.iter().map(|(name, _)| {
         let at = outer.find(name.as_str())?;
@@ -173,8 +173,8 @@ fn static_shape(outer: &str, inner: &[(String, Register)]) -> Option<(Expression
     Some((jmespath::parse(outer.trim()).ok()?, places))
 }
 
-/// Whether a text ends inside of a raw string. Texts in which quotes of several kinds
-/// meet are left to the fallback.
+/// Whether a text ends inside a raw string. Texts that mix several kinds of quotes are left
+/// to the fallback.
 fn in_raw_string(before: &str) -> bool {
     !before.contains(['`', '\\'])
         && before.matches('"').count().is_multiple_of(2)

@@ -12,8 +12,8 @@ use kpvm_syntax::jmespath;
 /// What a DELETE rewrites.
 const REQUEST_OBJECT: &str = "request.object";
 
-/// Whether a query says `request.object` where it is no path of its own: in quotes,
-/// behind a dot, as a part of longer names, or in front of an index or call, which takes
+/// Whether a query contains `request.object` other than as a path of its own: in quotes,
+/// after a dot, as a part of longer names, or before an index or call, which applies to
 /// `object` alone.
 fn has_odd_request_object(query: &str) -> bool {
     let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
@@ -62,8 +62,8 @@ impl Emitter<'_> {
         result
     }
 
-    /// On DELETE the text is rewritten wherever it says `request.object`, in string
-    /// literals too (docs/spec/conditions.md §4.8): two expressions, of which one runs.
+    /// On DELETE the text is rewritten wherever it contains `request.object`, even in
+    /// string literals (docs/spec/conditions.md §4.8): two expressions, of which one runs.
     fn query_for_each_operation(&mut self, text: &str, on_error: Label) -> Register {
         self.scope.rewrites_delete = false;
         let result = self.block.register();
@@ -97,8 +97,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Images that cannot be read fail the query that mentions them, whether or not it
-    /// looks at them (docs/spec/conditions.md §7.1); that there are none does not.
+    /// Images that cannot be read fail the query that mentions them, whether or not it uses
+    /// them (docs/spec/conditions.md §7.1); having no images does not.
     pub(super) fn ensure_images(&mut self, on_error: Label) {
         let (caught, end) = (self.block.label(), self.block.label());
         let images = self.block.register();

@@ -1,6 +1,6 @@
-//! `MatchResources` of admission policies: resource rules and label selectors in, a block
-//! that ends matched or unmatched out, and what the match index lists its rule under
-//! (docs/spec/cel.md §6.3).
+//! `MatchResources` of admission policies: lowers resource rules and label selectors to a
+//! block that ends matched or unmatched, and gives the keys under which the match index
+//! lists the rule (docs/spec/cel.md §6.3).
 
 use kpvm_format::instruction::immediate::{ObjectScope, Operations};
 use kpvm_format::table::KeyKind;
@@ -9,15 +9,15 @@ use crate::ir::{AtSite, Block, IndexKey, Label, Module, Operation, Site, SiteKin
 use crate::policy::match_resources::{MatchResources, ResourceRule};
 use crate::source::{Location, SourceId};
 
-/// Where the constraints stand, and how they treat what is missing.
+/// The origin of the constraints, and how they treat missing objects.
 #[derive(Debug, Clone, Copy)]
 pub struct Constraints<'c> {
-    /// What is lowered.
+    /// The constraints.
     pub matching: &'c MatchResources,
     /// Its field, e.g. `matchConstraints`.
     pub part: &'c str,
-    /// Whether an object that is not there counts for `objectSelector` as one without
-    /// labels, as in Kyverno's CEL policies; else it is never selected.
+    /// Whether `objectSelector` treats a missing object as one without labels, as in
+    /// Kyverno's CEL policies; otherwise it is never selected.
     pub absent_has_no_labels: bool,
     /// The file.
     pub source: SourceId,
@@ -35,7 +35,7 @@ impl Constraints<'_> {
         block
     }
 
-    /// Falls through where the constraints hold, else jumps to `unmatched`.
+    /// Falls through if the constraints match, else jumps to `unmatched`.
     pub fn lower_test(&self, unmatched: Label, block: &mut Block, module: &mut Module) {
         let matching = self.matching;
         if let Some(selector) = &matching.namespace_selector {
@@ -76,8 +76,8 @@ impl Constraints<'_> {
         }
     }
 
-    /// Falls through when the rule holds, else jumps to `otherwise`. The cheap and
-    /// selective tests go first.
+    /// Falls through if the rule matches, else jumps to `otherwise`. The cheap and
+    /// selective tests come first.
     fn lower_rule(
         &self,
         rule: &ResourceRule,
@@ -164,8 +164,8 @@ fn operation_set(operations: &[String]) -> Operations {
     named.fold(Operations::NONE, Operations::with)
 }
 
-/// The names of resources under which the index lists a rule with these constraints;
-/// `*` where it has to be tried for every object.
+/// The names of resources under which the index lists a rule with these constraints; `*` if
+/// it must be tried for every object.
 pub fn index_names(matching: &MatchResources) -> Vec<String> {
     let mut names = Vec::new();
     for rule in &matching.resource_rules {
@@ -182,11 +182,11 @@ pub fn index_names(matching: &MatchResources) -> Vec<String> {
     names
 }
 
-/// The keys of which an object has at least one if the constraints hold for it; empty if
+/// The keys of which an object has at least one if the constraints match it; empty if
 /// nothing is known.
 pub fn index_keys(matching: &MatchResources) -> Vec<IndexKey> {
     let rules = matching.resource_rules.iter();
-    // One rule without keys could hold for everything.
+    // A single rule without keys could match anything.
     let all: Option<Vec<Vec<IndexKey>>> = rules.map(rule_keys).collect();
     all.unwrap_or_default().concat()
 }
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// docs/spec/cel.md §6.3: every object for which the rules may hold is found.
+    /// docs/spec/cel.md §6.3: every object that the rules may match is found.
     #[test]
     fn rules_are_listed_under_what_every_matching_object_has() {
         let rows = [

@@ -1,5 +1,5 @@
-//! Numbers of the things that a module holds, a type for each kind of thing, and the tables
-//! that give them out.
+//! Numbers of the things in a module, with a type for each kind of thing, and the tables
+//! that assign them.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -76,8 +76,8 @@ ids!(
     RuleId,
 );
 
-/// Entries in the order of their numbers. The first number is 0, or that which follows the
-/// entries of the bundle that the module extends.
+/// Entries in the order of their numbers. The first number is 0, or follows the entries of
+/// the bundle that the module extends.
 #[derive(Debug, Clone)]
 pub struct Table<I, T> {
     first: u32,
@@ -104,12 +104,12 @@ impl<I: Id, T> Table<I, T> {
         }
     }
 
-    /// The id that the next entry gets.
+    /// The id of the next entry.
     pub fn next(&self) -> I {
         I::of(self.first + self.entries.len() as u32)
     }
 
-    /// Whether no number was given out, here or in the bundle that is extended.
+    /// Whether no number has been assigned, here or in the extended bundle.
     pub fn is_unused(&self) -> bool {
         self.next().number() == 0
     }
@@ -121,13 +121,13 @@ impl<I: Id, T> Table<I, T> {
         id
     }
 
-    /// The entry with an id; `None` for one of the bundle that is extended.
+    /// The entry with an id; `None` if it belongs to the extended bundle.
     pub fn get(&self, id: I) -> Option<&T> {
         let index = id.number().checked_sub(self.first)?;
         self.entries.get(index as usize)
     }
 
-    /// As [`Table::get`], to change it.
+    /// Like [`Table::get`], for modification.
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let index = id.number().checked_sub(self.first)?;
         self.entries.get_mut(index as usize)
@@ -151,7 +151,7 @@ impl<I: Id, T> Table<I, T> {
         &self.entries
     }
 
-    /// The entries in order, to change them.
+    /// The entries in order, for modification.
     pub fn entries_mut(&mut self) -> &mut [T] {
         &mut self.entries
     }

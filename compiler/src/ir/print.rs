@@ -1,4 +1,4 @@
-//! A module as text for people: a line for each instruction, operands by what they mean.
+//! A module as text for people: one line per instruction, with operands by their meaning.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -20,7 +20,7 @@ use crate::source::{Location, Sources};
 /// Writes every policy with its rules and their blocks.
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn print(module: &Module, sources: &Sources, out: &mut dyn Write) -> fmt::Result {
     let printer = Printer { module, sources };
     for policy in module.policies.entries() {
@@ -81,7 +81,7 @@ impl Printer<'_> {
         out.write_str("\n")
     }
 
-    /// Writes a block, and after it those that its instructions name.
+    /// Writes a block, followed by those that its instructions refer to.
     fn block(
         &self,
         title: &str,
@@ -225,7 +225,7 @@ impl Printer<'_> {
     }
 }
 
-/// The blocks that instructions of a block name.
+/// The blocks that instructions of a block refer to.
 fn blocks_of(block: &Block) -> Vec<BlockId> {
     let mut blocks = Vec::new();
     for item in &block.items {

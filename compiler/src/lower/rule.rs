@@ -1,4 +1,4 @@
-//! Lowering of a rule: its blocks, and what its message is.
+//! Lowering of a rule: its blocks and its message.
 
 use kpvm_format::instruction::immediate::ReturnStatus;
 use kpvm_format::instruction::immediate::{AlternativeIndex, ForeachDepth};
@@ -23,7 +23,7 @@ use crate::policy::model::{Policy, PolicyKind, Rule, Spanned, Validate};
 use crate::policy::read::text_of;
 use crate::source::Location;
 
-/// What the body, the message and the context of a rule become.
+/// The lowered body, message and context of a rule.
 pub(super) struct LoweredRule {
     pub(super) blocks: RuleBlocks,
     pub(super) body: BodyKind,
@@ -80,7 +80,7 @@ pub(super) fn lower_blocks(
     let body = module.add(body);
     add_loaders(loaders, module);
     let (message_kind, message, message_block) = match (&validate.pod_security, kind) {
-        // Kyverno does not look at the message of such a rule (docs/spec/pod-security.md §8).
+        // Kyverno ignores the message of such a rule (docs/spec/pod-security.md §8).
         (Some(tree), BodyKind::PodSecurity) => {
             let (level, version) = (text_of(tree, "level"), text_of(tree, "version"));
             (MessageKind::Text, format!("{level}:{version}"), None)
@@ -131,8 +131,8 @@ fn end_failing(emitter: &mut Emitter<'_>, failed: Label) {
     });
 }
 
-/// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
-/// anyPattern, foreach. An assertion counts only where it is alone (docs/spec/assert.md §1).
+/// In the order in which Kyverno checks the bodies: podSecurity, deny, pattern, anyPattern,
+/// foreach. An assertion counts only if it is alone (docs/spec/assert.md §1).
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -275,7 +275,7 @@ fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_>) -> Lowered {
     Ok(())
 }
 
-/// An error that comes before the question whether there is a resource to look at.
+/// An error that comes before the check whether there is a resource.
 fn substitution_error(error: &str, emitter: &mut Emitter<'_>) {
     fixed_text(
         ReturnStatus::ErrorWithoutResource,
@@ -289,7 +289,8 @@ fn fixed_text(status: ReturnStatus, text: &str, emitter: &mut Emitter<'_>) {
     emitter.block.push(Operation::ReturnText { status, text });
 }
 
-/// Without conditions a deny rule always fails; `any: []` never does (docs/spec/policies.md, case 33).
+/// Without conditions a deny rule always fails; `any: []` never does
+/// (docs/spec/policies.md, case 33).
 fn lower_deny(deny: &Tree, policy: &Policy, emitter: &mut Emitter<'_>) -> Result<(), LowerError> {
     let conditions = match deny
         .get("conditions")
@@ -322,8 +323,8 @@ fn lower_deny(deny: &Tree, policy: &Policy, emitter: &mut Emitter<'_>) -> Result
     Ok(())
 }
 
-/// The message as the outcome needs it (docs/spec/patterns.md §12; docs/spec/policies.md §8.1):
-/// what it is, its text, and the block that computes it.
+/// The message as the outcome needs it (docs/spec/patterns.md §12; docs/spec/policies.md
+/// §8.1): its kind, its text, and the block that computes it.
 fn lower_message(
     validate: &Validate,
     policy: &Policy,

@@ -1,4 +1,4 @@
-//! Copies: a value that is computed only to be copied is computed where it is copied to.
+//! Copies: a value that is computed only to be copied is computed directly into the copy.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ pub(super) fn run(block: &mut Block) {
             }
         }
     }
-    // The last instruction that only computes, if nothing but its `CelOnError` follows it.
+    // The last instruction that only computes, if only its `CelOnError` follows it.
     let mut computes: Option<usize> = None;
     let mut copies = HashSet::new();
     for position in 0..block.items.len() {

@@ -1,5 +1,5 @@
-//! Dead code: removes instructions that nothing reaches, labels that nobody jumps to, and
-//! jumps to the next instruction.
+//! Dead code: removes unreachable instructions, labels without jumps, and jumps to the next
+//! instruction.
 
 use std::collections::HashSet;
 

@@ -11,7 +11,7 @@ pub(super) fn run(block: &mut Block) {
     while remove_dead_loads(block) {}
 }
 
-/// Whether all that the operation does is to write its register.
+/// Whether the operation only writes its register.
 fn is_pure(op: Op) -> bool {
     op.effects().are_within(Effects::READING)
 }

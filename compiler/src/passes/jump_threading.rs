@@ -1,4 +1,4 @@
-//! Jump threading: a jump to a jump goes to where that one goes.
+//! Jump threading: a jump to a jump goes directly to the final target.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub(super) fn run(block: &mut Block) {
         .filter(|(_, instruction)| instruction.op() == Op::Jump)
         .filter_map(|(label, instruction)| Some((label, instruction.jump()?)))
         .collect();
-    // Jumps only go forward, so following them ends.
+    // Jumps only go forward, so following them terminates.
     let labels: Vec<Label> = forwarded.keys().copied().collect();
     for label in labels {
         let mut target = forwarded[&label];
@@ -36,7 +36,7 @@ pub(super) fn run(block: &mut Block) {
     }
 }
 
-/// The items behind a label up to the first instruction.
+/// The first instruction after each label.
 fn label_targets(block: &Block) -> HashMap<Label, &Instruction> {
     let mut targets = HashMap::new();
     let mut pending = Vec::new();

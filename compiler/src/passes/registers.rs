@@ -1,4 +1,4 @@
-//! Registers of a block: who writes them.
+//! The writers of a block's registers.
 
 use std::collections::HashMap;
 

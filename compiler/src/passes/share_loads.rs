@@ -1,5 +1,5 @@
-//! Common loads: a value that was loaded on every path to an instruction is not loaded again,
-//! and where a field was found it is not tested for again.
+//! Common loads: a value that was loaded on every path to an instruction is not loaded
+//! again, and a field that was found is not tested again.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ type Load = Operation;
 /// The value that an instruction loads, if it is one that can be shared.
 fn load_of(operation: Operation) -> Option<Load> {
     let load = match operation {
-        // A field that is there has the value that `CelSelect` gives.
+        // A field that is present has the value that `CelSelect` loads.
         Operation::CelIfHas {
             dst,
             src,
@@ -44,7 +44,7 @@ fn load_of(operation: Operation) -> Option<Load> {
     }))
 }
 
-/// Most loads that are remembered at a time: each keeps a register from other uses.
+/// The largest number of loads remembered at a time: each keeps a register from other uses.
 const MOST_KNOWN: usize = 64;
 
 /// Runs the pass over a block.
@@ -56,7 +56,7 @@ pub(super) fn run(block: &mut Block) {
     let mut known: Option<HashMap<Load, Register>> = Some(HashMap::new());
     let mut at_label: HashMap<Label, HashMap<Load, Register>> = HashMap::new();
     let mut renamed: HashMap<Register, Register> = HashMap::new();
-    // What a test loaded, known after its `CelOnError`.
+    // The load of a test, known after its `CelOnError`.
     let mut tested: Option<(Load, Register)> = None;
     let mut drops_on_error = false;
     let mut items = std::mem::take(&mut block.items);
@@ -84,7 +84,7 @@ pub(super) fn run(block: &mut Block) {
                     let Operation::CelIfHas { when, target, .. } = operation else {
                         return false;
                     };
-                    // The field is there.
+                    // The field is present.
                     drops_on_error = true;
                     if !when {
                         return false;
@@ -95,9 +95,9 @@ pub(super) fn run(block: &mut Block) {
                 }
             }
             match instruction.operation {
-                // The item of the next round is another value.
+                // The item of the next iteration is another value.
                 Operation::LoopNext { item, .. } => forget(available, item),
-                // Other parameters, other variables.
+                // Other parameters mean other variables.
                 Operation::CelBindParams { .. } => available.clear(),
                 operation => {
                     if let Some(label) = operation.target() {
@@ -147,7 +147,7 @@ fn meet(
     }
 }
 
-/// Forgets everything that was loaded from `register`, directly or not.
+/// Forgets everything that was loaded from `register`, directly or indirectly.
 fn forget(available: &mut HashMap<Load, Register>, register: Register) {
     let mut stale = vec![register];
     while let Some(register) = stale.pop() {

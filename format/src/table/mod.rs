@@ -21,8 +21,6 @@ macro_rules! record {
     };
 }
 
-pub(crate) use record;
-
 mod block;
 mod constant;
 mod context;

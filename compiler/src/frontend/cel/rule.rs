@@ -1,8 +1,8 @@
 //! `validate.cel` of a rule (docs/spec/cel.md §2): its preconditions, variables,
-//! expressions and messages as one body and one loader for each variable.
+//! expressions and messages as one body and a loader for each variable.
 //!
-//! What does not compile is no error of the policy: as in Kyverno it fails where it is
-//! evaluated. [`check`] says so before anything runs.
+//! An expression that does not compile is not an error of the policy: as in Kyverno it
+//! fails when it is evaluated. [`check`] reports it before anything runs.
 
 use kpvm_format::cel::Root;
 use kpvm_format::instruction::LoopSlot;
@@ -13,7 +13,7 @@ use kpvm_format::table::SiteKind;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::lower::{self, Bindings, Source};
-use super::{Environment, Program, Type, TypeError, compile, render_errors};
+use super::{Environment, Program, Type, TypeError, TypeErrorKind, compile, render_errors};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
@@ -26,7 +26,7 @@ use crate::source::{Location, SourceId};
 /// The object whose fields are the variables of a rule.
 pub(super) const VARIABLES: &str = "kubernetes.variables";
 
-/// A text of a rule that is CEL, and where it stands.
+/// A CEL text of a rule and its place.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'t> {
     /// The text.
@@ -49,7 +49,7 @@ fn items<'t>(tree: Option<&'t Tree>, key: &str) -> &'t [Tree] {
     list.and_then(Tree::as_list).unwrap_or_default()
 }
 
-/// What a rule's expressions may use, its variables included.
+/// What a rule's expressions may use, including its variables.
 pub(super) struct Scene {
     pub(super) environment: Environment,
     pub(super) bindings: Bindings,
@@ -102,7 +102,7 @@ impl Scene {
         self.bindings.sources.insert(name.to_owned(), source);
     }
 
-    /// Makes a variable known to what comes behind it.
+    /// Makes a variable known to the expressions after it.
     fn add_variable(&mut self, name: &str, program: Option<&Program>) {
         // docs/spec/cel.md §2.5: other types are not kept.
         let ty = match program.map(Program::result) {
@@ -114,7 +114,7 @@ impl Scene {
         self.environment.declare_field(VARIABLES, name, ty);
     }
 
-    /// An expression of a message: `authorizer` is not there (docs/spec/cel.md §2.3).
+    /// An expression of a message: `authorizer` is not available (docs/spec/cel.md §2.3).
     fn compile_message(&self, text: &str) -> Result<Program, Vec<TypeError>> {
         let mut scene = Scene {
             environment: self.environment.clone(),
@@ -125,7 +125,7 @@ impl Scene {
         scene.compile(text, Some(&Type::String))
     }
 
-    /// An expression that has to be of a type.
+    /// An expression that must have a certain type.
     pub(super) fn compile(
         &self,
         text: &str,
@@ -138,6 +138,7 @@ impl Scene {
                 let hint = (found.is_dyn() && *wanted == Type::Bool)
                     .then(|| "write == true behind it, or compare it otherwise".to_owned());
                 Err(vec![TypeError {
+                    kind: TypeErrorKind::Result,
                     at: 0,
                     message: format!("must evaluate to {wanted} but got {found}"),
                     hint,
@@ -148,10 +149,10 @@ impl Scene {
     }
 }
 
-/// What Kyverno says of an expression that does not compile (docs/spec/cel.md §2.3).
+/// Kyverno's error for an expression that does not compile (docs/spec/cel.md §2.3).
 fn compilation_error(text: &str, errors: &[TypeError]) -> String {
     match errors {
-        [only] if only.message.starts_with("must evaluate to ") => {
+        [only] if only.kind == TypeErrorKind::Result => {
             format!("compilation error: {}", only.message)
         }
         errors => format!(
@@ -172,7 +173,7 @@ pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mu
     }
 }
 
-/// As [`check`], for a ValidatingAdmissionPolicy.
+/// Like [`check`], for a ValidatingAdmissionPolicy.
 pub fn check_admission_policy(
     policy: &AdmissionPolicy,
     source: &str,
@@ -183,20 +184,20 @@ pub fn check_admission_policy(
     body.check(source, &policy.name.value, severity, diagnostics);
 }
 
-/// Whose expressions they are.
+/// Which kind of policy the expressions belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// `validate.cel` of a rule: whatever goes wrong is a failure (docs/spec/cel.md §2.2).
+    /// `validate.cel` of a rule: any error is a failure (docs/spec/cel.md §2.2).
     Rule,
-    /// A ValidatingAdmissionPolicy: errors are errors, unless they are those of a match
-    /// condition and ignored (docs/spec/cel.md §5).
+    /// A ValidatingAdmissionPolicy: errors are errors, except those of a match condition if
+    /// they are ignored (docs/spec/cel.md §5).
     AdmissionPolicy {
-        /// Whether they are.
+        /// Whether errors of match conditions are ignored.
         ignores_failure: bool,
     },
 }
 
-/// Everything of a policy that is CEL.
+/// All CEL parts of a policy.
 struct Body<'t> {
     source: SourceId,
     dialect: Dialect,
@@ -206,15 +207,15 @@ struct Body<'t> {
     annotations: &'t [Tree],
     /// The path of the validations.
     part: &'static str,
-    /// The message where a validation has none.
+    /// The default message of validations.
     message: Option<&'t str>,
-    /// Whether `params` is there at all.
+    /// Whether `params` is declared.
     has_params: bool,
-    /// What they are asked for with.
+    /// The description of the parameters to fetch.
     params: Option<TreeValue>,
 }
 
-/// What a rule has; nothing if it has no `validate.cel`.
+/// The parts of a rule; `None` if it has no `validate.cel`.
 fn of_rule<'t>(policy: &Policy, rule: &'t Rule, message: Option<&'t str>) -> Option<Body<'t>> {
     let cel = rule.validate.as_ref()?.cel.as_ref()?;
     let given = |key: &str| cel.get(key).filter(|value| !value.is_null());
@@ -327,8 +328,8 @@ impl Body<'_> {
     }
 }
 
-/// Where byte `at` of a text stands in the file in which it is written as the YAML
-/// scalar at `span`: behind quotes, escapes, indentation and folds.
+/// The position in the file of byte `at` of a text that is written as the YAML scalar at
+/// `span`: accounts for quotes, escapes, indentation and folds.
 pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span {
     let Some(raw) = source.get(span.start as usize..span.end as usize) else {
         return span;
@@ -360,7 +361,7 @@ pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span 
         }
         match rest.strip_prefix(character) {
             Some(after) => rest = after,
-            // Written with an escape of another kind.
+            // Written with another kind of escape.
             None => return span,
         }
     }
@@ -375,7 +376,7 @@ pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span 
     }
 }
 
-/// Lowers the body of a rule with `validate.cel`; nothing without.
+/// Lowers the body of a rule with `validate.cel`; does nothing without.
 pub fn lower_rule(
     policy: &Policy,
     rule: &Rule,
@@ -473,7 +474,7 @@ impl Body<'_> {
 }
 
 impl Dialect {
-    /// How a block ends with the error of an expression.
+    /// How a block ends on an expression's error.
     fn error(self) -> Operation {
         match self {
             Dialect::Rule => Operation::ReturnFailError {
@@ -484,8 +485,8 @@ impl Dialect {
     }
 }
 
-/// The loop over the parameters of a rule: each is evaluated by itself, and the first
-/// that does not hold decides (docs/spec/cel.md §2.2, steps 7 to 10).
+/// The loop over the parameters of a rule: each is evaluated separately, and the first that
+/// fails decides (docs/spec/cel.md §2.2, steps 7 to 10).
 struct Params {
     slot: LoopSlot,
     start: Label,
@@ -550,7 +551,7 @@ impl Params {
     }
 }
 
-/// What becomes of an expression that does not hold or fails.
+/// Code for an expression that is false or fails.
 struct Cold {
     on_false: Label,
     on_error: Label,
@@ -589,7 +590,7 @@ fn failed_prefix(expression: &str) -> String {
     format!("expression '{expression}' resulted in error: ")
 }
 
-/// Puts a text in front of the error's and goes on behind.
+/// Prefixes the error's text and continues after that.
 pub(super) fn wrap(prefix: &str, emitter: &mut Emitter<'_>) {
     let behind = emitter.block.label();
     let text = emitter.module.text(prefix);
@@ -674,7 +675,7 @@ fn lower_variable(
     scene.bindings.add_variable(name, entry, program);
 }
 
-/// The entry of a variable; its loader is set when that is lowered.
+/// The entry of a variable; its loader is set when it is lowered.
 pub(super) fn add_entry(location: Location, module: &mut Module) -> EntryId {
     let slot = module.slot("");
     module.entries.push(Entry {
@@ -685,8 +686,8 @@ pub(super) fn add_entry(location: Location, module: &mut Module) -> EntryId {
     })
 }
 
-/// All are evaluated: one that is false decides, whatever errors others had
-/// (docs/spec/cel.md §2.7). No namespace is known to them.
+/// All are evaluated: one that is false decides, even if others failed (docs/spec/cel.md
+/// §2.7). They do not know the namespace.
 fn lower_preconditions(
     dialect: Dialect,
     conditions: &[Tree],

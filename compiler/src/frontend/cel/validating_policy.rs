@@ -1,9 +1,9 @@
 //! ValidatingPolicies (docs/spec/cel.md §6.2): match conditions and validations as one
 //! body, variables as loaders, audit annotations and the conditions of exceptions as
-//! blocks of their own.
+//! separate blocks.
 //!
-//! What does not compile keeps the whole policy from loading; [`Programs::compile`] says
-//! what that is, and only what compiled can be lowered.
+//! An expression that does not compile keeps the whole policy from loading;
+//! [`Programs::compile`] reports these errors, and only compiled programs can be lowered.
 
 use crate::ir::Register;
 use kpvm_format::cel::Root;
@@ -15,7 +15,7 @@ use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::lower::{self, Bindings, Source};
 use super::rule::{self, Scene, Text, VARIABLES, begin, text_at, wrap};
-use super::{Environment, Program, Type, TypeError};
+use super::{Environment, Program, Type, TypeError, TypeErrorKind};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::scope::Scope;
@@ -31,11 +31,11 @@ const EXCEPTIONS: &str = "kyverno.Exceptions";
 pub struct Failure<'t> {
     /// The expression.
     pub text: Text<'t>,
-    /// What is wrong with it.
+    /// The errors.
     pub errors: Vec<TypeError>,
 }
 
-/// A compiled expression and where it stands.
+/// A compiled expression and its place.
 struct Compiled<'t> {
     program: Program,
     text: Text<'t>,
@@ -43,7 +43,7 @@ struct Compiled<'t> {
 
 struct Validation<'t> {
     condition: Compiled<'t>,
-    /// What is said where it does not hold; computed, if there is an expression.
+    /// The message if the validation fails; computed if there is an expression.
     message: &'t str,
     message_expression: Option<Compiled<'t>>,
 }
@@ -107,14 +107,14 @@ fn scene(mode: Mode, namespace: Option<&str>) -> Scene {
     scene
 }
 
-/// Collects what compiles and what does not.
+/// Collects the programs and the failures.
 struct Compiler<'t, 'f> {
     scene: Scene,
     failures: &'f mut Vec<Failure<'t>>,
 }
 
 impl<'t> Compiler<'t, '_> {
-    /// The expression under a key; nothing where none is written, or it does not compile.
+    /// The expression under a key; `None` if there is none or it does not compile.
     fn compile(
         &mut self,
         tree: &'t Tree,
@@ -131,7 +131,7 @@ impl<'t> Compiler<'t, '_> {
         }
     }
 
-    /// As [`Compiler::compile`], for an expression that has to be there.
+    /// Like [`Compiler::compile`], for a required expression.
     fn required(
         &mut self,
         tree: &'t Tree,
@@ -144,6 +144,7 @@ impl<'t> Compiler<'t, '_> {
                 span: tree.get(key).map_or(tree.span, |value| value.span),
             };
             let errors = vec![TypeError {
+                kind: TypeErrorKind::Expression,
                 at: 0,
                 message: format!("expected an expression under `{key}`, found none"),
                 hint: None,
@@ -166,8 +167,8 @@ fn name_of<'t>(tree: &'t Tree, key: &str) -> &'t str {
 }
 
 impl<'t> Programs<'t> {
-    /// Compiles everything, in the order in which things become known: no condition knows
-    /// a variable. `namespace` is that of a namespaced policy.
+    /// Compiles everything, in the order in which things become known: conditions do not
+    /// know variables. `namespace` is that of a namespaced policy.
     ///
     /// # Errors
     /// Every expression that does not compile.
@@ -206,7 +207,7 @@ impl<'t> Programs<'t> {
                 message_expression: message,
             }));
         }
-        // Those of JSON are not even compiled.
+        // Those of JSON policies are not even compiled.
         let annotations = spec.annotations.iter().filter(|_| mode == Mode::Kubernetes);
         let annotations = annotations.filter_map(|annotation| {
             let compiled = compiler.required(annotation, "valueExpression", None)?;
@@ -214,6 +215,7 @@ impl<'t> Programs<'t> {
             if !matches!(ty, Type::String | Type::Null) {
                 let message = format!("must evaluate to string or null but got {ty}");
                 let errors = vec![TypeError {
+                    kind: TypeErrorKind::Result,
                     at: 0,
                     message,
                     hint: None,
@@ -301,7 +303,7 @@ impl<'t> Programs<'t> {
         emitter.block
     }
 
-    /// What becomes of a validation that does not hold, or fails.
+    /// Code for a validation that is false or fails.
     fn lower_failure(
         &self,
         index: usize,
@@ -320,7 +322,7 @@ impl<'t> Programs<'t> {
         emitter.block.place(on_false);
         let mut message = validation.message;
         if let Some(computed) = &validation.message_expression {
-            // What is empty is no message, and falls through.
+            // An empty text is not a message, and falls through.
             let give = |value: Register, emitter: &mut Emitter<'_>| {
                 let give = Operation::ReturnFailValue {
                     src: value,
@@ -361,7 +363,7 @@ impl<'t> Programs<'t> {
         emitter.block.push(fail.site(site));
     }
 
-    /// Lowers the audit annotations to a block that gives the list of their values.
+    /// Lowers the audit annotations to a block that returns the list of their values.
     pub fn lower_annotations(&self, source: SourceId, module: &mut Module) -> Option<Block> {
         if self.annotations.is_empty() {
             return None;
@@ -408,8 +410,8 @@ pub struct ExceptionPrograms<'t> {
 }
 
 impl<'t> ExceptionPrograms<'t> {
-    /// Compiles them. They are evaluated before there are variables, and before it is
-    /// known what exceptions allow.
+    /// Compiles them. They are evaluated before variables exist, and before it is known
+    /// what exceptions allow.
     ///
     /// # Errors
     /// Every expression that does not compile.
@@ -496,7 +498,7 @@ fn lower_conditions(
     emitter.block.leave_list();
 }
 
-/// Makes a value of the error at hand; its register.
+/// Turns the current error into a value and returns its register.
 fn caught(emitter: &mut Emitter<'_>) -> Register {
     let nothing = emitter.constant(&TreeValue::Null);
     let error = emitter.block.register();
@@ -531,7 +533,7 @@ fn lower_test(
     emitter.block.push(test.site(site));
 }
 
-/// The block of a variable; its error is what the expression that uses it fails with.
+/// The block of a variable; its error becomes that of the expression that uses it.
 fn value_block(
     compiled: &Compiled<'_>,
     bindings: &Bindings,

@@ -1,4 +1,4 @@
-//! `anyPattern`: alternatives, of which one has to hold.
+//! `anyPattern`: alternatives, one of which must match.
 
 use kpvm_format::instruction::immediate::{
     AlternativeIndex, ForeachDepth, ItemCount, ReturnStatus,
@@ -9,11 +9,11 @@ use super::{Lowering, PatternError, Subject};
 use crate::frontend::emitter::Emitter;
 use crate::ir::{AtSite, Label, Operation, Register, Segment, SiteKind};
 
-/// As [`lower_any_pattern`], for the element of a foreach: jumps to `passed` when an
-/// alternative holds.
+/// Like [`lower_any_pattern`], for the element of a foreach: jumps to `passed` if an
+/// alternative matches.
 ///
 /// # Errors
-/// When a pattern is nested deeper than the limit.
+/// If a pattern is nested more deeply than the limit.
 pub fn lower_any_pattern_of_element(
     patterns: &[Tree],
     subject: Subject,
@@ -30,13 +30,13 @@ pub fn lower_any_pattern_of_element(
     })
 }
 
-/// Lowers the alternatives of an `anyPattern`: jumps to `on_match` with the first that
-/// holds, falls through when none does. All variables are substituted first.
+/// Lowers the alternatives of an `anyPattern`: jumps to `on_match` at the first that
+/// matches, falls through if none does. All variables are substituted first.
 ///
-/// `ends` writes what follows when the alternative of that number holds.
+/// `ends` writes the code for a match of the alternative with that number.
 ///
 /// # Errors
-/// When a pattern is nested deeper than the limit.
+/// If a pattern is nested more deeply than the limit.
 pub fn lower_any_pattern(
     patterns: &[Tree],
     subject: Subject,
@@ -49,7 +49,7 @@ pub fn lower_any_pattern(
     lowering.alternatives(patterns, subject, &mut ends)
 }
 
-/// Lowers an `anyPattern` that is written as no list. Where it is one variable, the
+/// Lowers an `anyPattern` that is not written as a list. If it is a single variable, the
 /// value may be a list; anything else is an error.
 ///
 /// An empty list passes with the raw `message`.
@@ -62,7 +62,7 @@ pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut
         emitter.block.label(),
         emitter.block.label(),
     );
-    // Whether there is a resource to look at comes before what kind of value it is.
+    // The check for a resource comes before that of the value's type.
     let no_subject = Operation::JumpIfNoSubject {
         src: Register::SUBJECT,
         target: done,

@@ -28,7 +28,8 @@ impl Lowering<'_, '_> {
         });
     }
 
-    /// Section 3.2, step 2. Without an entry that can skip, errors need no folding.
+    /// docs/spec/patterns.md §3.2, step 2. Without an entry that can skip, errors need no
+    /// folding.
     pub(super) fn lower_anchored(
         &mut self,
         anchored: &[(&Member, AnchoredKey<'_>)],
@@ -65,7 +66,7 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// Sections 4.2 to 4.5.
+    /// docs/spec/patterns.md §4.2 to §4.5.
     fn lower_anchor(
         &mut self,
         member: &Member,

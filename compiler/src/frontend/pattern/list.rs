@@ -1,4 +1,4 @@
-//! Lists: of scalars, of maps, and positional ones (docs/spec/patterns.md §3.4).
+//! Lists: of scalars, of maps, and positional (docs/spec/patterns.md §3.4).
 
 use kpvm_format::instruction::immediate::{ItemCount, ItemIndex};
 use kpvm_format::instruction::{FoldSlot, LoopSlot};
@@ -31,7 +31,7 @@ impl Lowering<'_, '_> {
         });
     }
 
-    /// Section 3.4: by the first item of the pattern.
+    /// docs/spec/patterns.md §3.4: by the first item of the pattern.
     pub(super) fn lower_list(
         &mut self,
         pattern: &Tree,
@@ -70,8 +70,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A list whose first item is a variable: what that gives decides how the list is
-    /// matched.
+    /// A list whose first item is a variable: its value decides how the list is matched.
     fn lower_computed_list(
         &mut self,
         pattern: &Tree,
@@ -85,7 +84,7 @@ impl Lowering<'_, '_> {
         for item in items {
             let item = match self.computed.get(&std::ptr::from_ref(item)) {
                 Some(&computed) => computed,
-                // Its variables came out before; they do so again.
+                // Its variables were substituted without error before; they will be again.
                 None => self.emitter.template(item, "", on_error),
             };
             let push = Operation::ListPush { list, src: item };

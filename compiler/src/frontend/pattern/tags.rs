@@ -9,8 +9,8 @@ use kpvm_semantics::anchor::{self, AnchoredKey};
 use kpvm_semantics::wildcard::contains_wildcard;
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
-/// A map under `metadata.labels` or `metadata.annotations`: entries that are not text
-/// are dropped there (docs/spec/patterns.md §9).
+/// A map under `metadata.labels` or `metadata.annotations`, from which entries that are not
+/// text are dropped (docs/spec/patterns.md §9).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tags {
     /// No key has a wildcard.
@@ -20,7 +20,8 @@ pub(super) enum Tags {
 }
 
 impl Lowering<'_, '_> {
-    /// Section 9: looks for label and annotation maps below this map's `metadata`.
+    /// docs/spec/patterns.md §9: looks for label and annotation maps below this map's
+    /// `metadata`.
     pub(super) fn plan_tags(&mut self, members: &[Member], register: Register) {
         let Some(metadata) = find_inner(members, "metadata").and_then(Tree::as_map) else {
             return;
@@ -32,7 +33,7 @@ impl Lowering<'_, '_> {
             let Some(entries) = tree.as_map() else {
                 continue;
             };
-            // What a variable gives may be no text, which is known only then.
+            // The value of a variable may not be a text, which is known only at run time.
             let is_dynamic = |member: &Member| {
                 matches!(member.value.value, TreeValue::String(_))
                     && (contains_wildcard(anchor::parse(&member.key).inner)
@@ -64,7 +65,7 @@ impl Lowering<'_, '_> {
             let Some(leaf) = self.emitter.module.leaf(&member.value.value) else {
                 continue;
             };
-            // A value with variables travels in a variable of its own.
+            // A value with variables is passed in a variable of its own.
             let computed = self
                 .computed
                 .get(&std::ptr::from_ref(&member.value))

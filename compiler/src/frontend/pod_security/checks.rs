@@ -1,6 +1,7 @@
-//! From the table of controls to one block of checks over a pod (docs/spec/pod-security.md §6):
-//! what is about the pod first, then one loop over the containers of each kind. What
-//! breaks a control is noted and the checks go on; a pod that breaks none costs its tests.
+//! Turns the table of controls into one block of checks over a pod
+//! (docs/spec/pod-security.md §6): first the checks of the pod itself, then one loop over
+//! the containers of each kind. Violations are recorded and the checks continue; a pod
+//! without violations costs only its tests.
 //!
 //! The subject of the block is a map with `spec` and `metadata`, decoded.
 
@@ -18,7 +19,7 @@ use crate::source::SourceId;
 /// The lists of containers, in the order in which they are visited.
 pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Members of a pod's spec that checks look at besides the containers.
+/// Members of a pod's spec that checks need besides the containers.
 pub fn spec_fields() -> Vec<&'static str> {
     let tests = CONTROLS
         .iter()
@@ -36,7 +37,7 @@ pub fn spec_fields() -> Vec<&'static str> {
     fields
 }
 
-/// The general paths of the errors that a control can have, those of all revisions.
+/// The general paths of the errors of a control, over all revisions.
 pub fn error_paths(control: &Control) -> Vec<String> {
     let tests = control.revisions.iter().flat_map(|revision| revision.tests);
     let mut paths: Vec<String> = tests
@@ -95,17 +96,17 @@ struct Checks<'p> {
     lists: Vec<(Vec<String>, TextListId)>,
 }
 
-/// What a finding is said to be.
+/// What a finding reports.
 #[derive(Clone, Copy)]
 struct Noted<'n> {
     control: ControlId,
     how: How,
     path: &'n str,
-    /// The container, if it concerns one.
+    /// The container, if there is one.
     owner: Option<Register>,
 }
 
-/// One test with what it needs to know.
+/// One test with its surroundings.
 #[derive(Clone, Copy)]
 struct Case {
     control: ControlId,
@@ -115,7 +116,7 @@ struct Case {
 
 impl Case {
     /// The object without which there is nothing to test: a member of the pod's spec or of
-    /// the container, or one of its security context.
+    /// the container, or of its security context.
     fn guard(&self) -> Option<&'static str> {
         let (Of::Pod(path) | Of::Containers(path)) = self.test.of else {
             return None;
@@ -177,8 +178,8 @@ impl Checks<'_> {
         }
     }
 
-    /// Emits tests of what `from` is, those that spare Windows behind a jump for pods that
-    /// run on it.
+    /// Emits tests of the value `from`; those that Windows is exempt from are skipped by a
+    /// jump for pods that run on it.
     fn for_systems(
         &mut self,
         cases: &[Case],
@@ -200,8 +201,8 @@ impl Checks<'_> {
         }
     }
 
-    /// Emits tests; neighbours that look at members of the same object stand behind a jump
-    /// for where it is missing.
+    /// Emits tests; adjacent ones that test members of the same object are skipped by a
+    /// jump if it is missing.
     fn guarded(&mut self, cases: &[Case], from: Register, emit: &mut impl FnMut(&mut Self, &Case)) {
         for group in cases.chunk_by(|a, b| a.guard().is_some() && a.guard() == b.guard()) {
             let behind = self.emitter.block.label();
@@ -215,7 +216,7 @@ impl Checks<'_> {
         }
     }
 
-    /// One loop for all tests of the items of the same list of the pod.
+    /// One loop for all tests of items of the same list of the pod.
     fn test_lists(&mut self, cases: &[Case]) {
         let list_of = |case: &Case| match case.test.of {
             Of::Pod(path) => path.split_once("[*]"),
@@ -241,7 +242,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Tests what a path leads to from a value that `shown` is the path of.
+    /// Tests the value that a path leads to, starting from a value whose path is `shown`.
     fn test_path(
         &mut self,
         case: &Case,
@@ -374,7 +375,7 @@ impl Checks<'_> {
         self.note_required(value, noted);
     }
 
-    /// A first loop finds out whether any text is bad, a second one collects those.
+    /// A first loop finds out whether any text is bad, a second one collects the bad ones.
     fn demand_each(&mut self, allowed: &[&str], list: Register, noted: Noted<'_>, fine: Label) {
         let bad = self.emitter.block.label();
         self.for_each(list, |checks, item| {
@@ -428,7 +429,7 @@ impl Checks<'_> {
         self.jump_if_null(value, unset);
         self.emitter.block.jump(fine);
         self.emitter.block.place(unset);
-        // The same field of the pod: what stands behind the container in the path.
+        // The same field of the pod: the part of the path after the container.
         let field = noted.path.split_once("[*].").map_or("", |(_, rest)| rest);
         let of_pod = self.walk(self.spec, field);
         match inherits {
@@ -539,14 +540,14 @@ impl Checks<'_> {
         self.note(annotation, noted);
     }
 
-    /// A field of a map; nothing where it is none.
+    /// A field of a map; missing if the value is not a map.
     fn field(&mut self, map: Register, key: &str) -> Register {
         let key = self.emitter.module.symbol(key);
         self.emitter
             .load(|dst| Operation::LoadField { dst, src: map, key })
     }
 
-    /// What a path of keys leads to; the empty path leads nowhere else.
+    /// The value that a path of keys leads to; the empty path is the value itself.
     fn walk(&mut self, from: Register, path: &str) -> Register {
         let keys = path.split('.').filter(|key| !key.is_empty());
         keys.fold(from, |map, key| self.field(map, key))
@@ -619,7 +620,7 @@ impl Checks<'_> {
         self.jump_if(value, TextOf::Value, wildcards, label);
     }
 
-    /// Falls through when a number is 0.
+    /// Falls through if a number is 0.
     fn check_zero(&mut self, value: Register, otherwise: Label) {
         if let Some(zero) = self.emitter.module.leaf(&TreeValue::Int(0)) {
             let test = Operation::TestLeaf {

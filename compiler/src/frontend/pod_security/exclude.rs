@@ -1,6 +1,6 @@
-//! `podSecurity.exclude`, of a rule and of an exception (docs/spec/pod-security.md §7): an entry
-//! runs the checks again over a part of the pod, and what they find there exempts the
-//! pod from what it stands for.
+//! `podSecurity.exclude`, of a rule and of an exception (docs/spec/pod-security.md §7): an
+//! entry runs the checks again over a part of the pod, and the findings there exempt the
+//! pod from the same findings.
 
 use kpvm_format::instruction::ListSlot;
 use kpvm_format::instruction::immediate::TextOf;
@@ -19,7 +19,7 @@ pub struct Exclude {
     pub control: String,
     /// `images`, wildcards.
     pub images: Vec<String>,
-    /// `restrictedField`; empty when absent.
+    /// `restrictedField`; empty if absent.
     pub field: String,
     /// `values`, wildcards.
     pub values: Vec<String>,
@@ -44,10 +44,10 @@ impl Exclude {
 }
 
 impl Emitter<'_> {
-    /// Takes the findings away that entries exempt from, one entry after the other. What
-    /// is left of them decides behind this; no matter what has looked at them before.
+    /// Removes the findings that entries exempt, one entry after the other. Only the
+    /// remaining findings decide after this.
     pub fn pod_security_exclusions(&mut self, excludes: &[Exclude]) {
-        // A name that no control has exempts from nothing.
+        // A name that no control has exempts nothing.
         let known = |exclude: &&Exclude| {
             !exclude.control.is_empty()
                 && CONTROLS
@@ -99,7 +99,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The pod with one container that has nothing but a name.
+    /// The pod with a single container that has only a name.
     fn bare_pod(&mut self, pod: Register) -> Register {
         let name = TreeValue::String("fake".into());
         let container = self.constant(&name);
@@ -115,7 +115,7 @@ impl Emitter<'_> {
         self.map_of(&[("spec", spec), ("metadata", metadata)])
     }
 
-    /// A pod with nothing but the containers of some images.
+    /// A pod with only the containers of some images.
     fn pod_of_images(&mut self, pod: Register, images: &[String]) -> Register {
         let images = self.module.text_list(images);
         let spec = self.member(pod, "spec");
@@ -167,13 +167,13 @@ impl Emitter<'_> {
         containers
     }
 
-    /// A member of a map; nothing where it is none.
+    /// A member of a map; missing if the value is not a map.
     pub(super) fn member(&mut self, map: Register, key: &str) -> Register {
         let key = self.module.symbol(key);
         self.load(|dst| Operation::LoadField { dst, src: map, key })
     }
 
-    /// A map of values; null where there is nothing.
+    /// A map of values; null if they are all missing.
     pub(super) fn map_of(&mut self, members: &[(&str, Register)]) -> Register {
         let keys: Vec<&str> = members.iter().map(|(key, _)| *key).collect();
         let keys = self.module.text_list(&keys);

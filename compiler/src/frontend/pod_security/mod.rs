@@ -1,9 +1,9 @@
-//! `validate.podSecurity` (docs/spec/pod-security.md): the resource is decoded into the types of
-//! Kubernetes, the checks of the level and version run over its pod, and the exclusions
-//! take away what they exempt from.
+//! `validate.podSecurity` (docs/spec/pod-security.md): the resource is decoded into the
+//! types of Kubernetes, the checks of the level and version run over its pod, and the
+//! exclusions remove what they exempt.
 //!
-//! - [`controls`]: the one table of what the standards demand
-//! - [`checks`]: from the table to a block
+//! - [`controls`]: the table of what the standards demand
+//! - [`checks`]: turns the table into a block
 //! - [`exclude`]: exclusions, of rules and of exceptions
 //! - [`shape`]: the types that resources are decoded into
 
@@ -30,16 +30,16 @@ use crate::source::{Location, SourceId};
 pub struct PodSecurity {
     /// `level` as written.
     pub level: String,
-    /// `version` as written; empty when absent.
+    /// `version` as written; empty if absent.
     pub version: String,
     /// `exclude`.
     pub excludes: Vec<Exclude>,
-    /// Where it stands.
+    /// Its place.
     span: Span,
 }
 
 impl PodSecurity {
-    /// Reads a block; `None` for one that says nothing at all, which Kyverno passes over
+    /// Reads a block; `None` for an empty one, which Kyverno ignores
     /// (docs/spec/pod-security.md §1).
     pub fn read(tree: &Tree) -> Option<Self> {
         let pod_security = Self {
@@ -53,11 +53,11 @@ impl PodSecurity {
     }
 }
 
-/// The minor version of Kubernetes that a policy's version means; the latest is later
-/// than any (docs/spec/pod-security.md §1).
+/// The minor version of Kubernetes that a policy's version means; `latest` is greater than
+/// any (docs/spec/pod-security.md §1).
 ///
 /// # Errors
-/// What Kyverno says of every other text.
+/// Kyverno's error for any other text.
 pub fn parse_version(text: &str) -> Result<u32, &'static str> {
     const EXPECTED: &str = "must be \"latest\" or \"v1.x\"";
     if text.is_empty() || text == "latest" {
@@ -73,8 +73,8 @@ pub fn parse_version(text: &str) -> Result<u32, &'static str> {
     Ok(u32::try_from(minor).unwrap_or(u32::MAX))
 }
 
-/// The revisions that a level and a version demand (docs/spec/pod-security.md §3): of
-/// each control the last one that is not newer, or else the first.
+/// The revisions that a level and a version demand (docs/spec/pod-security.md §3): of each
+/// control the last one that is not newer, or else the first.
 fn choose(level: Level, version: u32) -> Vec<(u32, u32)> {
     let controls = (0..).zip(CONTROLS);
     controls
@@ -166,7 +166,7 @@ impl Emitter<'_> {
         });
     }
 
-    /// Ends by what is left of the findings.
+    /// Ends according to the remaining findings.
     fn end_with_findings(&mut self, span: Span) {
         let location = Location {
             source: self.source,

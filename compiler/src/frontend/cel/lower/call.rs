@@ -43,7 +43,8 @@ impl Lowering<'_, '_> {
         }
         match (function, all.as_slice()) {
             (Function::ToDyn, [value]) => self.value(value, on_error),
-            // Nothing is in an empty list, and cel-go does not look what it is that is not.
+            // An empty list contains nothing, and cel-go does not evaluate the left
+            // operand.
             (Function::In, [_, list]) if is_empty_list(list) => {
                 self.emitter.constant(&TreeValue::Bool(false))
             }
@@ -153,8 +154,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A call about objects of the policy's own namespace: its name goes behind that of
-    /// the resource.
+    /// A call about objects in the policy's own namespace, which is inserted after the
+    /// resource.
     fn own_resource(
         &mut self,
         function: Function,
@@ -190,7 +191,8 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// Kyverno's `orValue`: of anything, and both sides are evaluated (docs/spec/cel.md, 3.1).
+    /// Kyverno's `orValue`: works on any value, and both sides are evaluated
+    /// (docs/spec/cel.md §3.1).
     fn or_value(&mut self, optional: &Expr, otherwise: &Expr, on_error: Label) -> Register {
         let result = self.register();
         let (none, end) = (self.label(), self.label());

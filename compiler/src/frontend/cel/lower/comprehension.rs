@@ -50,7 +50,7 @@ impl Lowering<'_, '_> {
         self.place(behind);
     }
 
-    /// A loop over the range of a comprehension, its variables bound.
+    /// A loop over the range of a comprehension, with its variables bound.
     fn each(
         &mut self,
         comprehension: &Comprehension,
@@ -59,7 +59,7 @@ impl Lowering<'_, '_> {
     ) {
         let (start, end) = (self.label(), self.label());
         let range = match self.defaulted(&comprehension.range) {
-            // Over nothing, where there is nothing.
+            // An empty optional whose default is an empty list: no elements.
             Some(defaulted) if is_empty_list(defaulted.default) => {
                 self.followed(&defaulted, end, on_error)
             }
@@ -112,7 +112,7 @@ impl Lowering<'_, '_> {
         comprehension: &Comprehension,
         on_error: Label,
     ) -> Register {
-        // false: none so far, true: one, null: more.
+        // false: none so far, true: one, null: more than one.
         let found = self.register();
         self.set_constant(found, &TreeValue::Bool(false));
         self.each(comprehension, on_error, |this| {

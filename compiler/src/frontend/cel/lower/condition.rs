@@ -1,4 +1,4 @@
-//! Conditions: expressions that jump rather than give a value.
+//! Conditions: expressions that jump instead of computing a value.
 
 use kpvm_format::cel::Function;
 use kpvm_format::instruction::immediate::CompareFlags;
@@ -15,12 +15,12 @@ use crate::ir::{Constant, ConstantId, Label, Operation, Register};
 pub(super) struct Defaulted<'e> {
     optional: &'e Expr,
     pub(super) default: &'e Expr,
-    /// What is no optional stands for itself.
+    /// A value that is not an optional stands for itself.
     takes_anything: bool,
 }
 
-/// Whether a comparison of constants holds; nothing where that takes CEL's rules for
-/// numbers or an error.
+/// The result of comparing constants; `None` if that takes CEL's rules for numbers or is an
+/// error.
 pub(super) fn fold(function: Function, left: &Tree, right: &Tree) -> Option<bool> {
     use TreeValue::{Bool, Int, List, String};
     Some(match (function, &left.value, &right.value) {
@@ -125,7 +125,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Appends a test: it goes on at the target, behind itself, or at `on_error`.
+    /// Appends a test: it continues at the target, after itself, or at `on_error`.
     pub(super) fn test(&mut self, test: Operation, on_error: Label) {
         self.push(test);
         self.push(Operation::CelOnError { target: on_error });
@@ -160,7 +160,7 @@ impl Lowering<'_, '_> {
         self.place(behind);
     }
 
-    /// Jumps as [`Lowering::branch`] does, if the expression compares with a constant.
+    /// Jumps like [`Lowering::branch`] if the expression is a comparison with a constant.
     fn branch_compare(
         &mut self,
         expression: &Expr,
@@ -208,7 +208,7 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// An optional and what stands for it where it holds nothing, if that is a constant.
+    /// An optional and its default, if that is a constant.
     pub(super) fn defaulted<'e>(&self, expression: &'e Expr) -> Option<Defaulted<'e>> {
         let (function, [optional, default]) = self.two_operands(expression)?;
         let takes_anything = match function {
@@ -224,7 +224,7 @@ impl Lowering<'_, '_> {
         constant_of(default).map(|_| defaulted)
     }
 
-    /// What the optional holds; jumps to `none` if it holds nothing.
+    /// The value of the optional; jumps to `none` if it is empty.
     pub(super) fn followed(
         &mut self,
         defaulted: &Defaulted<'_>,
@@ -237,7 +237,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The operands of an expression that is true or false of two values.
+    /// The operands of a comparison of two values.
     fn comparison<'e>(&self, expression: &'e Expr) -> Option<(Function, [&'e Expr; 2])> {
         let (function, operands) = self.two_operands(expression)?;
         let is_comparison = matches!(
@@ -256,7 +256,7 @@ impl Lowering<'_, '_> {
         is_comparison.then_some((function, operands))
     }
 
-    /// The function that an expression calls with two operands.
+    /// The function of a call with two operands.
     fn two_operands<'e>(&self, expression: &'e Expr) -> Option<(Function, [&'e Expr; 2])> {
         let Node::Call {
             target, arguments, ..
@@ -275,8 +275,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The constant that the right operand of a comparison is: a scalar, or a list of
-    /// scalars to be in.
+    /// The right operand of a comparison if it is a constant: a scalar, or a list of
+    /// scalars for `in`.
     fn comparable(&mut self, function: Function, operand: &Expr) -> Option<ConstantId> {
         if function != Function::In {
             return self.scalar_constant(operand);
@@ -308,7 +308,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A jump behind which the code goes on, though nothing reaches it.
+    /// A jump with code after it that nothing reaches.
     fn jump_over(&mut self, target: Label) {
         self.jump(target);
         let behind = self.label();
@@ -327,7 +327,7 @@ impl Lowering<'_, '_> {
             return self.branch_logic_once(is_and, operands, when, target, on_error);
         }
         let neutral = is_and;
-        // Where an operand goes that decides: to the target, or behind all of this.
+        // Where an operand jumps when it decides: to the target, or to the end of all this.
         let behind = self.label();
         let decided = if when == neutral { behind } else { target };
         let mut failures = Vec::new();
@@ -358,7 +358,7 @@ impl Lowering<'_, '_> {
                     self.push(Operation::CelCatch { dst: error });
                 }
                 self.place(next);
-                // Of several errors the first counts.
+                // Of several errors the first one counts.
                 let (end, failed) = (self.label(), self.label());
                 self.branch(operand, !neutral, decided, failed);
                 self.jump(end);
@@ -367,7 +367,7 @@ impl Lowering<'_, '_> {
                 self.place(end);
             }
             self.has_failed = false;
-            // There is one for sure.
+            // There certainly is one.
             self.push(Operation::CelRaise {
                 src: error,
                 target: on_error,
@@ -376,7 +376,7 @@ impl Lowering<'_, '_> {
         self.place(behind);
     }
 
-    /// As [`Lowering::branch_logic`], with the operands once.
+    /// Like [`Lowering::branch_logic`], with the operands emitted once.
     fn branch_logic_once(
         &mut self,
         is_and: bool,

@@ -1,4 +1,4 @@
-//! Literals, and lists and maps of values.
+//! Literals, lists and maps.
 
 use kpvm_syntax::tree::{Tree, TreeValue};
 
@@ -10,7 +10,7 @@ pub(super) fn is_empty_list(expression: &Expr) -> bool {
     matches!(&expression.node, Node::List(items) if items.is_empty())
 }
 
-/// The value of a list or map of literals that JSON has too.
+/// The value of a list or map of literals that JSON can represent.
 pub(super) fn constant_of(expression: &Expr) -> Option<Tree> {
     let value = match &expression.node {
         Node::Literal(Literal::Uint(_) | Literal::Bytes(_)) => return None,

@@ -1,4 +1,4 @@
-//! Names, fields, and the paths that they make.
+//! Names, fields, and paths.
 
 use kpvm_format::cel::{Function, Root};
 use kpvm_syntax::tree::{Tree, TreeValue};
@@ -65,7 +65,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A key of the value that the expression is evaluated over.
+    /// A key of the value over which the expression is evaluated.
     fn input(&mut self, name: &str, on_error: Label) -> Register {
         let symbol = self.emitter.module.symbol(name);
         let result = self.register();
@@ -90,7 +90,7 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// The number of the entry, if the expression is a field of the object of variables.
+    /// The number of the entry, if the expression is a field of the variables object.
     pub(super) fn variable(&self, operand: &Expr, field: &str) -> Option<EntryId> {
         let Some(Reference::Variable(name)) = self.checked.reference(operand) else {
             return None;
@@ -101,7 +101,7 @@ impl Lowering<'_, '_> {
         self.bindings.variables.get(field).copied()
     }
 
-    /// The value of such a field, if it is known.
+    /// The value of such a field, if it is constant.
     pub(super) fn constant_variable(&self, operand: &Expr, field: &str) -> Option<&Tree> {
         self.variable(operand, field)?;
         self.bindings.constants.get(field)
@@ -150,7 +150,7 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// The static path that the expression is of the object; `length` keys were behind it.
+    /// The static path in the object that the expression denotes; `length` keys follow it.
     pub(super) fn path(&mut self, expression: &Expr, length: usize) -> Option<PathId> {
         let (operand, key) = match &expression.node {
             Node::Select {
@@ -181,7 +181,7 @@ impl Lowering<'_, '_> {
         Some(self.emitter.module.path(parent, key))
     }
 
-    /// Whether the expression is the object that the request is about.
+    /// Whether the expression is the object of the request.
     fn is_object(&self, expression: &Expr) -> bool {
         let Some(Reference::Variable(name)) = self.checked.reference(expression) else {
             return false;
@@ -203,7 +203,7 @@ impl Lowering<'_, '_> {
         on_error: Label,
     ) -> Register {
         if let Some(entry) = self.variable(operand, field) {
-            // It is there, but its error goes first.
+            // The entry exists, but its error takes precedence.
             self.compute(|dst| Operation::CelVariable {
                 dst,
                 entry,
@@ -237,7 +237,7 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// A list has no fields to look for: that is an error, not an absence.
+    /// Testing a list for a field is an error rather than false.
     fn require_fields(&mut self, operand: Register, on_error: Label) {
         self.push(Operation::CelRequireFields {
             src: operand,

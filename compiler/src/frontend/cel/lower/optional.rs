@@ -1,4 +1,5 @@
-//! Optionals. A chain of `.?` and `[?]` is followed without making an optional of each step.
+//! Optionals. A chain of `.?` and `[?]` is followed without creating an optional at each
+//! step.
 
 use kpvm_format::cel::Function;
 
@@ -8,7 +9,7 @@ use crate::frontend::cel::types::Type;
 use crate::ir::{Label, Operation, Register};
 
 impl Lowering<'_, '_> {
-    /// What a value that may be an optional holds; jumps to `none` if it holds nothing.
+    /// The value inside a value that may be an optional; jumps to `none` if it is empty.
     pub(super) fn inner(&mut self, expression: &Expr, none: Label, on_error: Label) -> Register {
         if self.is_chain(expression) {
             return self.held(expression, none, on_error);
@@ -30,7 +31,7 @@ impl Lowering<'_, '_> {
         matches!(ty, Type::Optional(_) | Type::Dyn) || !self.checked.is_strict
     }
 
-    /// Whether the optional need not be made to look into it.
+    /// Whether the value can be accessed without creating the optional.
     fn is_chain(&self, expression: &Expr) -> bool {
         match &expression.node {
             Node::Select { optional, .. } => {
@@ -42,7 +43,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What an optional holds; jumps to `none` if it holds nothing.
+    /// The value of an optional; jumps to `none` if it is empty.
     pub(super) fn held(&mut self, expression: &Expr, none: Label, on_error: Label) -> Register {
         match &expression.node {
             Node::Select {
@@ -94,7 +95,7 @@ impl Lowering<'_, '_> {
                         target: none,
                     });
                 }
-                // The index is evaluated whatever there is to look into.
+                // The index is evaluated even if there is nothing to index.
                 let (inner, index) = if self.cannot_fail(index) {
                     let inner = self.inner(operand, none, on_error);
                     (inner, self.value(index, on_error))
@@ -141,7 +142,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What an optional holds; what is none is an error.
+    /// The value of an optional; a value that is not an optional is an error.
     pub(super) fn unwrap_strictly(
         &mut self,
         value: Register,
@@ -168,7 +169,7 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// An optional made of what is held.
+    /// Creates an optional from the value.
     pub(super) fn optional(&mut self, expression: &Expr, on_error: Label) -> Register {
         let result = self.register();
         let (none, end) = (self.label(), self.label());
