@@ -23,6 +23,7 @@ pub mod disassemble;
 pub mod function;
 pub mod index;
 pub mod instruction;
+mod lookup;
 pub mod meta;
 pub mod outside;
 pub mod plan;
@@ -30,7 +31,6 @@ pub mod signature;
 pub mod symbol;
 pub mod table;
 mod verify;
-mod verify_plan;
 
 pub use bundle::{Bundle, BundleBuilder, FORMAT_VERSION, LoadError, Tables};
 pub use verify::{MAX_LOOP_DEPTH, VerifyError};
