@@ -1,10 +1,10 @@
-//! What rules may learn in `kpvm apply` and `kpvm eval`: the time, randomness, and what
-//! an API server would say that has the given resources and nothing else.
+//! Answers to rules in `kpvm apply` and `kpvm eval`: the time, randomness, and what an API
+//! server that has exactly the given resources would say.
 //!
-//! Resources enter, a [`Host`] leaves (docs/spec/cli.md §7.5): API calls are answered
-//! from the resources, global references from the GlobalContextEntry objects among
-//! them. ConfigMaps and image registries are not provided, as in `kyverno apply`, and
-//! services are never asked.
+//! Turns resources into a [`Host`] (docs/spec/cli.md §7.5): API calls are answered from the
+//! resources, global references from the GlobalContextEntry objects among them. ConfigMaps
+//! and image registries are not provided, as in `kyverno apply`, and services are never
+//! called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,19 +23,20 @@ use crate::fake_client::{self, Parameters};
 use crate::host::ProcessHost;
 use crate::resources::{Resource, Resources};
 
-/// What rules may learn beside the resources.
+/// Data for rules other than the resources.
 #[derive(Debug, Default)]
 pub struct Outside {
-    /// CustomResourceDefinitions beside those among the resources, which say plurals of kinds.
+    /// CustomResourceDefinitions in addition to those among the resources; they give the
+    /// plurals of kinds.
     pub definitions: Resources,
-    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    /// What bindings of ValidatingAdmissionPolicies can refer to.
     pub params: Arc<Parameters>,
-    /// What expressions of CEL are told.
+    /// Data for CEL expressions.
     pub context: Arc<CelContext>,
 }
 
 impl Outside {
-    /// A host with the resources, of which the GlobalContextEntry objects are taken away.
+    /// A host with the resources, from which the GlobalContextEntry objects are removed.
     pub fn host(&self, resources: &mut Resources, tables: &Tables<'_>) -> ResourceHost {
         let mut host = ResourceHost::new(resources, &self.definitions.list, tables);
         host.params = self.params.clone();
@@ -44,8 +45,8 @@ impl Outside {
     }
 }
 
-/// Whether rules ask for nothing that other objects would answer: not for API calls or
-/// global entries, and not for parameters.
+/// Whether rules ask for nothing that other objects would answer: no API calls, global
+/// entries or parameters.
 pub fn needs_no_other_objects(tables: &Tables<'_>) -> bool {
     let asks = |instruction: &Instruction| match Op::decode(instruction.op) {
         Some(Op::Fetch | Op::JumpUnlessProvided | Op::CelParams) | None => true,
@@ -60,12 +61,12 @@ pub fn needs_no_other_objects(tables: &Tables<'_>) -> bool {
 pub struct ResourceHost {
     cluster: Cluster,
     entries: BTreeMap<String, GlobalEntry>,
-    /// What people should know about the entries.
+    /// Warnings about the entries.
     pub warnings: Vec<Diagnostic>,
     context: Arc<CelContext>,
-    /// The services that rules wanted to ask.
+    /// The services that rules tried to call.
     pub services: BTreeSet<String>,
-    /// What bindings of ValidatingAdmissionPolicies may refer to.
+    /// What bindings of ValidatingAdmissionPolicies can refer to.
     params: Arc<Parameters>,
     process: ProcessHost,
 }
@@ -79,8 +80,9 @@ struct GlobalEntry {
 }
 
 impl ResourceHost {
-    /// A host with the resources, of which the GlobalContextEntry objects are taken away.
-    /// `definitions` are further CustomResourceDefinitions, which say plurals of kinds.
+    /// A host with the resources, from which the GlobalContextEntry objects are removed.
+    /// `definitions` are further CustomResourceDefinitions, which give the plurals of
+    /// kinds.
     fn new(resources: &mut Resources, definitions: &[Resource], tables: &Tables<'_>) -> Self {
         let mut host = Self::default();
         let (entries, others) = std::mem::take(&mut resources.list)
@@ -107,7 +109,7 @@ impl ResourceHost {
         }
     }
 
-    /// Adds what a GlobalContextEntry stands for.
+    /// Adds the data of a GlobalContextEntry.
     pub fn add_entry(&mut self, entry: &Resource) {
         let object = entry.tree.to_json();
         let name = entry.metadata("name");
@@ -165,13 +167,13 @@ impl ResourceHost {
     }
 }
 
-/// Whether an object says what a global reference stands for.
+/// Whether an object is a GlobalContextEntry.
 pub fn is_global_entry(resource: &Resource) -> bool {
     let [group, _, kind] = resource.group_version_kind();
     group == "kyverno.io" && kind == "GlobalContextEntry"
 }
 
-/// Whether any rule has a context entry of the kind apiCall.
+/// Whether any rule has an apiCall context entry.
 fn asks_for_calls(tables: &Tables<'_>) -> bool {
     let is_call = |instruction: &kpvm_format::instruction::Instruction| {
         instruction.op == Op::JumpUnlessProvided as u8

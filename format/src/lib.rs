@@ -19,6 +19,7 @@
 pub mod bundle;
 pub mod cel;
 pub mod condition;
+pub mod criterion;
 pub mod disassemble;
 pub mod function;
 pub mod index;

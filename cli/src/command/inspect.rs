@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use kpvm_format::disassemble::path;
-use kpvm_format::instruction::{Op, OperandKind};
 use kpvm_format::meta::Meta;
 use kpvm_format::table::{self, NONE, Rule, RuleFlags};
 use kpvm_format::{Bundle, FORMAT_VERSION, Tables};
@@ -160,16 +159,10 @@ fn rule_entry<'b>(tables: Tables<'b>, number: u32, rule: &Rule) -> RuleEntry<'b>
     let mut reads = BTreeSet::new();
     let mut instructions = 0;
     for block in blocks {
-        let code = tables.block_code(block);
-        instructions += code.len();
-        for (position, instruction) in code.iter().enumerate() {
-            let operands = Op::decode(instruction.op).map_or(&[][..], Op::operands);
-            let paths = operands
-                .iter()
-                .filter(|operand| operand.kind == OperandKind::Path);
-            reads.extend(paths.map(|operand| path(&tables, instruction.operand(operand.field))));
-            reads.extend(site_path(&tables, block.start.get() + position as u32));
-        }
+        let (start, length) = (block.start.get(), block.length.get());
+        instructions += length as usize;
+        reads.extend(tables.loaded_paths(block).map(|id| path(&tables, id.0)));
+        reads.extend((start..start + length).filter_map(|number| site_path(&tables, number)));
     }
     RuleEntry {
         name: tables.text(rule.name),

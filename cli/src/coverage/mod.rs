@@ -16,10 +16,9 @@ use std::io::{self, Write};
 
 use kpvm::engine::Bundle;
 use kpvm_format::Tables;
-use kpvm_format::condition::ConditionOperator;
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::criterion::Criterion;
+use kpvm_format::instruction::TagPatternId;
 use kpvm_format::meta::OmittedRule;
-use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{LeafKind, NONE, Place, Range, Rule, Site, SiteKind};
 use kpvm_semantics::anchor::Anchor;
 use serde::Serialize;
@@ -369,16 +368,22 @@ impl Reader<'_> {
             let Some(block) = self.tables.blocks.get(block.get() as usize) else {
                 continue;
             };
-            let first = block.start.get() as usize;
-            for (number, instruction) in (first..).zip(self.tables.block_code(block)) {
-                let Some(site) = self.tables.site(number as u32) else {
+            let first = block.start.get();
+            for number in first..first.saturating_add(block.length.get()) {
+                let Some((site, criterion)) =
+                    self.tables.site(number).zip(self.tables.criterion(number))
+                else {
                     continue;
                 };
-                let counts = tally.tests.get(number).copied().unwrap_or_default();
-                if site.kind() == SiteKind::Tags {
-                    self.tags(instruction, site, tally, add);
+                let counts = tally
+                    .tests
+                    .get(number as usize)
+                    .copied()
+                    .unwrap_or_default();
+                if let Criterion::Tags(pattern) = criterion {
+                    self.tags(pattern, site, tally, add);
                 }
-                add(self.point(instruction, site, counts));
+                add(self.point(criterion, site, counts));
             }
         }
         let first = rule.entries.start.get() as usize;
@@ -396,31 +401,29 @@ impl Reader<'_> {
         }
     }
 
-    fn point(&self, instruction: &Instruction, site: &Site, counts: Counts) -> Point {
+    fn point(&self, criterion: Criterion, site: &Site, counts: Counts) -> Point {
         let part = self.tables.text(site.part);
         let written = self.tables.text(site.written);
-        let Some(op) = Op::decode(instruction.op) else {
-            return point(PointKind::Line, &site.place, part, String::new(), counts);
-        };
         let (kind, text) = match site.kind() {
             SiteKind::Filter | SiteKind::Exclusion => {
-                let expected = filter::expected(&self.tables, op, instruction);
+                let expected = match criterion {
+                    Criterion::Filter(filter) => filter::expected(&self.tables, filter),
+                    _ => String::new(),
+                };
                 (PointKind::Filter, format!("{part}.{written}: {expected}"))
             }
-            SiteKind::Condition if op == Op::CelTest => {
-                (PointKind::Condition, format!("{part}: {written}"))
-            }
             SiteKind::Condition => {
-                let operator = ConditionOperator::decode(instruction.e);
-                let operator = operator.map_or("", ConditionOperator::name);
-                (
-                    PointKind::Condition,
-                    format!("{part}: {written} {operator}"),
-                )
+                let text = match criterion {
+                    Criterion::Condition(operator) => {
+                        format!("{part}: {written} {}", operator.name())
+                    }
+                    _ => format!("{part}: {written}"),
+                };
+                (PointKind::Condition, text)
             }
             SiteKind::Leaf | SiteKind::Absence => {
                 let path = self.path(site.path);
-                (PointKind::Leaf, self.leaf(op, instruction, &path, written))
+                (PointKind::Leaf, self.leaf(criterion, &path, written))
             }
             SiteKind::Structure
             | SiteKind::Tags
@@ -431,14 +434,14 @@ impl Reader<'_> {
         point(kind, &site.place, part, text, counts)
     }
 
-    fn leaf(&self, op: Op, instruction: &Instruction, path: &str, written: &str) -> String {
-        match op {
-            Op::TestLeaf => format!("{path}: {}", self.leaf_text(instruction.c.get())),
-            Op::RequirePresent => {
-                let key = self.tables.symbols.text(SymbolId(instruction.c.get()));
+    fn leaf(&self, criterion: Criterion, path: &str, written: &str) -> String {
+        match criterion {
+            Criterion::Leaf(leaf) => format!("{path}: {}", self.leaf_text(leaf.0)),
+            Criterion::Present(key) => {
+                let key = self.tables.symbols.text(key);
                 format!("{path}/{key}: \"*\"").replace("//", "/")
             }
-            Op::JumpIfMissing => format!("{path}: {written}"),
+            Criterion::Absent => format!("{path}: {written}"),
             _ => format!("{path}: \"{written}\""),
         }
     }
@@ -474,12 +477,12 @@ impl Reader<'_> {
     /// Each entry of a label or annotation pattern is a leaf.
     fn tags(
         &self,
-        instruction: &Instruction,
+        pattern: TagPatternId,
         site: &Site,
         tally: &Tally<'_>,
         add: &mut dyn FnMut(Point),
     ) {
-        let pattern = self.tables.tag_patterns.get(instruction.c.get() as usize);
+        let pattern = self.tables.tag_patterns.get(pattern.index());
         let entries = pattern.map_or(Range::EMPTY, |pattern| pattern.entries);
         let first = entries.start.get() as usize;
         let records = Tables::range(self.tables.tag_entries, entries);

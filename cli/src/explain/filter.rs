@@ -1,47 +1,48 @@
-//! Filters of `match` and `exclude` as text: what one asks for, from the tables of the
+//! Filters of `match` and `exclude` as text: what a filter requires, from the tables of the
 //! bundle, and what it found in the request.
 
 use kpvm::engine::UserInfo;
 use kpvm::engine::observer::Facts;
 use kpvm_format::Tables;
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::criterion::Filter;
+use kpvm_format::instruction::immediate::{ObjectScope, Operations};
 use kpvm_format::table::{KindSelector, Pair, Range, RequirementOperator, Selector, SubjectKind};
 
-/// What is found of the user where the request has none.
+/// Shown as found if the request has no user.
 pub(super) const NO_USER: &str = "no user";
 
-/// What the instruction of a filter asks for.
-pub(crate) fn expected(tables: &Tables<'_>, op: Op, instruction: &Instruction) -> String {
-    let number = instruction.c.get();
-    let list = |lists: &[Range]| lists.get(number as usize).copied().unwrap_or(Range::EMPTY);
-    match op {
-        Op::MatchKinds => {
-            let kinds = Tables::range(tables.kind_selectors, list(tables.kind_lists));
+/// What a filter requires.
+pub(crate) fn expected(tables: &Tables<'_>, filter: Filter) -> String {
+    let list = |lists: &[Range], index: usize| lists.get(index).copied().unwrap_or(Range::EMPTY);
+    match filter {
+        Filter::Kinds(kinds) => {
+            let kinds = list(tables.kind_lists, kinds.index());
+            let kinds = Tables::range(tables.kind_selectors, kinds);
             join(kinds.iter().map(|kind| kind_selector(tables, kind)))
         }
-        Op::MatchOperations => {
-            let names = ["CREATE", "UPDATE", "DELETE", "CONNECT"].into_iter();
-            let names = names.enumerate();
-            let listed = names.filter(|(bit, _)| instruction.b & (1 << bit) != 0);
-            join(listed.map(|(_, name)| name.to_owned()))
+        Filter::Operations(operations) => {
+            let names = [
+                (Operations::CREATE, "CREATE"),
+                (Operations::UPDATE, "UPDATE"),
+                (Operations::DELETE, "DELETE"),
+                (Operations::CONNECT, "CONNECT"),
+            ];
+            let listed = names.iter().filter(|(one, _)| operations.has(*one));
+            join(listed.map(|(_, name)| (*name).to_owned()))
         }
-        Op::MatchAnnotations => {
-            let pairs = Tables::range(tables.pairs, list(tables.pair_lists));
+        Filter::Annotations(pairs) => {
+            let pairs = Tables::range(tables.pairs, list(tables.pair_lists, pairs.index()));
             join(pairs.iter().map(|pair| show_pair(tables, pair)))
         }
-        Op::MatchScope => match instruction.b {
-            0 => "an object in a namespace".into(),
-            _ => "an object in no namespace".into(),
-        },
-        Op::MatchSelector
-        | Op::MatchNamespaceSelector
-        | Op::MatchObjectLabels
-        | Op::MatchNamespaceLabels => tables
+        Filter::Scope(ObjectScope::Namespaced) => "an object in a namespace".into(),
+        Filter::Scope(ObjectScope::Cluster) => "an object in no namespace".into(),
+        Filter::Labels(selector) | Filter::NamespaceLabels(selector) => tables
             .selectors
-            .get(number as usize)
+            .get(selector.index())
             .map_or_else(String::new, |selector| show_selector(tables, selector)),
-        Op::MatchSubjects => {
-            let subjects = Tables::range(tables.subjects, list(tables.subject_lists));
+        Filter::Subjects(subjects) => {
+            let subjects = list(tables.subject_lists, subjects.index());
+            let subjects = Tables::range(tables.subjects, subjects);
             join(subjects.iter().map(|subject| {
                 let name = tables.text(subject.name);
                 match SubjectKind::ALL.get(usize::from(subject.kind)) {
@@ -51,48 +52,51 @@ pub(crate) fn expected(tables: &Tables<'_>, op: Op, instruction: &Instruction) -
                 }
             }))
         }
-        Op::MatchApiGroups => join(tables.text_list(number).map(|group| match group {
+        Filter::ApiGroups(groups) => join(tables.text_list(groups.0).map(|group| match group {
             "" => "the core group".to_owned(),
             group => group.to_owned(),
         })),
-        // Names, namespaces, roles, cluster roles, and what resource rules list.
-        _ => join(tables.text_list(number).map(str::to_owned)),
+        Filter::Names(texts)
+        | Filter::Namespaces(texts)
+        | Filter::Roles(texts)
+        | Filter::ClusterRoles(texts)
+        | Filter::ApiVersions(texts)
+        | Filter::Resources(texts) => join(tables.text_list(texts.0).map(str::to_owned)),
     }
 }
 
-/// What the request has where the filter looks.
-pub(super) fn found(op: Op, facts: &Facts<'_>, limit: usize) -> String {
+/// The part of the request that the filter tests.
+pub(super) fn found(filter: Filter, facts: &Facts<'_>, limit: usize) -> String {
     let user = |show: fn(&UserInfo<'_>) -> String| facts.user.as_ref().map_or(NO_USER.into(), show);
-    match op {
-        Op::MatchKinds => {
+    match filter {
+        Filter::Kinds(_) => {
             let parts = [facts.group, facts.version, facts.kind, facts.subresource];
             let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             parts.join("/")
         }
-        Op::MatchOperations => facts.operation.to_owned(),
-        Op::MatchNames | Op::MatchResourceNames => or_none(facts.name, "no name"),
-        Op::MatchNamespaces | Op::MatchScope => or_none(facts.namespace, "no namespace"),
-        Op::MatchApiGroups => or_none(facts.group, "the core group"),
-        Op::MatchApiVersions => facts.version.to_owned(),
-        Op::MatchResources => match facts.subresource {
+        Filter::Operations(_) => facts.operation.to_owned(),
+        Filter::Names(_) => or_none(facts.name, "no name"),
+        Filter::Namespaces(_) | Filter::Scope(_) => or_none(facts.namespace, "no namespace"),
+        Filter::ApiGroups(_) => or_none(facts.group, "the core group"),
+        Filter::ApiVersions(_) => facts.version.to_owned(),
+        Filter::Resources(_) => match facts.subresource {
             "" => facts.resource.to_owned(),
             part => format!("{}/{part}", facts.resource),
         },
-        Op::MatchAnnotations => facts.annotations.show(limit),
-        Op::MatchSelector | Op::MatchObjectLabels => facts.labels.show(limit),
-        Op::MatchNamespaceSelector | Op::MatchNamespaceLabels => match facts.namespace_labels {
+        Filter::Annotations(_) => facts.annotations.show(limit),
+        Filter::Labels(_) => facts.labels.show(limit),
+        Filter::NamespaceLabels(_) => match facts.namespace_labels {
             [] => "a namespace without known labels".into(),
             labels => join(labels.iter().map(|(key, value)| format!("{key}={value}"))),
         },
-        Op::MatchRoles => user(|user| or_none(&user.roles.join(", "), "no role")),
-        Op::MatchClusterRoles => {
+        Filter::Roles(_) => user(|user| or_none(&user.roles.join(", "), "no role")),
+        Filter::ClusterRoles(_) => {
             user(|user| or_none(&user.cluster_roles.join(", "), "no cluster role"))
         }
-        Op::MatchSubjects => user(|user| {
+        Filter::Subjects(_) => user(|user| {
             let groups = user.groups.iter().map(|group| format!("group {group}"));
             join(std::iter::once(format!("user {}", user.username)).chain(groups))
         }),
-        _ => String::new(),
     }
 }
 
@@ -105,7 +109,7 @@ fn or_none(text: &str, none: &str) -> String {
     shown.to_owned()
 }
 
-/// As written, more or less: `Pod`, `apps/*/Deployment`, `Pod/exec`.
+/// Close to the written form: `Pod`, `apps/*/Deployment`, `Pod/exec`.
 fn kind_selector(tables: &Tables<'_>, selector: &KindSelector) -> String {
     let [group, version, kind, subresource] = [
         selector.group,

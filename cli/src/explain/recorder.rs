@@ -8,7 +8,7 @@ use kpvm::engine::observer::{
 };
 use kpvm_format::Tables;
 use kpvm_format::condition::ConditionOperator;
-use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::criterion::Criterion;
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{self, Leaf, LeafKind, Site, SiteKind};
 use kpvm_semantics::anchor::Anchor;
@@ -177,8 +177,7 @@ impl<'r> Recorder<'r> {
 
     /// Step of a test; none for structure that holds.
     fn test(&self, test: &Test<'_>) -> Option<Step> {
-        let instruction = self.tables.code.get(test.instruction as usize)?;
-        let op = Op::decode(instruction.op)?;
+        let criterion = self.tables.criterion(test.instruction)?;
         let kind = match test.site.kind() {
             SiteKind::Filter => StepKind::Filter,
             SiteKind::Exclusion => StepKind::Exclusion,
@@ -192,33 +191,39 @@ impl<'r> Recorder<'r> {
         step.held = Some(test.held);
         step.path = test.path.to_string();
         match test.subject {
-            Tested::Request(_) if op == Op::JumpIfNoUser => {
-                step.found = Some(filter::NO_USER.into());
-                step.expected = Some("a user, for roles, clusterRoles and subjects".into());
-            }
-            Tested::Request(facts) => {
-                step.expected = Some(filter::expected(&self.tables, op, instruction));
-                step.found = Some(filter::found(op, &facts, SHOWN_BYTES));
-            }
+            Tested::Request(facts) => match criterion {
+                Criterion::Filter(filter) => {
+                    step.expected = Some(filter::expected(&self.tables, filter));
+                    step.found = Some(filter::found(filter, &facts, SHOWN_BYTES));
+                }
+                _ => {
+                    step.found = Some(filter::NO_USER.into());
+                    step.expected = Some("a user, for roles, clusterRoles and subjects".into());
+                }
+            },
             Tested::Condition { key, value } => {
                 step.found = Some(key.show(SHOWN_BYTES));
-                step.operator =
-                    ConditionOperator::decode(instruction.e).map(ConditionOperator::name);
+                step.operator = match criterion {
+                    Criterion::Condition(operator) => Some(ConditionOperator::name(operator)),
+                    _ => None,
+                };
                 step.expected = Some(value.show(SHOWN_BYTES));
             }
             Tested::Value { found, pattern } => {
-                if op == Op::RequirePresent {
-                    let key = self.tables.symbols.text(SymbolId(instruction.c.get()));
+                if let Criterion::Present(key) = criterion {
+                    let key = self.tables.symbols.text(key);
                     step.path = format!("{}{key}/", step.path);
                 }
                 let looks = !matches!(
-                    op,
-                    Op::FailExistence | Op::FailEmptyPattern | Op::FailExistencePattern
+                    criterion,
+                    Criterion::ExistingItem
+                        | Criterion::NonEmptyPattern
+                        | Criterion::ExistencePattern
                 );
                 step.found = looks.then(|| found.show(SHOWN_BYTES));
                 step.expected = match pattern {
                     Some(pattern) => Some(pattern.show(SHOWN_BYTES)),
-                    None => self.pattern(op, instruction, test.site.kind()),
+                    None => self.pattern(criterion, test.site.kind()),
                 };
             }
             Tested::Tag {
@@ -265,19 +270,24 @@ impl<'r> Recorder<'r> {
     }
 
     /// Expected value of a pattern.
-    fn pattern(&self, op: Op, instruction: &Instruction, kind: SiteKind) -> Option<String> {
-        let number = instruction.c.get();
-        Some(match op {
-            Op::TestLeaf => return self.leaf(number),
-            Op::JumpIfMissing if kind == SiteKind::Absence => ABSENT.into(),
-            Op::RequirePresent => "\"*\"".into(),
-            Op::RequireMap => "a map".into(),
-            Op::RequireList | Op::RequireExistenceList => "a list".into(),
-            Op::RequireLength => format!("at least {number} items"),
-            Op::FailExistence => "an item that fits".into(),
-            Op::FailEmptyPattern => "a pattern that is no empty list".into(),
-            Op::FailExistencePattern => "an existence anchor over a list of maps".into(),
-            _ => return None,
+    fn pattern(&self, criterion: Criterion, kind: SiteKind) -> Option<String> {
+        Some(match criterion {
+            Criterion::Leaf(leaf) => return self.leaf(leaf.0),
+            Criterion::Absent if kind == SiteKind::Absence => ABSENT.into(),
+            Criterion::Present(_) => "\"*\"".into(),
+            Criterion::Map => "a map".into(),
+            Criterion::List => "a list".into(),
+            Criterion::Length(length) => format!("at least {} items", length.0),
+            Criterion::ExistingItem => "an item that fits".into(),
+            Criterion::NonEmptyPattern => "a pattern that is no empty list".into(),
+            Criterion::ExistencePattern => "an existence anchor over a list of maps".into(),
+            Criterion::Absent
+            | Criterion::Filter(_)
+            | Criterion::User
+            | Criterion::Condition(_)
+            | Criterion::Expression
+            | Criterion::Tags(_)
+            | Criterion::Other => return None,
         })
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The crates, with the modules that may still be in one cycle.
 const CRATES: [(&str, &[&str]); 8] = [
     ("cli", &[]),
-    ("compiler", &["frontend", "policy"]),
+    ("compiler", &["frontend", "ir", "policy"]),
     ("conformance", &[]),
     ("format", &["bundle", "index", "instruction", "verify"]),
     ("semantics", &[]),

@@ -1,6 +1,6 @@
 //! Rules that the plan decides together with their kinds, so that nothing needs to run.
 
-use kpvm_format::instruction::KindsId;
+use kpvm_format::instruction::KindListId;
 use kpvm_format::table::NONE;
 
 use super::Evaluator;
@@ -48,7 +48,7 @@ impl<'e> PlainRules<'e> {
             .filter(|plain| plain.rule.get() == number)?;
         let kinds = plain.kinds.get();
         if self.kinds.0 != kinds {
-            let matches = kinds_match(KindsId(kinds), evaluator.tables, evaluator.facts);
+            let matches = kinds_match(KindListId(kinds), evaluator.tables, evaluator.facts);
             self.kinds = (kinds, matches);
         }
         if self.kinds.1 {
