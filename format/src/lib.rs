@@ -27,6 +27,7 @@ pub mod disassemble;
 pub mod function;
 pub mod index;
 pub mod instruction;
+mod lookup;
 pub mod meta;
 pub mod outside;
 pub mod plan;
@@ -38,7 +39,6 @@ pub mod symbol;
 pub mod table;
 mod varint;
 mod verify;
-mod verify_plan;
 
 pub use builder::BundleBuilder;
 pub use bundle::{Bundle, FORMAT_VERSION, LoadError};

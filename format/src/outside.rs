@@ -6,7 +6,6 @@
 
 use zerocopy::little_endian::U32;
 
-use crate::Tables;
 use crate::table::{Range, Text, record};
 
 record! {
@@ -97,23 +96,5 @@ impl OutsideDemand {
     /// What is asked for.
     pub fn kind(&self) -> Option<OutsideKind> {
         OutsideKind::ALL.get(usize::from(self.kind)).copied()
-    }
-}
-
-impl<'t> Tables<'t> {
-    /// What a rule asks for, each thing once.
-    pub fn demands_of_rule(&self, rule: u32) -> &'t [OutsideDemand] {
-        let all = self.outside_demands;
-        let start = all.partition_point(|demand| demand.rule.get() < rule);
-        let end = all.partition_point(|demand| demand.rule.get() <= rule);
-        all.get(start..end).unwrap_or(&[])
-    }
-
-    /// A text of `outside_text`; empty if it is not inside.
-    pub fn outside_text(&self, text: Text) -> &'t str {
-        let start = text.offset.get() as usize;
-        let end = start.wrapping_add(text.length.get() as usize);
-        let bytes = self.outside_text.get(start..end).unwrap_or(&[]);
-        std::str::from_utf8(bytes).unwrap_or("")
     }
 }

@@ -12,9 +12,8 @@
 
 use zerocopy::little_endian::{U16, U32};
 
-use crate::Tables;
 use crate::symbol::SymbolId;
-use crate::table::{NONE, Range, record};
+use crate::table::{Range, record};
 
 /// Most spots of one plan.
 pub const MAX_SPOTS: usize = 1 << 14;
@@ -33,9 +32,9 @@ pub const END: u16 = u16::MAX;
 record! {
     /// What is known about the objects of a kind under one name of its resource.
     Topic {
-        /// Symbol of the kind, or [`NONE`] for every kind that no rule names.
+        /// Symbol of the kind, or [`NONE`](crate::table::NONE) for every kind that no rule names.
         kind: U32,
-        /// Symbol of the resource, or [`NONE`] where no rule names it.
+        /// Symbol of the resource, or [`NONE`](crate::table::NONE) where no rule names it.
         resource: U32,
         /// Number of the `kind_plans` entry for CREATE, UPDATE, DELETE and CONNECT.
         operations: [U32; 4],
@@ -45,13 +44,13 @@ record! {
 record! {
     /// What is known about the objects of a topic that come with one operation.
     KindPlan {
-        /// The plan, or [`NONE`] if it has no body.
+        /// The plan, or [`NONE`](crate::table::NONE) if it has no body.
         plan: U32,
         /// Range of `plain_rules`.
         plain: Range,
-        /// Projection for objects that the plan decides, or [`NONE`] for everything.
+        /// Projection for objects that the plan decides, or [`NONE`](crate::table::NONE) for everything.
         slim: U32,
-        /// Projection for objects whose rules are run, or [`NONE`] for everything.
+        /// Projection for objects whose rules are run, or [`NONE`](crate::table::NONE) for everything.
         full: U32,
     }
 }
@@ -89,7 +88,7 @@ record! {
 record! {
     /// A spot of a plan. References to spots count from the plan's first.
     PlanSpot {
-        /// Symbol of its key; [`NONE`] for list items and the object itself.
+        /// Symbol of its key; [`NONE`](crate::table::NONE) for list items and the object itself.
         key: U32,
         /// The spot above.
         parent: U16,
@@ -140,7 +139,7 @@ record! {
 record! {
     /// A place of a projection. References to places count from the projection's first.
     ProjectionPlace {
-        /// Symbol of its key; [`NONE`] for list items and the document itself.
+        /// Symbol of its key; [`NONE`](crate::table::NONE) for list items and the document itself.
         key: U32,
         /// First of the places under keys, ascending by symbol.
         children: U16,
@@ -209,28 +208,15 @@ impl Reading {
 /// A plan, cut out of the tables.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanView<'t> {
-    record: &'t Plan,
-    spots: &'t [PlanSpot],
-    slots: &'t [U16],
-    bodies: &'t [PlanBody],
-    tests: &'t [PlanTest],
-    breaks: &'t [U16],
+    pub(crate) record: &'t Plan,
+    pub(crate) spots: &'t [PlanSpot],
+    pub(crate) slots: &'t [U16],
+    pub(crate) bodies: &'t [PlanBody],
+    pub(crate) tests: &'t [PlanTest],
+    pub(crate) breaks: &'t [U16],
 }
 
 impl<'t> PlanView<'t> {
-    /// The plan with that number.
-    pub fn new(tables: &Tables<'t>, number: u32) -> Option<Self> {
-        let record = tables.plans.get(number as usize)?;
-        Some(Self {
-            record,
-            spots: Tables::range(tables.plan_spots, record.spots),
-            slots: Tables::range(tables.plan_slots, record.slots),
-            bodies: Tables::range(tables.plan_bodies, record.bodies),
-            tests: tables.plan_tests,
-            breaks: tables.plan_breaks,
-        })
-    }
-
     /// Its numbers.
     pub fn record(&self) -> &'t Plan {
         self.record
@@ -334,30 +320,4 @@ impl PlanSpot {
 pub fn slot_of(map: u32, key: SymbolId) -> usize {
     let mixed = map.wrapping_mul(0x9E37_79B1) ^ key.0.wrapping_mul(0x85EB_CA77);
     (mixed ^ mixed >> 15) as usize
-}
-
-impl<'t> Tables<'t> {
-    /// The topic of an object, by the symbols of its kind and resource, [`NONE`] for unknown
-    /// ones. `None` for a kind under the resource of another kind.
-    pub fn topic(&self, kind: u32, resource: u32) -> Option<&'t Topic> {
-        let find = |kind: u32, resource: u32| {
-            let key = (kind, resource);
-            let found = self
-                .topics
-                .binary_search_by_key(&key, |topic| (topic.kind.get(), topic.resource.get()));
-            found.ok().and_then(|number| self.topics.get(number))
-        };
-        // Every name that rules have, kind or resource, has a topic without a resource.
-        if resource == NONE {
-            return find(kind, NONE).or_else(|| self.topics.last());
-        }
-        let named = |name: u32| find(name, NONE).map_or(NONE, |_| name);
-        find(kind, resource).or_else(|| find(named(kind), named(resource)))
-    }
-
-    /// The places of a projection.
-    pub fn projection(&self, number: u32) -> Option<&'t [ProjectionPlace]> {
-        let range = self.projections.get(number as usize)?;
-        Some(Self::range(self.projection_places, *range))
-    }
 }

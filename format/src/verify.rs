@@ -7,6 +7,8 @@
 //! instruction behind its own `LoopBegin`, so every block ends; every text lies in
 //! the pool at character borders; the index lists exactly the rules it should.
 
+mod derived;
+
 use crate::instruction::{Instruction, Op, OperandKind};
 use crate::sections::Tables;
 use crate::symbol::SymbolTableError;
@@ -35,9 +37,9 @@ impl From<SymbolTableError> for VerifyError {
     }
 }
 
-pub(crate) type Verified = Result<(), VerifyError>;
+type Verified = Result<(), VerifyError>;
 
-pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verified {
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verified {
     if holds {
         Ok(())
     } else {
@@ -45,13 +47,13 @@ pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verified {
     }
 }
 
-pub(crate) fn number(what: &str, number: u32, count: usize) -> Verified {
+fn number(what: &str, number: u32, count: usize) -> Verified {
     ensure((number as usize) < count, || {
         format!("{what} {number} of {count}")
     })
 }
 
-pub(crate) fn optional(what: &str, value: u32, count: usize) -> Verified {
+fn optional(what: &str, value: u32, count: usize) -> Verified {
     if value == NONE {
         Ok(())
     } else {
@@ -59,14 +61,14 @@ pub(crate) fn optional(what: &str, value: u32, count: usize) -> Verified {
     }
 }
 
-pub(crate) fn range(what: &str, range: Range, count: usize) -> Verified {
+fn range(what: &str, range: Range, count: usize) -> Verified {
     let end = u64::from(range.start.get()) + u64::from(range.length.get());
     ensure(end <= count as u64, || {
         format!("{what} up to {end} of {count}")
     })
 }
 
-pub(crate) fn bits(what: &str, value: u8, all: u8) -> Verified {
+fn bits(what: &str, value: u8, all: u8) -> Verified {
     ensure(value & !all == 0, || format!("unknown {what} {value:#x}"))
 }
 
@@ -91,7 +93,7 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     }
     verify_facts(tables)?;
     verify_blocks(tables)?;
-    crate::verify_plan::verify(tables)?;
+    derived::verify(tables)?;
     ensure(crate::index::is_derived_from_rules(tables), || {
         "the match index is not that of the rules".into()
     })

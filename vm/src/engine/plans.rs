@@ -129,7 +129,7 @@ impl<'t> KnownKind<'t> {
             })
         };
         let plan = match may_plan {
-            true => PlanView::new(tables, facts.plan.get()),
+            true => tables.plan(facts.plan.get()),
             false => None,
         };
         let has_plan = plan.is_some();

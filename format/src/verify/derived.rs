@@ -4,14 +4,14 @@
 //! down ends; a lookup in a hash table ends. Whether a plan agrees with the code is not checked
 //! here: the compiler can derive it again and compare.
 
+use super::{Verified, bits, ensure, number, optional, range};
 use crate::Tables;
 use crate::outside::OutsideKind;
 use crate::plan::*;
 use crate::table::{NONE, Range};
-use crate::verify::{Verified, bits, ensure, number, optional, range};
 
 /// Checks all plans and projections.
-pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
+pub(super) fn verify(tables: &Tables<'_>) -> Verified {
     verify_outside(tables)?;
     verify_topics(tables)?;
     verify_tests(tables)?;
