@@ -14,7 +14,7 @@ use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use super::lower::{self, Bindings, Source};
 use super::place::place_in_scalar;
-use super::{Environment, Program, Type, TypeError, compile, render_errors};
+use super::{Environment, Program, Type, TypeError, TypeErrorKind, compile, render_errors};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
@@ -139,6 +139,7 @@ impl Scene {
                 let hint = (found.is_dyn() && *wanted == Type::Bool)
                     .then(|| "write == true behind it, or compare it otherwise".to_owned());
                 Err(vec![TypeError {
+                    kind: TypeErrorKind::Result,
                     at: 0,
                     message: format!("must evaluate to {wanted} but got {found}"),
                     hint,
@@ -152,7 +153,7 @@ impl Scene {
 /// Kyverno's error for an expression that does not compile (docs/spec/cel.md §2.3).
 fn compilation_error(text: &str, errors: &[TypeError]) -> String {
     match errors {
-        [only] if only.message.starts_with("must evaluate to ") => {
+        [only] if only.kind == TypeErrorKind::Result => {
             format!("compilation error: {}", only.message)
         }
         errors => format!(
