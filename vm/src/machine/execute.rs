@@ -1,7 +1,8 @@
 //! The dispatch loop: every operation of the instruction set, each handled by a method of
 //! the file that is named after what it handles.
 //!
-//! The match has no wildcard, so that an operation that is not handled does not compile.
+//! The match has no wildcard, so that an operation that is not handled does not compile. It is
+//! one match and therefore one long file: each arm is a call or a few lines.
 
 use kpvm_format::instruction::immediate::{CompareFlags, PayloadPart, RangeOver};
 use kpvm_format::instruction::{Decoded, Instruction};
