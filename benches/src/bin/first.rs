@@ -13,7 +13,7 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout)] // a measurement may stop where the corpus is broken
 
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Engine, Input, Request, Session};
 use kpvm_bench::workload::{bundle, compliant_pod, repeated_policies};
 
 fn main() {
@@ -23,15 +23,16 @@ fn main() {
     let bytes = bundle(&repeated_policies(count.unwrap_or(1_003)));
     let pod = compliant_pod();
     let request = Request::create(Input::Json(&pod));
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut session = Session::new(&bundle);
+    let length = bytes.len();
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
+    let mut session = Session::new(&engine);
     if is_later {
         for _ in 0..9 {
             session.decide(&request).expect("a Pod is a request");
         }
     }
     let is_admitted = first_evaluation(&mut session, &request);
-    println!("{} bytes of bundle, admitted: {is_admitted}", bytes.len());
+    println!("{length} bytes of bundle, admitted: {is_admitted}");
 }
 
 /// What is counted.

@@ -5,6 +5,7 @@ use kpvm_format::Tables;
 use kpvm_format::plan::{PlainRule, PlanView};
 use kpvm_format::table::NONE;
 
+use super::config::Config;
 use super::request::Operation;
 use crate::document::projection::Projection;
 use crate::plan::{Proof, Survey};
@@ -70,10 +71,10 @@ pub(super) enum Reading {
 }
 
 impl Plans {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
-            may_project: true,
-            may_plan: true,
+            may_project: config.projection(),
+            may_plan: config.plans(),
             records: Vec::new(),
             survey: Survey::default(),
             missed: 0,
@@ -88,11 +89,6 @@ impl Plans {
         let record = &mut self.records[known.number];
         record.used = record.used.saturating_add(1);
         (record, &mut self.survey)
-    }
-
-    /// Forgets how plans have fared.
-    pub(super) fn forget(&mut self) {
-        self.records.clear();
     }
 }
 
