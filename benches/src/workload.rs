@@ -1,7 +1,7 @@
-//! What the benches run: Pods as the API server sends them, and bundles of many rules.
+//! Inputs of the benches: Pods as the API server sends them, and bundles of many rules.
 //!
-//! Everything is made from the corpus and from a fixed sequence of numbers, so that
-//! every run on every machine does the same work.
+//! Everything is built from the corpus and a fixed sequence of numbers, so that every run
+//! on every machine does the same work.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,18 +15,18 @@ use kpvm_semantics::limits::Limits;
 use kpvm_syntax::tree::Tree;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 
-/// A Pod of 7 KB as the API server sends it, `managedFields` and `status` included.
-/// Its second container has no security context, which several rules refuse.
+/// A Pod of 7 KB as the API server sends it, including `managedFields` and `status`. Its
+/// second container has no security context, which several rules refuse.
 pub const POD: &[u8] = include_bytes!("../../corpus/bench/pod-7k.json");
 
-/// The policies of the twenty rules, beside those in `corpus/pod-security`.
+/// The policies of the twenty rules that are not in `corpus/pod-security`.
 const OTHER_POLICIES: [&str; 1] = ["operators/pinned-image-tags"];
 
-/// [`POD`] with the first container's security context on the second one too, which
-/// makes all of the [`twenty_rules`] pass.
+/// [`POD`] with the first container's security context on the second one too, so that it
+/// passes all of the [`twenty_rules`].
 ///
 /// # Panics
-/// When the Pod is not the one that this was written for.
+/// If the Pod is not the one this was written for.
 pub fn compliant_pod() -> Vec<u8> {
     let text = String::from_utf8_lossy(POD);
     let container = "\"name\":\"metrics\",\"image\"";
@@ -37,18 +37,18 @@ pub fn compliant_pod() -> Vec<u8> {
     text.replace(container, with_context).into_bytes()
 }
 
-/// Members that [`different_pods`] leaves where they are, so that a rule's outcome
-/// does not change; the last ones are times and quantities, of which not every text is one.
+/// Members that [`different_pods`] leaves unchanged so that a rule's outcome does not
+/// change; the last ones are times and quantities, which not every text is.
 const KEPT: &str = "apiVersion kind metadata name namespace labels spec containers image \
     securityContext capabilities drop runAsNonRoot runAsUser allowPrivilegeEscalation \
     seccompProfile type volumes emptyDir projected \
     creationTimestamp time startTime startedAt lastTransitionTime cpu memory";
 
-/// Pods that differ in which members they have and how long their texts are, so
-/// that no processor can learn one of them by heart; to the rules they are all alike.
+/// Pods that differ in which members they have and how long their texts are, so that no
+/// processor can learn any one of them by heart. All look the same to the rules.
 ///
 /// # Panics
-/// When `pod` is no JSON.
+/// If `pod` is not JSON.
 pub fn different_pods(pod: &[u8], count: u64) -> Vec<Vec<u8>> {
     let pod: serde_json::Value = serde_json::from_slice(pod).unwrap_or_default();
     assert!(pod.is_object(), "a Pod is a map");
@@ -63,8 +63,8 @@ pub fn different_pods(pod: &[u8], count: u64) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Drops one member in 16 and makes each text longer by up to 8 bytes, but leaves
-/// what stands under `kept` keys.
+/// Drops one member in 16 and lengthens each text by up to 8 bytes, but leaves everything
+/// under `kept` keys alone.
 fn vary(value: &mut serde_json::Value, kept: &[&str], state: &mut u64) {
     match value {
         serde_json::Value::String(text) => text.push_str(&"abcdefgh"[..next(state, 9)]),
@@ -84,7 +84,7 @@ fn vary(value: &mut serde_json::Value, kept: &[&str], state: &mut u64) {
     }
 }
 
-/// The next number below `end` of a fixed sequence.
+/// The next number below `end` from a fixed sequence.
 fn next(state: &mut u64, end: u64) -> usize {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -97,12 +97,11 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus")
 }
 
-/// Twenty rules that match Pods: the controls of the Pod Security Standards and
-/// images with tags that stay, all enforced. Rules generated for the controllers of
-/// Pods come with them.
+/// Twenty rules that match Pods, all enforced: the controls of the Pod Security Standards,
+/// and images with stable tags. The rules generated for Pod controllers come with them.
 ///
 /// # Panics
-/// When the corpus cannot be read.
+/// If the corpus cannot be read.
 pub fn twenty_rules() -> Sources {
     let mut sources = pod_security_policies();
     for name in OTHER_POLICIES {
@@ -114,7 +113,7 @@ pub fn twenty_rules() -> Sources {
 /// The seventeen policies (eighteen rules for Pods) of `corpus/pod-security`, all enforced.
 ///
 /// # Panics
-/// When the corpus cannot be read.
+/// If the corpus cannot be read.
 #[allow(clippy::expect_used)] // a bench has nobody to report to
 pub fn pod_security_policies() -> Sources {
     let directory = corpus().join("pod-security");
@@ -130,11 +129,11 @@ pub fn pod_security_policies() -> Sources {
     sources
 }
 
-/// So many policies that all match Pods: those of [`pod_security_policies`] over and over,
-/// each time under other names.
+/// `count` policies that all match Pods: [`pod_security_policies`] repeated under different
+/// names.
 ///
 /// # Panics
-/// When the corpus cannot be read.
+/// If the corpus cannot be read.
 pub fn repeated_policies(count: usize) -> Sources {
     let originals = pod_security_policies();
     let mut sources = Sources::new();
@@ -154,7 +153,7 @@ pub fn repeated_policies(count: usize) -> Sources {
     sources
 }
 
-/// The policy of one directory of the corpus.
+/// The policy in one directory of the corpus.
 #[allow(clippy::expect_used)]
 fn add_enforced(sources: &mut Sources, policy: &Path) {
     let file = policy.join("policy.yaml");
@@ -178,22 +177,22 @@ pub fn review(object: &[u8], old_object: &[u8]) -> Vec<u8> {
     text
 }
 
-/// W2: every policy at hand, over the manifests of real applications.
+/// W2: every available policy, over the manifests of real applications.
 pub struct Everything {
     /// The bundle of all policies.
     pub bundle: Vec<u8>,
-    /// How many policies they are.
+    /// The number of policies.
     pub policies: usize,
     /// The objects, as JSON.
     pub objects: Vec<Vec<u8>>,
 }
 
 impl Everything {
-    /// The policies of the corpus and of the conformance data; `None` where `../shared`,
-    /// which has most of them and the manifests, is not there.
+    /// The policies of the corpus and of the conformance data; `None` if `../shared`, which
+    /// has most of them and the manifests, does not exist.
     ///
     /// # Panics
-    /// When they do not compile together.
+    /// If they do not compile together.
     pub fn read() -> Option<Self> {
         let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
         let objects = manifests(&shared.join("manifests"));
@@ -209,11 +208,11 @@ impl Everything {
     }
 }
 
-/// Every policy below the directories that compiles alone, each name once, in one bundle;
-/// and how many they are.
+/// Every policy below the directories that compiles on its own, each name once, in one
+/// bundle; and the number of policies.
 ///
 /// # Panics
-/// When they do not compile together.
+/// If they do not compile together.
 pub fn all_policies(directories: &[PathBuf]) -> (Vec<u8>, usize) {
     let options = Options {
         skip_unsupported: true,
@@ -277,11 +276,11 @@ pub fn manifests(directory: &Path) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// W4: so many Pods of about a kilobyte, one a line, the same for the same seed. Every
+/// W4: `count` Pods of about a kilobyte, one per line, the same for the same seed. Every
 /// tenth has a container that the Pod Security policies refuse.
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn write_pods(count: usize, seed: u64, out: &mut impl std::io::Write) -> std::io::Result<()> {
     let mut state = seed;
     for number in 0..count {
@@ -315,15 +314,15 @@ pub fn write_pods(count: usize, seed: u64, out: &mut impl std::io::Write) -> std
     Ok(())
 }
 
-/// Pods of 7 KB as an API server returns them, one a line, the same for the same seed: with
-/// `managedFields`, `status`, and nulls such as that of `lastProbeTime`. Every tenth is [`POD`],
-/// which the Pod Security policies refuse.
+/// Pods of 7 KB as an API server returns them, one per line, the same for the same seed:
+/// with `managedFields`, `status`, and nulls such as that of `lastProbeTime`. Every tenth
+/// is [`POD`], which the Pod Security policies refuse.
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 ///
 /// # Panics
-/// When the Pod is not the one that this was written for.
+/// If the Pod is not the one this was written for.
 pub fn write_server_pods(
     count: usize,
     seed: u64,
@@ -390,23 +389,23 @@ spec:
     sources
 }
 
-/// Which objects the policies of [`further_policies`] are about.
+/// Which objects the policies of [`further_policies`] match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
-    /// A kind of their own each.
+    /// A different kind for each policy.
     OtherKinds,
-    /// Pods of a namespace that no Pod here lives in, by the policies' match blocks.
+    /// Pods in a namespace that no Pod here is in, selected by the match blocks.
     PodsOfOtherNamespaces,
-    /// Pods of a namespace that no Pod here lives in, as namespaced policies.
+    /// Pods in a namespace that no Pod here is in, as namespaced policies.
     NamespacedPolicies,
-    /// Pods by a name that no Pod here has.
+    /// Pods with a name that no Pod here has.
     PodsByOtherNames,
-    /// Pods by a label that no Pod here has. There is no index of labels, so that these
+    /// Pods with a label that no Pod here has. There is no index of labels, so these rules
     /// are tried and found not to match.
     PodsByOtherLabels,
 }
 
-/// So many policies of one rule that do not match the Pods here.
+/// `count` policies of one rule that do not match the Pods here.
 pub fn further_policies(about: About, count: usize) -> String {
     let mut text = String::new();
     for number in 0..count {
@@ -473,16 +472,16 @@ spec:
     text
 }
 
-/// The expressions of [`expression_rule`], as they stand between the braces.
+/// The expressions of [`expression_rule`], as written between the braces.
 pub const EXPRESSIONS: [&str; 3] = [
     "request.object.spec.containers[].securityContext.privileged | contains(@, `true`)",
     "length(request.object.spec.containers[?!(resources.limits.memory)])",
     "request.object.spec.containers[].image",
 ];
 
-/// One deny rule whose three conditions ask for [`EXPRESSIONS`] of a Pod's containers:
-/// nobody privileged, memory limited everywhere, no image from elsewhere. Any of them
-/// denies, so that a Pod goes through all three before it is admitted.
+/// One deny rule whose three conditions query a Pod's containers with [`EXPRESSIONS`]:
+/// nothing privileged, memory limits everywhere, no image from elsewhere. Each condition
+/// alone denies, so a Pod that is admitted has gone through all three.
 pub fn expression_rule() -> Sources {
     let [privileged, without_limit, images] = EXPRESSIONS;
     container_rule(&format!(
@@ -502,7 +501,7 @@ pub fn expression_rule() -> Sources {
     ))
 }
 
-/// One rule for Pods, of which this is checked.
+/// A rule for Pods with the given check.
 fn container_rule(check: &str) -> Sources {
     let mut sources = Sources::new();
     let policy = format!(
@@ -554,11 +553,11 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// [`POD`] with a memory limit on the second container too, which the
-/// [`expression_rule`] admits.
+/// [`POD`] with a memory limit on the second container too; the [`expression_rule`] admits
+/// it.
 ///
 /// # Panics
-/// When the Pod is not the one that this was written for.
+/// If the Pod is not the one this was written for.
 pub fn limited_pod() -> Vec<u8> {
     let text = String::from_utf8_lossy(POD);
     let without = "\"resources\":{}";
@@ -567,11 +566,11 @@ pub fn limited_pod() -> Vec<u8> {
     text.replace(without, with_limit).into_bytes()
 }
 
-/// Kyverno's Pod Security Standards as ValidatingPolicies; nothing where the conformance
-/// data is not there.
+/// Kyverno's Pod Security Standards as ValidatingPolicies; empty if the conformance data
+/// does not exist.
 ///
 /// # Panics
-/// When a policy cannot be read.
+/// If a policy cannot be read.
 #[allow(clippy::expect_used)] // a bench has nobody to report to
 pub fn validating_policies() -> Option<Sources> {
     let policies = "../shared/conformance/kyverno/policies/pod-security-vpol";
@@ -598,7 +597,7 @@ pub fn validating_policies() -> Option<Sources> {
 /// The bundle of the sources.
 ///
 /// # Panics
-/// When they do not compile.
+/// If they do not compile.
 pub fn bundle(sources: &Sources) -> Vec<u8> {
     let compilation = compile(sources, &Options::default());
     match compilation.bundle {

@@ -1,4 +1,4 @@
-//! What a JSON object says of itself, found without reading the rest of it.
+//! The identity of a JSON object, found without parsing the rest of it.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use kpvm_syntax::json::{Reader, Token};
 
 use crate::json_text::{skip_space, value_end};
 
-/// The members of an object that reports name, and that decide how it is read.
+/// The members of an object that reports name and that decide how it is read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Head<'t> {
     /// `apiVersion`, unless it is missing or null.
@@ -17,7 +17,7 @@ pub struct Head<'t> {
     pub metadata: Metadata<'t>,
 }
 
-/// Texts of an object's metadata; empty where they are missing.
+/// Texts of an object's metadata; empty if missing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Metadata<'t> {
     /// `name`
@@ -33,8 +33,8 @@ pub struct Metadata<'t> {
 }
 
 impl<'t> Head<'t> {
-    /// The head of an object; `None` if it has no metadata, or something unusual in it. Only what
-    /// is returned was read: the text need not be JSON.
+    /// The head of an object; `None` if it has no metadata, or something unusual in it.
+    /// Only what is returned has been parsed: the text need not be JSON.
     pub fn read(object: &'t [u8]) -> Option<Self> {
         let mut head = Self::default();
         let mut metadata = None;
@@ -71,8 +71,8 @@ impl<'t> Metadata<'t> {
     }
 }
 
-/// Visits the members of a map, until a visit gives `None`. `None` too if it is no map, or if a
-/// key has escapes.
+/// Visits the members of a map until a visit returns `None`. Also `None` if it is not a map
+/// or a key has escapes.
 fn visit_members<'t>(
     map: &'t [u8],
     mut visit: impl FnMut(&'t [u8], &'t [u8]) -> Option<()>,

@@ -1,6 +1,7 @@
-//! A list of objects in a JSON file, found without holding it: `kubectl get -o json` writes
-//! what the list is of behind its items, so the file is gone through once to learn that
-//! and where its items can be cut apart, and read again part by part.
+//! Finds the items of a list in a JSON file without holding the file in memory:
+//! `kubectl get -o json` writes the kind of the list after its items, so the file is
+//! scanned once to learn that and where it can be cut between items, and then read again
+//! part by part.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -25,30 +26,30 @@ const OPTIONS: json::Options<'static> = json::Options {
     limits: &Limits::DEFAULT,
 };
 
-/// A list, and where its items can be cut apart.
+/// A list, and where it can be cut between items.
 #[derive(Debug)]
 pub struct JsonList {
     /// What it is a list of.
     pub kind: ListKind,
-    /// Where cuts are: each in front of an item, the last one behind all.
+    /// The cuts: each before an item, the last one after all.
     pub cuts: Vec<Cut>,
 }
 
 /// A place between items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Bytes in front of it.
+    /// Bytes before it.
     pub offset: u64,
     /// The same in lines and characters.
     pub before: Before,
 }
 
 impl JsonList {
-    /// The list that a file is, with cuts so many bytes apart; `None` where it is something
-    /// else, or cannot be told from something else.
+    /// The list in a file, with cuts about `bytes_apart` bytes apart; `None` if the file is
+    /// something else or cannot be recognised.
     ///
     /// # Errors
-    /// Those of the file.
+    /// If the file cannot be read.
     pub fn find(file: &mut File, bytes_apart: usize) -> io::Result<Option<Self>> {
         file.seek(SeekFrom::Start(0))?;
         let mut scanner = Scanner {
@@ -61,13 +62,13 @@ impl JsonList {
     }
 }
 
-/// Goes through a file with some of it at hand.
+/// Scans a file through a buffer.
 struct Scanner<'f> {
     input: &'f mut File,
     bytes: Vec<u8>,
-    /// How many of these lie behind.
+    /// How many bytes of the buffer have been consumed.
     at: usize,
-    /// What lies behind in the file.
+    /// The position in the file after the consumed bytes.
     position: Position,
 }
 
@@ -123,7 +124,7 @@ impl Scanner<'_> {
         }))
     }
 
-    /// The cuts between items, from behind the bracket on.
+    /// The cuts between items, starting after the bracket.
     fn items(&mut self, bytes_apart: u64) -> io::Result<Option<Vec<Cut>>> {
         let mut cuts: Vec<Cut> = Vec::new();
         if self.skip(b']')? {
@@ -142,7 +143,7 @@ impl Scanner<'_> {
                 return Ok(None);
             };
             self.go(length);
-            // A cut is in front of an item, or behind the last one.
+            // A cut is before an item, or after the last one.
             let behind = self.cut();
             if self.skip(b']')? {
                 cuts.push(behind);
@@ -161,7 +162,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn next(&mut self) -> io::Result<Option<u8>> {
         loop {
             let end = skip_space(&self.bytes, self.at);
@@ -175,15 +176,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether that byte is next, behind white space; it is then gone by.
+    /// Whether that byte is next after white space; if so it is consumed.
     fn skip(&mut self, byte: u8) -> io::Result<bool> {
         let is_next = self.next()? == Some(byte);
         self.go(usize::from(is_next));
         Ok(is_next)
     }
 
-    /// The length of the value that is next; `None` when it does not end, or is longer than
-    /// anything may be.
+    /// The length of the next value; `None` if it does not end or is longer than the limit.
     fn value(&mut self) -> io::Result<Option<usize>> {
         loop {
             if let Some(end) = value_end(&self.bytes, self.at) {
@@ -196,7 +196,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The value that is next; `None` when it is none.
+    /// The next value; `None` if there is none.
     fn json(&mut self) -> io::Result<Option<Tree>> {
         if self.next()?.is_none() {
             return Ok(None);
@@ -218,7 +218,7 @@ impl Scanner<'_> {
         self.at = end;
     }
 
-    /// Reads some more; whether there was more.
+    /// Reads more of the file; false at its end.
     fn read(&mut self) -> io::Result<bool> {
         self.bytes.drain(..self.at);
         self.at = 0;

@@ -44,10 +44,10 @@ pub fn replace(tree: &mut Tree) {
     }
 }
 
-/// Replaces the nulls in a JSON text. Returns `None` if a null belongs to a key that is written
-/// with escapes: whether it is one of the keys takes a reader to tell.
+/// Replaces the nulls in a JSON text. Returns `None` if a null belongs to a key that is
+/// written with escapes: only a full reader can tell whether it is one of the keys.
 ///
-/// Of a text that is not JSON, nothing is promised but that no byte moves.
+/// If the text is not JSON, the only guarantee is that no byte moves.
 pub fn replace_in_json(json: &[u8]) -> Option<Cow<'_, [u8]>> {
     let mut replaced = Cow::Borrowed(json);
     for at in memmem::find_iter(json, b"null") {

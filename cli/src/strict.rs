@@ -1,10 +1,9 @@
 //! Documents of Kyverno's command line (Test, Values, UserInfo …) decoded as strictly as
-//! Kyverno decodes them (docs/spec/cli.md §8.3 and 8.4): unknown fields and wrong types
+//! Kyverno decodes them (docs/spec/cli.md §8.3 and §8.4): unknown fields and wrong types
 //! are refused, field names may be written in any case, and where a text is expected a
-//! number or a boolean becomes one.
+//! number or a boolean is converted.
 //!
-//! A tree enters, plain values leave. Everything that is wrong is collected, not only
-//! the first thing.
+//! Decodes trees into plain values, and collects all errors rather than only the first.
 
 use std::path::Path;
 
@@ -20,17 +19,17 @@ use crate::line_index::LineIndex;
 use crate::nearest::did_you_mean;
 use crate::problem::Problem;
 
-/// Decodes the parts of one text and collects what is wrong with them.
+/// Decodes the parts of one text and collects the errors.
 #[derive(Debug)]
 pub struct Decoder {
     /// The name under which diagnostics are listed, e.g. `values`.
     code: &'static str,
     source: SourceId,
-    /// What is wrong, in the order in which it was found.
+    /// The errors, in the order in which they were found.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The fields of a map. A field that is null is as if it were not written.
+/// The fields of a map. A null field is treated as absent.
 #[derive(Debug, Clone)]
 pub struct Fields<'t> {
     values: Vec<(&'static str, &'t Tree)>,
@@ -41,7 +40,7 @@ pub struct Fields<'t> {
 pub struct Text {
     /// The text.
     pub text: String,
-    /// Where it stands.
+    /// Its place.
     pub span: Span,
 }
 
@@ -54,7 +53,7 @@ impl<'t> Fields<'t> {
 }
 
 impl Decoder {
-    /// A decoder for a text, whose diagnostics have this code.
+    /// A decoder for a text whose diagnostics have this code.
     pub fn new(code: &'static str, source: SourceId) -> Self {
         Self {
             code,
@@ -63,10 +62,10 @@ impl Decoder {
         }
     }
 
-    /// What was decoded, if nothing was wrong with it.
+    /// The decoded value, if there was no error.
     ///
     /// # Errors
-    /// Everything that was wrong.
+    /// All errors.
     pub fn finish<T>(self, decoded: T) -> Result<T, Vec<Problem>> {
         if self.diagnostics.is_empty() {
             return Ok(decoded);
@@ -74,7 +73,7 @@ impl Decoder {
         Err(self.diagnostics.into_iter().map(Problem::InText).collect())
     }
 
-    /// Refuses a place.
+    /// Reports an error at a place.
     pub fn refuse(&mut self, span: Span, message: impl Into<String>, hint: Option<String>) {
         let location = Location {
             source: self.source,
@@ -85,7 +84,7 @@ impl Decoder {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The documents of a text, each as it could be read.
+    /// The documents of a text, as far as they could be read.
     pub fn documents(&mut self, text: &str) -> Vec<Tree> {
         let options = yaml::Options {
             duplicate_keys: DuplicateKeys::Refuse,
@@ -104,12 +103,12 @@ impl Decoder {
         documents
     }
 
-    /// The fields of a map; the names are all that it may have.
+    /// The fields of a map, which may have only the `known` ones.
     pub fn fields<'t>(&mut self, tree: &'t Tree, known: &'static [&'static str]) -> Fields<'t> {
         self.fields_with(tree, known, |_| None)
     }
 
-    /// As [`Decoder::fields`], with advice for fields that are not known.
+    /// Like [`Decoder::fields`], with advice for unknown fields.
     pub fn fields_with<'t>(
         &mut self,
         tree: &'t Tree,
@@ -148,12 +147,12 @@ impl Decoder {
         fields
     }
 
-    /// A text, or a number or boolean as one; empty where it is absent.
+    /// A text, or a number or boolean converted to one; empty if absent.
     pub fn text(&mut self, tree: Option<&Tree>) -> String {
         tree.map_or_else(String::new, |tree| self.scalar(tree))
     }
 
-    /// As [`Decoder::text`], with its place.
+    /// Like [`Decoder::text`], with its place.
     pub fn spanned(&mut self, tree: Option<&Tree>) -> Text {
         Text {
             text: self.text(tree),
@@ -161,19 +160,19 @@ impl Decoder {
         }
     }
 
-    /// A list of texts; empty where it is absent.
+    /// A list of texts; empty if absent.
     pub fn texts(&mut self, tree: Option<&Tree>) -> Vec<Text> {
         let items = self.items(tree);
         items.iter().map(|item| self.spanned(Some(item))).collect()
     }
 
-    /// A list of texts without their places; empty where it is absent.
+    /// A list of texts without their places; empty if absent.
     pub fn plain_texts(&mut self, tree: Option<&Tree>) -> Vec<String> {
         let texts = self.texts(tree);
         texts.into_iter().map(|text| text.text).collect()
     }
 
-    /// The items of a list; none where it is absent.
+    /// The items of a list; none if absent.
     pub fn items<'t>(&mut self, tree: Option<&'t Tree>) -> &'t [Tree] {
         match tree.map(|tree| (tree, tree.as_list())) {
             None => &[],
@@ -186,7 +185,7 @@ impl Decoder {
         }
     }
 
-    /// The members of a map of free form; none where it is absent.
+    /// The members of a free-form map; none if absent.
     pub fn members<'t>(&mut self, tree: Option<&'t Tree>) -> Vec<(Text, &'t Tree)> {
         let Some(tree) = tree else { return Vec::new() };
         match tree.as_map() {
@@ -217,7 +216,7 @@ impl Decoder {
             .collect()
     }
 
-    /// A boolean; false where it is absent.
+    /// A boolean; false if absent.
     pub fn boolean(&mut self, tree: Option<&Tree>) -> bool {
         match tree.map(|tree| (tree, &tree.value)) {
             None => false,
@@ -230,7 +229,7 @@ impl Decoder {
         }
     }
 
-    /// A whole number; zero where it is absent.
+    /// An integer; zero if absent.
     pub fn integer(&mut self, tree: Option<&Tree>) -> i64 {
         match tree.map(|tree| (tree, &tree.value)) {
             None => 0,
@@ -258,7 +257,7 @@ impl Decoder {
         }
     }
 }
-/// The documents of a further file; what is wrong with it is refused where it is named.
+/// The documents of a referenced file; errors in it are reported at the reference.
 pub fn read_documents(
     file: &Path,
     duplicate_keys: DuplicateKeys,

@@ -1,18 +1,18 @@
-//! Policies of which no rule applied to any object, and what did not fit.
+//! Policies whose rules applied to no object, and the reason.
 //!
 //! Silence must not look like success: a policy for the kind `Deploymnt` passes everything.
 
 use std::fmt;
 
-/// Names in a list before the rest is counted.
+/// The number of names listed before the rest is only counted.
 const NAMES: usize = 5;
 
 /// A policy that no object matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmatched {
-    /// Number of the policy in the bundle.
+    /// Index of the policy in the bundle.
     pub policy: usize,
-    /// What did not fit.
+    /// What did not match.
     pub reason: Reason,
 }
 
@@ -21,32 +21,32 @@ pub struct Unmatched {
 pub enum Reason {
     /// It has no rules in the bundle.
     NoRules,
-    /// No object is of a kind that its rules ask for.
+    /// No object is of a kind that its rules match.
     Kinds {
-        /// The kinds that the written rules ask for.
+        /// The kinds in the written rules.
         wanted: Vec<String>,
-        /// A wanted kind and the kind of an object that is spelled nearly alike.
+        /// A wanted kind and the kind of an object with nearly the same spelling.
         nearest: Option<(String, String)>,
     },
-    /// It is a namespaced policy, and no object of its kinds stands in its namespace.
+    /// It is a namespaced policy, and no object of its kinds is in its namespace.
     Namespace(String),
     /// There are objects of these kinds, but these filters let none through.
     Filters {
         /// Kinds of such objects.
         kinds: Vec<String>,
-        /// What the rules ask for besides kinds, e.g. `namespaces`.
+        /// What the rules filter by besides kinds, e.g. `namespaces`.
         filters: Vec<&'static str>,
-        /// Such an object with what does not fit, where that was looked at.
+        /// Such an object with what does not match, if that was determined.
         example: Option<Example>,
     },
 }
 
-/// An object that a policy could be about.
+/// An object that a policy could apply to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// The object: `Pod default/web`.
     pub object: String,
-    /// What does not fit, filter by filter.
+    /// What does not match, filter by filter.
     pub filters: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! Linking of exceptions: which rules each of them names, and for each pair the block that
-//! says whether it holds.
+//! Linking of exceptions: which rules each exception names, and for each pair the block
+//! that says whether it applies.
 //!
-//! Rules are known by what a bundle says of them, so that exceptions can join policies that
-//! were compiled before.
+//! Rules are identified by what a bundle says about them, so that exceptions can be added
+//! to policies that were compiled before.
 
 mod cel_exception;
 mod targets;
@@ -23,15 +23,15 @@ use crate::policy::spelling::nearest;
 use crate::policy::validating_policy::CelException;
 use crate::source::{Location, Sources};
 
-/// Rules that a message lists where none is close to a misspelled name.
+/// Number of rules that a message lists if none is close to a misspelled name.
 const LISTED_RULES: usize = 8;
 
 /// Exceptions of both groups, each in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Exceptions {
-    /// To policies of kyverno.io.
+    /// For policies of kyverno.io.
     pub(crate) classic: Vec<PolicyException>,
-    /// To policies of policies.kyverno.io.
+    /// For policies of policies.kyverno.io.
     pub(crate) cel: Vec<CelException>,
 }
 
@@ -41,8 +41,9 @@ impl Exceptions {
     }
 }
 
-/// Adds exceptions to a module, for the rules that they name. One that names a policy or a
-/// rule that is neither among the targets nor among those left out is a warning.
+/// Adds exceptions to a module, for the rules that they name. An exception that names a
+/// policy or a rule that is neither among the targets nor among those left out gives a
+/// warning.
 pub(crate) fn add_exceptions(
     module: &mut Module,
     targets: &Targets,
@@ -66,7 +67,7 @@ pub(crate) fn add_exceptions(
     for exception in exceptions {
         for covered in &exception.covered {
             let named = by_policy.entry(&covered.policy.value).or_default();
-            // One that names a policy twice holds once.
+            // An exception that names a policy twice applies once.
             if !named
                 .last()
                 .is_some_and(|&last| std::ptr::eq(last, exception))
@@ -76,7 +77,7 @@ pub(crate) fn add_exceptions(
         }
     }
     for rule in &targets.rules {
-        // Exceptions of another group are about the one, none about the other.
+        // An exception applies only to policies of its own group.
         let policy = match rule.body {
             BodyKind::Validations | BodyKind::AdmissionPolicy => "",
             _ => policies.key(rule.policy),
@@ -89,7 +90,7 @@ pub(crate) fn add_exceptions(
     }
 }
 
-/// docs/spec/policies.md §9: the policy exactly, the rule by a wildcard.
+/// docs/spec/policies.md §9: the policy is compared exactly, the rule as a wildcard.
 fn covers(exception: &PolicyException, policy: &str, rule: &str) -> bool {
     exception
         .covered
@@ -160,13 +161,13 @@ impl PolicyNames {
         Self { policies }
     }
 
-    /// The key of policy `number`.
+    /// The key of the policy with this number.
     fn key(&self, number: usize) -> &str {
         self.policies.get(number).map_or("", |policy| &policy.key)
     }
 }
 
-/// Warns of names that nothing has.
+/// Warns about names that do not exist.
 fn check_names(
     exception: &PolicyException,
     policies: &PolicyNames,

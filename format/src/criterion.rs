@@ -1,28 +1,29 @@
-//! What rules test, for explanations and statistics: records that say what an instruction asks
-//! for, to readers who do not know instructions.
+//! What rules test, for explanations and statistics: records that describe an instruction's
+//! test to readers who do not know the instructions.
 
 use crate::Tables;
+use crate::cel::Function;
 use crate::condition::ConditionOperator;
-use crate::instruction::immediate::{ItemCount, ObjectScope, Operations};
+use crate::instruction::immediate::{ItemCount, ObjectScope, Operations, Provision};
 use crate::instruction::{
-    KindsId, LeafId, Op, OperandKind, Operation, PairsId, PathId, SelectorId, SubjectsId,
+    Decoded, KindsId, LeafId, Op, OperandKind, Operation, PairsId, PathId, SelectorId, SubjectsId,
     TagPatternId, TextsId,
 };
 use crate::symbol::SymbolId;
 use crate::table::{Block, Rule};
 
-/// What a test asks for.
+/// What is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Criterion {
-    /// The request has this.
+    /// The request passes the filter.
     Filter(Filter),
-    /// Something is known of the user.
+    /// The user is known.
     User,
-    /// The two sides of a condition compare so.
+    /// The two sides of a condition compare like this.
     Condition(ConditionOperator),
     /// An expression of CEL is true.
     Expression,
-    /// A value fits a leaf of a pattern.
+    /// A value matches a leaf of a pattern.
     Leaf(LeafId),
     /// A map has the key.
     Present(SymbolId),
@@ -32,21 +33,21 @@ pub enum Criterion {
     Map,
     /// A value is a list.
     List,
-    /// A list has so many items.
+    /// A list has this number of items.
     Length(ItemCount),
-    /// An item of a list fits an existence anchor.
+    /// An item of a list matches an existence anchor.
     ExistingItem,
-    /// A pattern is no empty list.
+    /// A pattern is a list that is not empty.
     NonEmptyPattern,
-    /// An existence anchor is over a list of maps.
+    /// An existence anchor is used with a list of maps.
     ExistencePattern,
-    /// Labels or annotations fit a pattern with wildcards in its keys.
+    /// Labels or annotations match a pattern with wildcards in its keys.
     Tags(TagPatternId),
-    /// Something else, of which the site alone tells.
+    /// Something else, which only its place in the source tells.
     Other,
 }
 
-/// What a filter of `match` or `exclude` asks for.
+/// What a filter of `match` or `exclude` requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// One of the kinds.
@@ -73,13 +74,46 @@ pub enum Filter {
     ApiGroups(TextsId),
     /// An API version.
     ApiVersions(TextsId),
-    /// A resource, maybe with a subresource.
+    /// A resource, possibly with a subresource.
     Resources(TextsId),
-    /// Whether the object is in a namespace.
+    /// Whether the object is namespaced.
     Scope(ObjectScope),
 }
 
+/// Which data from outside the code of a bundle can ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutsideData {
+    /// Any data of context entries.
+    pub context_entries: bool,
+    /// API calls of context entries.
+    pub api_calls: bool,
+    /// Global context entries, of CEL.
+    pub global_context: bool,
+    /// Parameters of admission policies.
+    pub parameters: bool,
+}
+
 impl<'a> Tables<'a> {
+    /// Which data from outside rules can ask for.
+    pub fn outside_data(&self) -> OutsideData {
+        let mut asked = OutsideData::default();
+        for instruction in self.code.iter().filter_map(Decoded::of) {
+            match instruction {
+                Decoded::Fetch(_) => asked.context_entries = true,
+                Decoded::JumpUnlessProvided(jump) => {
+                    asked.context_entries = true;
+                    asked.api_calls |= jump.provision() == Provision::ApiCall;
+                }
+                Decoded::CelCall(call) => {
+                    asked.global_context |= call.function() == Function::GlobalContextGet;
+                }
+                Decoded::CelParams(_) => asked.parameters = true,
+                _ => {}
+            }
+        }
+        asked
+    }
+
     /// What an instruction of the code section tests; `None` if there is no such instruction.
     pub fn criterion(&self, instruction: u32) -> Option<Criterion> {
         let instruction = self.code.get(instruction as usize)?;
@@ -146,7 +180,7 @@ impl Criterion {
             Operation::FailEmptyPattern { .. } => return Self::NonEmptyPattern,
             Operation::FailExistencePattern { .. } => return Self::ExistencePattern,
             Operation::TestTags { tags, .. } => return Self::Tags(tags),
-            // What tests nothing, or what explanations show as it is written.
+            // Instructions that test nothing, or that explanations show as written.
             _ => return Self::Other,
         })
     }

@@ -1,21 +1,21 @@
-//! The symbol table: every map key that a bundle's rules can look up, numbered,
-//! with a hash table laid out so that it is used in place.
+//! The symbol table: every map key that a bundle's rules can look up, numbered, with a hash
+//! table laid out so that it can be used in place.
 //!
-//! Layout (little endian, no alignment needed): `count: u32`, `slot_count: u32`
-//! (a power of two), `slots: [u32; slot_count]` (symbol number + 1, or 0 for an
-//! empty slot; a key belongs to slot `hash mod slot_count`, collisions go to the
-//! next slot), `entries: [{ head: [u64; 2], start: u32, length: u32 }; count]`
-//! (place of each symbol's text; it begins where the one before ends; `head` is
-//! its first 16 bytes, filled up with zeros), then the texts in UTF-8.
+//! Layout (little endian, no alignment needed): `count: u32`, `slot_count: u32` (a power of
+//! two), `slots: [u32; slot_count]` (symbol number + 1, or 0 for an empty slot; a key's
+//! first slot is `hash mod slot_count`, collisions move to the next slot), `entries: [{
+//! head: [u64; 2], start: u32, length: u32 }; count]` (place of each symbol's text; it
+//! begins where the previous one ends; `head` is its first 16 bytes, padded with zeros),
+//! then the texts in UTF-8.
 //!
-//! Nearly every key of a Kubernetes object has at most 16 bytes. For these, head
-//! and length *are* the key: the reader hashes and compares two words it has in
-//! registers anyway and never touches the text.
+//! Nearly every key of a Kubernetes object has at most 16 bytes. For these, head and length
+//! *are* the key: the reader hashes and compares two words it has in registers anyway and
+//! never touches the text.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// Number of a symbol in a bundle.
+/// The number of a symbol in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolId(pub u32);
 
@@ -36,19 +36,19 @@ struct Entry {
     length: U32,
 }
 
-/// The first 16 bytes of a key as two little-endian words, filled up with zeros.
+/// The first 16 bytes of a key as two little-endian words, padded with zeros.
 pub type KeyHead = [u64; 2];
 
-/// The longest key that its [`KeyHead`] holds whole.
+/// The length of the longest key that a [`KeyHead`] holds completely.
 pub const HEAD_BYTES: usize = 16;
 
-/// Why bytes are no symbol table.
+/// Why bytes are not a symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SymbolTableError {
     /// The section ends before the table does.
     #[error("the symbol table is cut short")]
     Truncated,
-    /// The number of slots is no power of two or leaves no empty slot.
+    /// The number of slots is not a power of two or leaves no empty slot.
     #[error("the symbol table has {slots} slots for {symbols} symbols")]
     Slots {
         /// Declared number of slots.
@@ -79,8 +79,8 @@ pub fn short_key_hash(head: KeyHead, length: usize) -> u32 {
     fold(0, head, length) as u32
 }
 
-/// The hash of a key: one multiplication for every 16 bytes, at least one. A long
-/// key's last step takes its last 16 bytes, some of which may be there twice.
+/// The hash of a key: one multiplication for every 16 bytes, at least one. The last step of
+/// a long key takes its last 16 bytes, some of which may have been hashed already.
 #[inline]
 pub fn key_hash(key: &[u8]) -> u32 {
     let Some(last) = key.last_chunk::<HEAD_BYTES>() else {
@@ -127,7 +127,7 @@ impl<'a> SymbolTable<'a> {
     /// Checks everything once, so that no later call can fail.
     ///
     /// # Errors
-    /// A [`SymbolTableError`] when any text, slot or number is not as the layout says.
+    /// A [`SymbolTableError`] if a text, slot or number is not as the layout requires.
     pub fn verify(bytes: &'a [u8]) -> Result<Self, SymbolTableError> {
         let table = Self::from_verified(bytes).ok_or(SymbolTableError::Truncated)?;
         let count = table.entries.len() as u32;
@@ -168,7 +168,7 @@ impl<'a> SymbolTable<'a> {
 
     /// The table over bytes that [`SymbolTable::verify`] accepted before.
     ///
-    /// `None` if the bytes cannot even be cut into the table's parts.
+    /// `None` if the bytes cannot even be split into the table's parts.
     pub fn from_verified(bytes: &'a [u8]) -> Option<Self> {
         let (header, rest) = <[U32; 2]>::ref_from_prefix(bytes).ok()?;
         let (slots, rest) =
@@ -182,12 +182,12 @@ impl<'a> SymbolTable<'a> {
         })
     }
 
-    /// How many symbols there are; their numbers are `0..len`.
+    /// The number of symbols; they are numbered `0..len`.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no symbols.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -198,8 +198,8 @@ impl<'a> SymbolTable<'a> {
         self.lookup_hashed(key_hash(key), key_head(key), key)
     }
 
-    /// [`SymbolTable::lookup`] for a caller that has the key's [`key_hash`] and
-    /// [`key_head`] already.
+    /// [`SymbolTable::lookup`] for a caller that already has the key's [`key_hash`] and
+    /// [`key_head`].
     #[inline]
     pub fn lookup_hashed(&self, hash: u32, head: KeyHead, key: &[u8]) -> Option<SymbolId> {
         self.find(hash, head, key.len(), |entry| {
@@ -207,14 +207,14 @@ impl<'a> SymbolTable<'a> {
         })
     }
 
-    /// [`SymbolTable::lookup`] for a key of at most [`HEAD_BYTES`] bytes: its head
-    /// and length say everything.
+    /// [`SymbolTable::lookup`] for a key of at most [`HEAD_BYTES`] bytes, which its head
+    /// and length determine.
     #[inline(always)]
     pub fn lookup_short(&self, hash: u32, head: KeyHead, length: usize) -> Option<SymbolId> {
         self.find(hash, head, length, |_| true)
     }
 
-    /// The symbol with this head and length for which `same` says yes.
+    /// The symbol with this head and length for which `same` returns true.
     #[inline(always)]
     fn find(
         &self,
@@ -269,12 +269,12 @@ pub struct SymbolTableBuilder {
 }
 
 impl SymbolTableBuilder {
-    /// No symbols yet.
+    /// A builder without symbols.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of `text`, given on first use.
+    /// The number of `text`, assigned on first use.
     pub fn intern(&mut self, text: &str) -> SymbolId {
         if let Some(&number) = self.numbers.get(text) {
             return SymbolId(number);

@@ -1,10 +1,11 @@
-//! Strings as Go's YAML encoder writes them (`sigs.k8s.io/yaml`, which is go-yaml v2): plain
-//! where a reader gets the same string back, otherwise quoted or as a literal block. Lines are
-//! never folded.
+//! Strings as Go's YAML encoder writes them (`sigs.k8s.io/yaml`, which is go-yaml v2):
+//! plain if a reader gets the same string back, otherwise quoted or as a literal block.
+//! Lines are never folded.
 //!
-//! Compared with the library over 20,000 random strings of words, indicators, numbers, dates and
-//! line ends: only dates and numbers out of range differ, which are quoted here and plain there.
-//! Control characters other than tab, which the library cannot write, are escaped.
+//! Compared with the library over 20,000 random strings of words, indicators, numbers,
+//! dates and line ends: the only difference is in dates and numbers out of range, which are
+//! quoted here and plain there. Control characters other than tab, which the library cannot
+//! write, are escaped.
 
 /// Appends a map key.
 pub fn append_key(key: &str, out: &mut String) {
@@ -34,7 +35,8 @@ enum Style {
 }
 
 impl Style {
-    /// The style that `encoder.stringv` asks for and `yaml_emitter_select_scalar_style` allows.
+    /// The style that `encoder.stringv` asks for and `yaml_emitter_select_scalar_style`
+    /// allows.
     fn of(text: &str, is_key: bool) -> Style {
         let allowed = Allowed::of(text);
         if text.contains('\n') {
@@ -108,7 +110,8 @@ fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t' || is_break(c)
 }
 
-/// Whether go-yaml writes a character as it is. It does not know characters beyond 16 bits.
+/// Whether go-yaml writes a character as it is. It does not support characters beyond 16
+/// bits.
 fn is_printable(c: char) -> bool {
     match c {
         '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' => true,

@@ -1,9 +1,9 @@
-//! What a rule needs from outside, asked of the program that embeds the runtime: the
-//! time, randomness, and data from the cluster, a registry or the network.
+//! What a rule needs from outside, asked of the program that embeds the runtime: the time,
+//! randomness, and data from the cluster, a registry or the network.
 //!
-//! A question goes out, an answer or the lack of one comes in. Nothing is asked that
-//! no policy asks for, and the runtime keeps no answer. A host that has nothing is
-//! [`NoHost`]; whatever it does not have makes a rule's status `error`, never a pass.
+//! Each query gets an answer or none. The runtime asks only what a policy asks for, and
+//! keeps no answer. [`NoHost`] answers nothing; a query without an answer makes a rule's
+//! status `error`, never a pass.
 
 pub use kpvm_format::instruction::immediate::Provision as ExternalKind;
 use serde_json::Value;
@@ -13,14 +13,14 @@ use serde_json::Value;
 pub struct Timestamp {
     /// Whole seconds since 1970-01-01T00:00:00Z.
     pub seconds: i64,
-    /// Nanoseconds on top, below 1,000,000,000.
+    /// Nanoseconds beyond the whole seconds, below 1,000,000,000.
     pub nanoseconds: u32,
     /// Seconds east of UTC of the host's local time zone; only `time_now()` shows it
     /// (docs/spec/jmespath.md §11).
     pub offset_seconds: i32,
 }
 
-/// What a rule wants to know from outside.
+/// A question that a rule asks about the outside world.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ExternalQuery<'q> {
     /// A ConfigMap, as the object that the API server returns.
@@ -55,19 +55,19 @@ pub enum ExternalQuery<'q> {
         /// The image.
         reference: &'q str,
     },
-    /// An object of the API server, as `resource.Get` of CEL asks for it; null if there is
-    /// none of the name.
+    /// An object of the API server, as CEL's `resource.Get` asks for it; null if no object
+    /// has the name.
     ResourceGet {
         /// `group/version`, or `version` for core.
         api_version: &'q str,
         /// The plural name of its kind.
         resource: &'q str,
-        /// Its namespace; empty for none.
+        /// Its namespace; empty if it has none.
         namespace: &'q str,
         /// Its name.
         name: &'q str,
     },
-    /// Whether the objects of a kind live in namespaces: `true` or `false`.
+    /// Whether objects of a kind are namespaced: `true` or `false`.
     KindScope {
         /// Group and version, such as `apps/v1`.
         api_version: &'q str,
@@ -80,12 +80,12 @@ pub enum ExternalQuery<'q> {
         api_version: &'q str,
         /// The kind.
         kind: &'q str,
-        /// Its namespace; empty for an object that is in none.
+        /// Its namespace; empty for a cluster-wide object.
         namespace: &'q str,
         /// Its name.
         name: &'q str,
     },
-    /// The objects of a resource in a namespace, as `resource.List` of CEL asks for them: a
+    /// The objects of a resource in a namespace, as CEL's `resource.List` asks for them: a
     /// map with `items`.
     ResourceList {
         /// `group/version`, or `version` for core.
@@ -95,20 +95,20 @@ pub enum ExternalQuery<'q> {
         /// The namespace; empty for none.
         namespace: &'q str,
     },
-    /// A global context entry, as CEL asks for it; null if there is none of the name.
+    /// A global context entry, as CEL asks for it; null if no entry has the name.
     GlobalContext {
         /// Its name.
         name: &'q str,
         /// The projection; empty for the whole entry.
         projection: &'q str,
     },
-    /// What is known of an image, as `image.GetMetadata` of CEL asks for it.
+    /// The metadata of an image, as CEL's `image.GetMetadata` asks for it.
     ImageData {
-        /// The image as it is written.
+        /// The image as written.
         reference: &'q str,
     },
-    /// A request to a service, as CEL makes it: a map with the status code, and the body
-    /// under `body`.
+    /// A request to a service, as CEL makes it: the answer is a map with the status code,
+    /// and the body under `body`.
     Http {
         /// `GET` or `POST`.
         method: &'q str,
@@ -119,19 +119,19 @@ pub enum ExternalQuery<'q> {
         /// Headers to send, in order.
         headers: &'q [(&'q str, &'q str)],
     },
-    /// The objects of a cluster that a label selector selects, as a list.
+    /// The objects of a cluster that match a label selector, as a list.
     Objects {
         /// Group and version, such as `apps/v1`.
         api_version: &'q str,
         /// The kind.
         kind: &'q str,
-        /// Their namespace; empty for objects that are in none.
+        /// Their namespace; empty for cluster-wide objects.
         namespace: &'q str,
         /// `matchLabels` and `matchExpressions`.
         selector: &'q Value,
     },
-    /// The parameters of a binding of a ValidatingAdmissionPolicy: a list of values, each of
-    /// which the policy is evaluated with. `None` leaves it to the other queries to find
+    /// The parameters of a binding of a ValidatingAdmissionPolicy: a list of values, with
+    /// each of which the policy is evaluated. `None` leaves it to the other queries to find
     /// them as an API server does.
     BoundParameters {
         /// `paramRef` of the binding.
@@ -149,31 +149,30 @@ pub enum ExternalQuery<'q> {
     },
 }
 
-/// Answers what a rule wants to know from outside.
+/// Answers the questions that rules ask about the outside world.
 pub trait Host {
-    /// The current time; `None` if rules shall not know it.
+    /// The current time; `None` if rules may not know it.
     fn now(&mut self) -> Option<Timestamp>;
 
-    /// 64 random bits; `None` if rules shall not have any.
+    /// 64 random bits; `None` if rules may not have any.
     fn random(&mut self) -> Option<u64>;
 
-    /// Whether this host has such data at all. Where it has not, a context entry that
-    /// asks for it is as if it were not written (docs/spec/conditions.md §8.1), so that a value
-    /// given under its name holds.
+    /// Whether this host has this kind of data at all. If not, a context entry that asks
+    /// for it is treated as if it were not written (docs/spec/conditions.md §8.1), so that
+    /// a value given under its name is used.
     fn provides(&self, kind: ExternalKind) -> bool {
         let _ = kind;
         false
     }
 
-    /// An answer; `None` if this host does not have such data at all.
+    /// The answer to a query; `None` if this host does not have this kind of data at all.
     ///
     /// # Errors
-    /// Why the data could not be had although the host tried, in the words that the
-    /// rule's message shall show.
+    /// Why the data could not be fetched, in the words that the rule's message is to show.
     fn fetch(&mut self, query: &ExternalQuery<'_>) -> Result<Option<Value>, String>;
 }
 
-/// A host without time, randomness and data.
+/// A host without time, randomness or data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoHost;
 

@@ -9,11 +9,11 @@ use crate::ir::{EntryId, SlotId};
 pub struct Scope {
     slots: BTreeMap<String, SlotId>,
     entries: Vec<ScopeEntry>,
-    /// Every entry of the rule so far, those of foreach blocks behind us included.
+    /// Every entry of the rule so far, including those of foreach blocks that have ended.
     seen: Vec<ScopeEntry>,
     /// Whether `request.object` means the old object on DELETE (docs/spec/conditions.md §4.8).
     pub rewrites_delete: bool,
-    /// Whether the policy lives in a namespace and reaches nothing outside of it.
+    /// Whether the policy is namespaced and may not reach outside its namespace.
     pub is_confined: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Scope {
 pub(super) struct ScopeEntry {
     pub(super) name: String,
     pub(super) number: EntryId,
-    /// It stands behind the entry whose loader is written: seen only once another
+    /// It comes after the entry whose loader is being written: seen only once another
     /// loader ran (docs/spec/conditions.md §8.2).
     pub(super) restricted: bool,
     /// It mentions `element`.
@@ -59,12 +59,12 @@ impl Scope {
             .collect()
     }
 
-    /// Makes a variable known.
+    /// Adds a variable.
     pub fn add_slot(&mut self, name: &str, slot: SlotId) {
         self.slots.insert(name.to_owned(), slot);
     }
 
-    /// Makes a context entry known, behind those known already.
+    /// Adds a context entry after those already known.
     pub fn add_entry(&mut self, name: &str, number: EntryId, volatile: bool) {
         let entry = ScopeEntry {
             name: name.to_owned(),
@@ -76,18 +76,19 @@ impl Scope {
         self.seen.push(entry);
     }
 
-    /// The entries in scope now, for [`Scope::leave`].
+    /// The number of entries in scope, for [`Scope::leave`].
     pub fn enter(&self) -> usize {
         self.entries.len()
     }
 
-    /// Forgets the entries made known since. Variables stay known by name: an unset one
-    /// is looked up further out.
+    /// Removes the entries added since. Variables stay known by name: an unset one is
+    /// looked up further out.
     pub fn leave(&mut self, entered: usize) {
         self.entries.truncate(entered);
     }
 
-    /// The scope of a message: whatever element is bound, its entries are the active ones.
+    /// The scope of a message: the entries of whichever element is bound are the active
+    /// ones.
     #[must_use]
     pub fn for_message(&self) -> Scope {
         Scope {

@@ -1,4 +1,4 @@
-//! What instructions and rules refer to.
+//! The records that instructions and rules refer to.
 
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Join, LeafKind, RequirementOperator, ShapeKind, SubjectKind};
@@ -13,7 +13,7 @@ use crate::source::Location;
 /// One step of a static path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathStep {
-    /// The path that it goes on from; `None` for the root of the subject.
+    /// The path it continues; `None` at the root of the subject.
     pub parent: Option<PathId>,
     /// The key.
     pub key: SymbolId,
@@ -26,7 +26,7 @@ pub struct Leaf {
     pub kind: LeafKind,
     /// bool: 0 or 1; int: two's complement; float: bits.
     pub value: u64,
-    /// The pattern's text for a string; what Go's `%v` prints for others.
+    /// The pattern's text if it is a string, otherwise what Go's `%v` prints.
     pub text: String,
     /// The alternatives of a string, each a conjunction of comparisons.
     pub alternatives: Vec<Vec<Comparison>>,
@@ -37,9 +37,9 @@ pub struct Leaf {
 pub struct Comparison {
     /// How values are compared with the operand.
     pub operator: Operator,
-    /// Shape of the operand's wildcard.
+    /// The shape of the operand's wildcard.
     pub class: WildcardClass,
-    /// How the next comparison goes on.
+    /// How the next comparison is joined.
     pub join: Join,
     /// The operand's text.
     pub operand: String,
@@ -107,7 +107,7 @@ pub struct TagEntry {
     pub anchor: Anchor,
     /// Whether the key has a wildcard.
     pub has_wildcard: bool,
-    /// Whether any value but null will do: the value is `*` under a plain key.
+    /// Whether any value but null matches: the value is `*` under a plain key.
     pub is_star: bool,
     /// The key without its anchor.
     pub key: String,
@@ -128,20 +128,20 @@ pub enum Constant {
     Reference,
     /// A uint64 of CEL.
     Uint(u64),
-    /// Bytes of CEL, each the character with its number.
+    /// Bytes of CEL, each as the character with its number.
     Bytes(String),
     /// A type of CEL.
     Type(String),
 }
 
-/// A slice of a list, as written: parts that were left out are `None`.
+/// A slice of a list, as written: omitted parts are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// First item.
     pub start: Option<i64>,
     /// Item before which to stop.
     pub stop: Option<i64>,
-    /// Distance.
+    /// The step.
     pub step: Option<i64>,
 }
 
@@ -168,7 +168,7 @@ pub struct Entry {
 /// A type of Go that values are decoded into (docs/spec/pod-security.md §2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// What it is.
+    /// Its kind.
     pub kind: ShapeKind,
     /// The type as Go prints it.
     pub name: String,
@@ -185,7 +185,7 @@ pub struct ShapeField {
     pub key: SymbolId,
     /// Its shape.
     pub shape: ShapeId,
-    /// Whether null takes away what an equal key gave before.
+    /// Whether null removes what an earlier equal key set.
     pub is_nullable: bool,
     /// Names of the embedded structs around it, each followed by a dot.
     pub embedded: String,
@@ -200,7 +200,7 @@ pub struct Control {
     pub name: &'static str,
     /// The reason that a message gives.
     pub reason: &'static str,
-    /// The reason where not exactly one value is bad; empty for the same.
+    /// The reason if the number of bad values is not one; empty if it is the same.
     pub reasons: &'static str,
     /// Whether a report names the images of the containers concerned.
     pub names_images: bool,
@@ -211,10 +211,10 @@ pub struct Control {
 pub struct Exclusion {
     /// Name of the controls.
     pub name: String,
-    /// The general path that it is about; empty for every path.
+    /// The general path that it applies to; empty for every path.
     pub field: String,
     /// Wildcards that bad values must satisfy.
     pub values: Option<TextListId>,
-    /// Whether what a container breaks counts for the container of the same name alone.
+    /// Whether a container's violations count only for the container of the same name.
     pub is_by_owner: bool,
 }

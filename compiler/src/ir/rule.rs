@@ -22,30 +22,30 @@ pub struct Policy {
     pub overrides: Vec<ActionOverride>,
 }
 
-/// A rule as it runs: written or generated.
+/// A rule as evaluated: written or generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The policy it belongs to.
     pub policy: PolicyId,
     /// Its name.
     pub name: String,
-    /// What runs.
+    /// Its blocks of code.
     pub blocks: RuleBlocks,
     /// The variables of its context.
     pub slots: Range<SlotId>,
     /// The entries of its context.
     pub entries: Range<EntryId>,
-    /// What the body is.
+    /// The kind of body.
     pub body: BodyKind,
     /// Bits of [`kpvm_format::table::RuleFlags`].
     pub flags: u8,
-    /// What the message is.
+    /// The kind of message.
     pub message_kind: MessageKind,
-    /// The text of a message that is one; `level:version` for podSecurity.
+    /// The message if it is a constant text; `level:version` for podSecurity.
     pub message: String,
     /// Kinds, or names of resources, under which the index lists the rule.
     pub kinds: Vec<String>,
-    /// What an object must have to be matched: one of these; empty when nothing is known.
+    /// An object must have one of these to match; empty if nothing is known.
     pub keys: Vec<IndexKey>,
     /// Kinds for which autogen drops the rule.
     pub dropped_kinds: Vec<String>,
@@ -66,14 +66,14 @@ pub struct RuleBlocks {
     pub preconditions: Option<BlockId>,
     /// Decides the outcome.
     pub body: BlockId,
-    /// Makes a message with variables.
+    /// Computes a message with variables.
     pub message: Option<BlockId>,
-    /// Makes report properties with variables.
+    /// Computes report properties with variables.
     pub properties: Option<BlockId>,
 }
 
 impl RuleBlocks {
-    /// Every block with what it is for.
+    /// Every block with its purpose.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, BlockId)> {
         let blocks = [
             ("match", Some(self.matching)),
@@ -90,9 +90,9 @@ impl RuleBlocks {
 /// A text that an object must have for a rule to match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexKey {
-    /// What has the text.
+    /// Where the text is.
     pub kind: KeyKind,
-    /// Whether it is the whole text rather than its beginning.
+    /// Whether it is the whole text rather than a prefix.
     pub whole: bool,
     /// The text.
     pub text: String,
@@ -120,22 +120,22 @@ pub struct ActionOverride {
     pub selector: Option<SelectorId>,
 }
 
-/// A `PolicyException` as one rule sees it (docs/spec/policies.md §9).
+/// A `PolicyException` as it concerns one rule (docs/spec/policies.md §9).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
     /// The rule, of this module or of the bundle that it extends.
     pub rule: RuleId,
-    /// Its namespace, empty without one.
+    /// Its namespace, empty if it has none.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Decides whether it holds.
+    /// Decides whether it applies.
     pub block: BlockId,
-    /// Takes away the findings from which its `podSecurity` entries exempt.
+    /// Removes the findings that its `podSecurity` entries exempt.
     pub exclusion_block: Option<BlockId>,
-    /// Whether what it exempts from passes rather than being skipped.
+    /// Whether the exempted resources pass rather than being skipped.
     pub passes: bool,
-    /// Of several the one with the highest counts, then the first.
+    /// Of several exceptions the one with the highest priority counts, then the first.
     pub priority: u32,
     /// What it allows instead of exempting from the whole policy: images and values.
     pub allowed: [Option<TextListId>; 2],

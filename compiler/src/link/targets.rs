@@ -1,5 +1,5 @@
-//! What exceptions can name: policies and rules with what their preconditions see, of a
-//! module or of a bundle that was compiled before.
+//! What exceptions can name: policies and rules, with the variables in scope of their
+//! preconditions, from a module or from a bundle that was compiled before.
 
 use kpvm_format::Tables;
 use kpvm_format::symbol::SymbolId;
@@ -21,7 +21,7 @@ pub(crate) struct Targets {
 #[derive(Debug)]
 pub(super) struct TargetPolicy {
     pub(super) name: String,
-    /// Of a namespaced policy.
+    /// The namespace of a namespaced policy.
     pub(super) namespace: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct TargetPolicy {
 #[derive(Debug)]
 pub(super) struct TargetRule {
     pub(super) id: RuleId,
-    /// Place of its policy among the policies.
+    /// Index of its policy.
     pub(super) policy: usize,
     pub(super) name: String,
     pub(super) body: BodyKind,
@@ -38,12 +38,12 @@ pub(super) struct TargetRule {
     /// Variables by name.
     slots: Vec<(String, SlotId)>,
     /// Entries by the name of their variable, except those of foreach blocks, which are not
-    /// bound when exceptions are looked at.
+    /// bound when exceptions are checked.
     entries: Vec<(String, EntryId)>,
 }
 
 impl TargetPolicy {
-    /// How exceptions name it: `name`, or `namespace/name` of a `Policy`.
+    /// The name that exceptions use: `name`, or `namespace/name` for a `Policy`.
     pub(super) fn key(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{namespace}/{}", self.name),
@@ -53,7 +53,7 @@ impl TargetPolicy {
 }
 
 impl TargetRule {
-    /// What the rule's preconditions see.
+    /// The scope of the rule's preconditions.
     pub(super) fn scope(&self) -> Scope {
         let mut scope = Scope::default();
         scope.rewrites_delete = true;
@@ -70,7 +70,7 @@ impl TargetRule {
 }
 
 impl Targets {
-    /// Those of a module.
+    /// The targets in a module.
     pub(crate) fn of_module(module: &Module) -> Self {
         let name_of = |slot: SlotId| {
             let slot = module.slots.get(slot)?;
@@ -104,7 +104,7 @@ impl Targets {
         }
     }
 
-    /// Those of a bundle.
+    /// The targets in a bundle.
     pub(crate) fn of_bundle(tables: &Tables<'_>) -> Self {
         let name_of = |slot: u32| {
             let slot = tables.slots.get(slot as usize)?;

@@ -1,10 +1,11 @@
-//! A pull reader: one token per call, each with its place, on a stack of its own.
+//! A pull reader: each call returns one token with its place; the reader keeps a stack of
+//! its own.
 
 use std::borrow::Cow;
 
 use crate::tree::Span;
 
-/// Bytes of a key up to which readers of YAML take it for one.
+/// The longest key, in bytes, that readers of YAML accept as one.
 const YAML_KEY_BYTES: usize = 1000;
 
 /// A token of a JSON text.
@@ -31,7 +32,7 @@ pub enum Token<'t> {
 /// What a text has in place of what was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// The offset of the byte that was not expected; the length of the text at its end.
+    /// The offset of the unexpected byte; the length of the text if it ended too early.
     pub offset: usize,
     /// What was expected there.
     pub expected: Expected,
@@ -58,7 +59,7 @@ pub enum Expected {
     Escape,
     /// A digit of `\uXXXX`.
     HexDigit,
-    /// A letter of a word.
+    /// A letter of a word such as `true`.
     Letter {
         /// The word.
         word: &'static str,
@@ -92,7 +93,7 @@ enum Next {
     AfterValue,
 }
 
-/// Gives the tokens of JSON values one after another.
+/// Returns the tokens of JSON values one after another.
 #[derive(Debug, Clone)]
 pub struct Reader<'t> {
     text: &'t str,
@@ -130,22 +131,22 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Whether all tokens so far mean the same to readers of YAML, which take no surrogate pairs,
-    /// and no keys that are long or not on one line with their colon.
+    /// Whether all tokens so far mean the same to readers of YAML, which accept no
+    /// surrogate pairs, and no keys that are long or not on one line with their colon.
     pub fn is_yaml(&self) -> bool {
         self.is_yaml
     }
 
-    /// Whether nothing but white space follows. Skips the white space.
+    /// Whether only white space follows. Skips the white space.
     pub fn is_at_end(&mut self) -> bool {
         self.skip_space();
         self.at >= self.text.len()
     }
 
-    /// Checks that nothing but white space follows.
+    /// Checks that only white space follows.
     ///
     /// # Errors
-    /// The place of what follows.
+    /// The place of whatever else follows.
     pub fn end(&mut self) -> Result<(), Fault> {
         match self.is_at_end() {
             true => Ok(()),
@@ -153,7 +154,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The next token. After the last token of a value, that is at depth 0, the next value of a
+    /// The next token. After the last token of a value (at depth 0), the next value of a
     /// stream begins.
     ///
     /// # Errors
@@ -214,7 +215,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Skips the colon that was seen when its key was read.
+    /// Skips the colon that was checked when its key was read.
     fn skip_colon(&mut self) {
         if self.next == Next::Value && self.open.last() == Some(&Container::Map) {
             self.skip_space();
@@ -310,7 +311,7 @@ impl<'t> Reader<'t> {
         Ok(self.text.get(self.start..self.at).unwrap_or_default())
     }
 
-    /// Skips digits, of which there has to be one.
+    /// Skips digits, at least one.
     fn digits(&mut self, expected: Expected) -> Result<(), Fault> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
             return self.expect(expected);
@@ -367,7 +368,8 @@ impl<'t> Reader<'t> {
         Ok(character)
     }
 
-    /// The character of `\uXXXX`, or of two of them; half a pair is U+FFFD.
+    /// The character of `\uXXXX`, or of two of them for a surrogate pair; half a pair is
+    /// U+FFFD.
     fn unicode_escape(&mut self) -> Result<char, Fault> {
         let unit = self.hex()?;
         self.is_yaml &= !(0xd800..0xe000).contains(&unit);

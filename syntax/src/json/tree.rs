@@ -8,10 +8,10 @@ use super::reader::{Fault, Reader, Token};
 use crate::tree::{DuplicateKeys, integral};
 use crate::tree::{Member, Span, Tree, TreeValue};
 
-/// From this many members on, equal keys are looked for with an index.
+/// From this many members on, an index is used to find duplicate keys.
 const INDEX_FROM: usize = 16;
 
-/// What becomes of numbers.
+/// How numbers are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     /// Integral numbers within int64 are integers, as in Kubernetes (docs/spec/cli.md §8.3).
@@ -20,14 +20,14 @@ pub enum Numbers {
     Float,
 }
 
-/// How to read.
+/// Options for reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'l> {
-    /// What happens when a map has a key twice.
+    /// What happens if a map has a key twice.
     pub duplicate_keys: DuplicateKeys,
-    /// What becomes of numbers.
+    /// How numbers are read.
     pub numbers: Numbers,
-    /// Nesting and values that one value of the text may have.
+    /// Limits for the nesting and number of values in one value of the text.
     pub limits: &'l Limits,
 }
 
@@ -36,13 +36,13 @@ pub struct Options<'l> {
 pub enum Error {
     /// It is not JSON.
     Syntax(Fault),
-    /// It is nested deeper than the limit allows.
+    /// It is nested more deeply than the limit allows.
     TooDeep,
     /// It has more values, or more bytes, than the limits allow.
     TooLarge,
     /// A map has a key twice.
     DuplicateKey,
-    /// No float can hold the number at this place. The rest of the text is JSON.
+    /// The number at this place does not fit into a float. The rest of the text is JSON.
     NumberRange(Span),
 }
 
@@ -83,13 +83,13 @@ pub fn read_stream(text: &str, options: Options<'_>) -> Result<Vec<Tree>, Error>
 struct Builder<'t, 'l> {
     reader: Reader<'t>,
     options: Options<'l>,
-    /// The values so far, keys not counted.
+    /// The values so far, not counting keys.
     values: usize,
-    /// The first number that no float can hold.
+    /// The first number that does not fit into a float.
     out_of_range: Option<Span>,
 }
 
-/// A map or list whose end has not come yet.
+/// A map or list whose end has not been read yet.
 struct Open<'t> {
     start: u32,
     value: OpenValue<'t>,

@@ -11,7 +11,7 @@ use kpvm_syntax::tree::Tree;
 pub enum Input<'i> {
     /// JSON text, the fastest form.
     Json(&'i [u8]),
-    /// A value that was parsed already.
+    /// A value that has been parsed already.
     Value(&'i Value),
     /// A value read from YAML.
     Tree(&'i Tree),
@@ -23,7 +23,7 @@ pub enum Operation {
     /// The object is created; also every background scan.
     #[default]
     Create,
-    /// The object replaces the old object.
+    /// The object replaces the old one.
     Update,
     /// The old object is deleted; there is no new one.
     Delete,
@@ -32,7 +32,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The operation named as Kubernetes does: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
+    /// Parses Kubernetes' name of an operation: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "CREATE" => Some(Self::Create),
@@ -53,7 +53,7 @@ impl Operation {
         }
     }
 
-    /// It alone, as `MatchOperations` knows operations.
+    /// The operation as a bit of `MatchOperations`.
     pub(crate) fn bit(self) -> Operations {
         match self {
             Self::Create => Operations::CREATE,
@@ -80,7 +80,7 @@ pub struct GroupVersionKind<'r> {
 pub struct UserInfo<'r> {
     /// User name.
     pub username: &'r str,
-    /// What tells it apart from others of the name; expressions of CEL see it.
+    /// Distinguishes users of the same name; CEL expressions can see it.
     pub uid: &'r str,
     /// Groups.
     pub groups: &'r [&'r str],
@@ -91,7 +91,7 @@ pub struct UserInfo<'r> {
 }
 
 impl UserInfo<'_> {
-    /// Whether nothing at all is known of the user, as in a background scan.
+    /// Whether nothing is known about the user, as in a background scan.
     pub(crate) fn is_empty(&self) -> bool {
         self.username.is_empty()
             && self.groups.is_empty()
@@ -100,7 +100,8 @@ impl UserInfo<'_> {
     }
 }
 
-/// Adds a value to another: maps merge member by member, anything else replaces.
+/// Merges a value into another: maps are merged member by member, anything else is
+/// replaced.
 pub fn merge(target: &mut Value, from: &Value) {
     match (target, from) {
         (Value::Object(target), Value::Object(from)) => {
@@ -124,12 +125,12 @@ pub struct Request<'r> {
     pub object: Option<Input<'r>>,
     /// The object before the change, on UPDATE and DELETE.
     pub old_object: Option<Input<'r>>,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// The kind of the request's resource; `None`: that of the object itself.
+    /// The kind of the request's resource; `None` means that of the object itself.
     pub kind: Option<GroupVersionKind<'r>>,
-    /// Name of the kind's resource, e.g. `pods`; empty: as Kubernetes guesses it from the
-    /// kind, which is right for every built-in kind.
+    /// Name of the kind's resource, e.g. `pods`. If empty, it is guessed from the kind as
+    /// Kubernetes does, which is right for every built-in kind.
     pub resource: &'r str,
     /// The subresource; empty for the resource itself.
     pub subresource: &'r str,
@@ -137,19 +138,19 @@ pub struct Request<'r> {
     pub user: Option<UserInfo<'r>>,
     /// Labels of the object's namespace.
     pub namespace_labels: &'r [(&'r str, &'r str)],
-    /// The object's namespace as an object, its labels included, for CEL's
-    /// `namespaceObject`; `None` where no more than labels is known.
+    /// The object's namespace as an object, including its labels, for CEL's
+    /// `namespaceObject`; `None` if only the labels are known.
     pub namespace_object: Option<&'r Value>,
-    /// Further values of the context: a map whose members stand beside `request`, and
-    /// whose `request` is added to it as [`merge`] does (`kyverno test` takes them from a
+    /// Further values of the context: a map whose members are added beside `request`, and
+    /// whose `request` is merged into it by [`merge`] (`kyverno test` takes them from a
     /// values file). Patterns and match blocks see the objects without them.
     pub variables: Option<&'r Value>,
-    /// Whether the object is any JSON: only policies that look at such are evaluated.
+    /// Whether the object is arbitrary JSON: only policies for such payloads are evaluated.
     pub is_payload: bool,
-    /// Whether a NamespacedValidatingPolicy looks at the objects of every namespace, as in
-    /// Kyverno's command line; else at those of its own (docs/spec/cel.md §6.6).
+    /// Whether a NamespacedValidatingPolicy applies to objects of every namespace, as in
+    /// Kyverno's command line, or only to those of its own (docs/spec/cel.md §6.6).
     pub every_namespace: bool,
-    /// What becomes of the object's numbers: kept as they are, or all float64 as in
+    /// How the object's numbers are read: kept as they are, or all as float64 as in
     /// `kyverno apply` and `kyverno test`.
     pub numbers: Numbers,
 }

@@ -9,7 +9,7 @@ use kpvm_semantics::quote::append_json;
 use super::response::{RuleResponse, Status};
 use super::review::Review;
 
-/// What an error of a rule does to the request.
+/// What a rule's error does to the request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FailurePolicy {
     /// It denies the request.
@@ -56,8 +56,8 @@ impl ReviewResponse {
         }
     }
 
-    /// Denies the request of the review with this identifier. The API server puts the name of
-    /// the webhook before the message.
+    /// Denies the request of the review with this identifier. The API server prefixes the
+    /// message with the name of the webhook.
     pub fn denied(uid: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             denial: Some(message.into()),
@@ -65,13 +65,15 @@ impl ReviewResponse {
         }
     }
 
-    /// The answer that follows from the responses of rules. Enforced failures deny the request,
-    /// and so do errors under [`FailurePolicy::Fail`]; other errors are warnings.
+    /// The answer that follows from the responses of rules. Enforced failures deny the
+    /// request, and so do errors under [`FailurePolicy::Fail`]; other errors become
+    /// warnings.
     ///
-    /// Of an [`Evaluation`](super::Evaluation) pass all responses, and the message names every
-    /// rule that denies the request; of a [`Decision`](super::Decision) pass the one that refuses
-    /// it. Rules of different kinds of policies are never in one message, because Kyverno has a
-    /// webhook for each: the first that denies makes it.
+    /// Of an [`Evaluation`](super::Evaluation) pass all responses, and the message names
+    /// every rule that denies the request; of a [`Decision`](super::Decision) pass the one
+    /// that refuses it. Rules of different kinds of policies never share a message, because
+    /// Kyverno has a webhook for each kind: the first kind that denies determines the
+    /// message.
     pub fn from_responses<'s>(
         review: &Review<'_>,
         responses: impl IntoIterator<Item = RuleResponse<'s>>,
@@ -118,7 +120,7 @@ impl ReviewResponse {
         self
     }
 
-    /// Adds an annotation of the request's entry in the audit log.
+    /// Adds an annotation to the request's entry in the audit log.
     #[must_use]
     pub fn with_audit_annotation(
         mut self,
@@ -134,7 +136,7 @@ impl ReviewResponse {
         self.denial.is_none()
     }
 
-    /// Message of a denial; empty if the request is allowed.
+    /// The message of a denial; empty if the request is allowed.
     pub fn message(&self) -> &str {
         self.denial.as_deref().unwrap_or("")
     }

@@ -1,5 +1,5 @@
-//! `request`, `namespaceObject` and `exceptions` of CEL (docs/spec/cel.md §2.4 and 6.2):
-//! maps without what is empty.
+//! `request`, `namespaceObject` and `exceptions` of CEL (docs/spec/cel.md §2.4 and §6.2):
+//! maps without empty members.
 
 use kpvm_format::Tables;
 use serde_json::{Map, Number, Value, json};
@@ -33,7 +33,7 @@ impl<'v, 'w> Members<'v, 'w> {
         self.set(key, value)
     }
 
-    /// Nothing for an empty text.
+    /// Adds a text unless it is empty.
     fn some_text(&mut self, key: &str, text: &str) -> Result<(), FunctionError> {
         if text.is_empty() {
             return Ok(());
@@ -46,7 +46,7 @@ impl<'v, 'w> Members<'v, 'w> {
     }
 }
 
-/// The request as a map. No resource is known of it but its kind.
+/// The request as a map. Nothing is known about its resource except the kind.
 pub(super) fn request(
     facts: &RequestFacts<'_>,
     subject: &Subject<'_>,
@@ -83,8 +83,8 @@ pub(super) fn full_request(
     make_request(facts, subject, resource, &objects, values)
 }
 
-/// The object of a request: it was written as JSON once more, so that whole numbers are
-/// integers again (docs/spec/cel.md §3.3).
+/// The object of a request: it has been through JSON once more, so that integral numbers
+/// are ints again (docs/spec/cel.md §3.3).
 fn whole_numbers(
     facts: &RequestFacts<'_>,
     object: NodeId,
@@ -101,7 +101,7 @@ fn whole_numbers(
     values.new_value(&value)
 }
 
-/// Depth: that of a document, which is bounded when it is read.
+/// The recursion is as deep as the document, which is bounded when it is read.
 fn restore_integers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -180,8 +180,8 @@ fn user_info(facts: &RequestFacts<'_>, values: &mut Values<'_>) -> Result<NodeId
     members.finish()
 }
 
-/// Who makes the request, asking for access to anything, or to the object of the
-/// request, whose resource is not known.
+/// The user of the request, asking for access to anything, or to the object of the request,
+/// whose resource is not known.
 pub(super) fn authorizer(
     facts: &RequestFacts<'_>,
     subject: &Subject<'_>,
@@ -209,7 +209,7 @@ pub(super) fn authorizer(
     values.new_opaque(Opaque::ResourceCheck, &review.to_string())
 }
 
-/// The namespace as far as it is known: its name. Null of what is in none, and of a
+/// The namespace as far as it is known: its name. Null for cluster-wide objects and for a
 /// namespace.
 pub(super) fn namespace(
     subject: &Subject<'_>,
@@ -231,7 +231,7 @@ pub(super) fn namespace(
     namespace.finish()
 }
 
-/// The namespace with its name and labels; one without either of what is in none.
+/// The namespace with its name and labels; without either for cluster-wide objects.
 pub(super) fn labelled_namespace(
     facts: &RequestFacts<'_>,
     subject: &Subject<'_>,
@@ -251,7 +251,7 @@ pub(super) fn labelled_namespace(
     values.new_value(&json!({ "metadata": metadata, "spec": {}, "status": {} }))
 }
 
-/// The namespace as the host gave it; null where it did not, and of what is in none.
+/// The namespace as the host gave it; null if it did not, and for cluster-wide objects.
 pub(super) fn given_namespace(
     facts: &RequestFacts<'_>,
     subject: &Subject<'_>,
@@ -264,7 +264,7 @@ pub(super) fn given_namespace(
     }
 }
 
-/// What the exceptions of these numbers allow.
+/// What the exceptions with these numbers allow.
 pub(super) fn exceptions(
     numbers: &[u32],
     tables: &Tables<'_>,

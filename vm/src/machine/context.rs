@@ -12,11 +12,11 @@ use crate::engine::merge;
 use crate::function::FunctionError;
 use crate::host::ExternalQuery;
 
-/// Bytes of the prefix that Kyverno cuts off a service account's user name.
+/// Length of the prefix that Kyverno cuts off a service account's user name.
 const SERVICE_ACCOUNT_PREFIX: usize = "system:serviceaccount:".len();
 
 impl Machine {
-    /// The map of `request`, the service account's names and what the host gives, made
+    /// The map of `request`, the service account's names and the host's variables, built
     /// when it is first needed.
     pub(super) fn base_context(
         &mut self,
@@ -31,7 +31,7 @@ impl Machine {
         Ok(base)
     }
 
-    /// Asks the host; an answer is kept for the rest of the evaluation.
+    /// Queries the host; the answer is kept for the rest of the evaluation.
     pub(super) fn fetch(
         &mut self,
         register: RegisterId,
@@ -121,7 +121,7 @@ fn config_map(
     let answer =
         answer.map_err(|error| format!("failed to get configmap {namespace}/{name} : {error}"))?;
     Ok(answer.map(|value| {
-        // Without data there is null, as Go writes a map that was never made.
+        // Missing data is null, as Go writes a nil map.
         let data = value.get("data").cloned().unwrap_or_default();
         let metadata = value.get("metadata").cloned();
         let metadata = metadata.unwrap_or_else(|| Value::Object(Map::new()));
@@ -169,8 +169,8 @@ fn api_call(request: &Value, world: &mut World<'_>) -> Result<Option<Value>, Str
     })
 }
 
-/// Paths with parts that a server might resolve or decode differently are refused for
-/// every policy.
+/// Paths with parts that a server might resolve or decode differently are refused for every
+/// policy.
 fn require_plain(url_path: &str) -> Result<(), String> {
     let path = url_path.split('?').next().unwrap_or_default();
     let suspicious = path.contains("//") || path.contains(';') || path.contains('\\');
@@ -186,7 +186,7 @@ fn require_plain(url_path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A namespaced policy reaches its own namespace only (docs/spec/conditions.md §9.3).
+/// A namespaced policy may use only its own namespace (docs/spec/conditions.md §9.3).
 fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
     require_plain(url_path)?;
     let path = url_path.split('?').next().unwrap_or_default();
@@ -209,8 +209,8 @@ fn confine(url_path: &str, policy_namespace: &str) -> Result<(), String> {
     }
 }
 
-/// Members of a map of the base context: as many as a request has without variables of
-/// the host's, so that nothing is allocated for them.
+/// Members of a map of the base context, inline for as many as a request has without the
+/// host's variables, so that nothing is allocated for them.
 type Members<'m> = SmallVec<[(&'m str, NodeId); 8]>;
 
 fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, FunctionError> {
@@ -219,7 +219,7 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
     let extra_request = extra
         .and_then(|extra| extra.get("request"))
         .and_then(Value::as_object);
-    // What is given for an object is added to the object, in the context alone.
+    // Values given for an object are merged into it in the context only.
     let with_additions = |object: Option<NodeId>, key: &str, world: &World<'_>| {
         let additions = extra_request.and_then(|request| request.get(key))?;
         let mut whole = setting.view(world).to_value(object?);
@@ -229,7 +229,7 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
     let objects = [("object", facts.object), ("oldObject", facts.old_object)];
     let added = objects.map(|(key, object)| with_additions(object, key, world));
     let mut builder = Builder { setting, world };
-    // Values are pushed whole before the map is begun: pushing takes from the same stack.
+    // Values are pushed completely before the map is begun: pushing uses the same stack.
     let mut request: Members<'_> = SmallVec::new();
     for (key, value) in extra_request.into_iter().flatten() {
         let node = builder.value(value)?;
@@ -299,7 +299,7 @@ fn build_base(setting: Setting<'_>, world: &mut World<'_>) -> Result<NodeId, Fun
     builder.map(&root)
 }
 
-/// Namespace and name of a service account, as Kyverno cuts them out of a user name.
+/// Namespace and name of a service account, cut out of a user name as Kyverno does.
 fn service_account(username: &str) -> (&str, &str) {
     let Some(rest) = username.get(SERVICE_ACCOUNT_PREFIX..) else {
         return ("", "");

@@ -26,11 +26,11 @@ impl Flow {
 /// Why the last computation failed; the text is kept in [`Machine::failure_text`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Failure {
-    /// For any reason that the text says.
+    /// For any reason, given by the text.
     #[default]
     Other,
-    /// A key is unknown, and the text is only that key so far: whoever shows it makes
-    /// `Unknown key "…" in path` of it.
+    /// A key is unknown, and the text is only that key so far: wherever it is shown,
+    /// `Unknown key "…" in path` is made of it.
     Key,
     /// A key is unknown; the text says so.
     UnknownKey,
@@ -39,7 +39,7 @@ pub(super) enum Failure {
 pub(super) type Outcome = Result<NodeId, FunctionError>;
 
 impl Machine {
-    /// Sets the result; a failure, which is a crossed limit here, ends the block.
+    /// Sets the result; a failure, which here is a crossed limit, ends the block.
     pub(super) fn set_or_end(&mut self, register: RegisterId, outcome: Outcome) -> Flow {
         match outcome {
             Ok(value) => self.set(register, value),
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// Sets the result, or goes to the target with the failure.
+    /// Sets the result, or jumps to the target with the failure.
     pub(super) fn set_or_jump(&mut self, register: RegisterId, outcome: Outcome) -> Flow {
         match outcome {
             Ok(value) => self.set(register, value),
@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// A crossed limit: no place turns it into a value, the rule is an error.
+    /// A crossed limit: nothing can turn it into a value, so the rule is an error.
     pub(super) fn refuse(&mut self, error: FunctionError) -> Flow {
         self.fail_with(&error.to_string());
         Flow::End(Ending::Failed {
@@ -67,14 +67,14 @@ impl Machine {
         })
     }
 
-    /// Fails for a reason that a text says.
+    /// Records a failure with this text.
     pub(super) fn fail_with(&mut self, text: &str) {
         self.failure = Failure::Other;
         self.failure_text.clear();
         self.failure_text.push_str(text);
     }
 
-    /// Likewise; the operation jumps.
+    /// Records a failure with this text; the operation jumps.
     pub(super) fn fail(&mut self, text: &str) -> Flow {
         self.fail_with(text);
         Flow::Jump
@@ -95,7 +95,7 @@ impl Machine {
         }
     }
 
-    /// Makes null of a missing key; any other error stays.
+    /// Replaces a missing key by null; any other error stays.
     pub(super) fn catch_missing(&mut self, register: RegisterId) -> Flow {
         match self.failure {
             Failure::Key => self.set(register, NULL),
@@ -112,7 +112,7 @@ impl Machine {
         }
     }
 
-    /// Puts a text in front of the error's. If it shows a query, a DELETE rewrites it.
+    /// Prefixes the error's text. If it shows a query, a DELETE rewrites it.
     pub(super) fn wrap_error(&mut self, query: bool, text: TextId, setting: Setting<'_>) -> Flow {
         self.show_failure();
         let prefix = super::text_of(setting.tables, text);
@@ -125,7 +125,7 @@ impl Machine {
         Flow::Jump
     }
 
-    /// Puts the path of an expression in front of the error's text.
+    /// Prefixes the error's text with the path of an expression.
     pub(super) fn wrap_path(
         &mut self,
         path: NodeId,

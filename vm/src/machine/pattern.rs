@@ -9,7 +9,7 @@ use super::failure::Flow;
 use super::{ErrorKind, Machine, Mode, Scene};
 use crate::document::{ChildRange, Kind, NodeId, View};
 
-/// State of a loop.
+/// The state of a loop.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LoopState {
     next: u32,
@@ -18,23 +18,23 @@ pub(crate) struct LoopState {
 }
 
 impl LoopState {
-    /// Number of the item that the loop is at.
+    /// The index of the loop's current item.
     pub(crate) fn index(&self) -> u32 {
         self.index
     }
 
-    /// The item that the loop is at.
+    /// The loop's current item.
     pub(crate) fn item(&self) -> NodeId {
         NodeId(self.next.wrapping_sub(1))
     }
 }
 
-/// State of a fold (docs/spec/patterns.md §3.2 and 3.4).
+/// The state of a fold (docs/spec/patterns.md §3.2 and §3.4).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FoldState {
     pub(super) applied: bool,
     pub(super) skipped: bool,
-    /// A skip that is no multiskip: a sibling decided that the map does not apply.
+    /// A skip that is not a multiskip: a sibling decided that the map does not apply.
     pub(super) direct: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct CachedPath {
 }
 
 impl Machine {
-    /// The value at a static path, found once for each subject.
+    /// The value at a static path, looked up once for each subject.
     #[inline]
     pub(super) fn load_path(&mut self, path: PathId, scene: &Scene<'_>) -> NodeId {
         match self.paths.get(path.index()) {
@@ -90,7 +90,7 @@ impl Machine {
         &mut self.frame.folds[slot.0 as u8 as usize]
     }
 
-    /// Takes an error into a fold; whether the fold goes on.
+    /// Adds an error to a fold; returns whether the fold continues.
     pub(super) fn fold_error<M: Mode>(&mut self, slot: FoldSlot, of_keys: bool) -> bool {
         let error = self.error;
         let fold = self.fold(slot);
@@ -102,11 +102,11 @@ impl Machine {
             }
             return true;
         }
-        // A sibling has decided already that the map does not apply.
+        // A sibling has already decided that the map does not apply.
         of_keys && fold.direct
     }
 
-    /// Ends a fold; whether it amounts to a skip.
+    /// Ends a fold; returns whether the result is a skip.
     pub(super) fn end_fold<M: Mode>(&mut self, slot: FoldSlot, of_keys: bool) -> bool {
         let fold = *self.fold(slot);
         let direct = of_keys && fold.direct;
@@ -120,7 +120,7 @@ impl Machine {
         is_skip
     }
 
-    /// Begins a loop; whether there is an item.
+    /// Begins a loop; returns whether there is an item.
     #[inline]
     pub(super) fn begin_loop(
         &mut self,
@@ -140,7 +140,7 @@ impl Machine {
         self.holds(register, item)
     }
 
-    /// Goes to the next item of a loop; whether there is one.
+    /// Advances a loop; returns whether there is a next item.
     #[inline]
     pub(super) fn next_item(&mut self, slot: LoopSlot, register: RegisterId) -> bool {
         let Some(state) = self.frame.loops.get_mut(slot.index()) else {
@@ -161,13 +161,13 @@ impl Machine {
         state.map_or(0, LoopState::index)
     }
 
-    /// The item that a loop is at.
+    /// The loop's current item.
     pub(super) fn loop_item(&self, slot: LoopSlot) -> NodeId {
         let state = self.frame.loops.get(slot.index());
         state.map_or(NodeId::MISSING, LoopState::item)
     }
 
-    /// Notes that an alternative failed or was skipped.
+    /// Records that an alternative failed or was skipped.
     pub(super) fn alternative_failed<M: Mode>(&mut self, index: u32, scene: &Scene<'_>) {
         self.any_alternative_failed |= !self.error.is_skip();
         if M::EXPLAIN {
@@ -189,7 +189,7 @@ impl Machine {
         ))
     }
 
-    /// Begins a match of its own.
+    /// Begins an independent match.
     pub(super) fn begin_pattern<M: Mode>(&mut self) {
         self.tags.clear();
         self.any_alternative_failed = false;

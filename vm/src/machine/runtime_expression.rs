@@ -26,7 +26,7 @@ fn is_allowed(setting: Setting<'_>) -> bool {
 enum QueryError {
     /// The text that Kyverno shows, and what failed.
     Failed { text: String, failure: Failure },
-    /// A crossed limit.
+    /// A limit was exceeded.
     Refused(FunctionError),
 }
 
@@ -65,8 +65,8 @@ impl From<EvaluateError> for QueryError {
 }
 
 impl Machine {
-    /// FALLBACK: an expression whose text is known only now, over the whole context.
-    /// With a path, errors are worded as those of a variable at that path.
+    /// FALLBACK: an expression whose text is known only now, over the whole context. With a
+    /// path, errors are worded like those of a variable at that path.
     pub(super) fn evaluate_text(
         &mut self,
         register: RegisterId,
@@ -86,7 +86,7 @@ impl Machine {
             return Flow::Jump;
         }
         let mut query = match path {
-            // Braces are cut off a variable wherever they stand, but not off a path.
+            // Braces are removed from a variable wherever they occur, but not from a path.
             Some(_) => text.replace("{{", "").replace("}}", ""),
             None => text.to_owned(),
         };
@@ -96,7 +96,7 @@ impl Machine {
         }
         let mut failed = matches!(self.ensure_mentioned(&query, setting, world), Flow::Jump);
         if !failed && jmespath::mentions(&query, "images") {
-            // Images that cannot be read fail whatever the query does with them.
+            // Images that cannot be read are a failure whatever the query does with them.
             let flow = self.load_images(register, setting, world);
             failed = matches!(flow, Flow::Jump) && self.failure != Failure::Key;
         }
@@ -195,7 +195,7 @@ impl Machine {
         })
     }
 
-    /// FALLBACK: as `evaluate_text`, over a value.
+    /// FALLBACK: like `evaluate_text`, over a value.
     pub(super) fn evaluate_over(
         &mut self,
         register: RegisterId,
@@ -241,8 +241,8 @@ pub(super) fn is_plain(text: &str, place: ExpressionPlace) -> bool {
     }
 }
 
-/// Whether a text with `{{` and `}}` around it is one variable to Kyverno: braces inside
-/// are in pairs, and in no other braces.
+/// Whether Kyverno reads a text with `{{` and `}}` around it as one variable: braces inside
+/// are in pairs and not nested.
 fn is_inside_of_one_variable(text: &str) -> bool {
     let mut open = false;
     for byte in text.bytes() {

@@ -1,10 +1,10 @@
-//! Decoding into Go's types (docs/spec/pod-security.md §2): whether a value has the shape that a
-//! struct of Kubernetes demands, the error in the words of Go's `encoding/json` where it
-//! does not, and keys in another case brought to the field's own.
+//! Decoding into Go's types (docs/spec/pod-security.md §2): whether a value has the shape
+//! that a Kubernetes struct demands, the error of Go's `encoding/json` if it does not, and
+//! renaming of keys that differ in case from the field's.
 //!
-//! A value that fits stays as it is: the usual case looks at every value once and makes
-//! nothing. Types nest as deep as shapes do, which the verifier bounds, so walking
-//! along them recurses.
+//! A value that fits is left as it is: the usual case looks at every value once and
+//! allocates nothing. Types nest as deep as shapes do, which the verifier bounds, so
+//! walking along them recurses.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ use crate::function::{FunctionError, Values, check_rfc3339};
 use kpvm_semantics::Quantity;
 use kpvm_semantics::number::format_json_float;
 
-/// What stands under `kind`, for a shape of the bundle's table.
+/// Decodes values into the shapes of a bundle's table.
 #[derive(Clone, Copy)]
 pub(super) struct Decoder<'d> {
     pub(super) tables: &'d Tables<'d>,
@@ -27,11 +27,11 @@ pub(super) struct Decoder<'d> {
 /// How a value fits a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
-    /// As it is.
+    /// It fits as it is.
     Exact,
-    /// With keys written otherwise.
+    /// It fits once keys are renamed.
     Renamed,
-    /// Not at all.
+    /// It does not fit.
     Misfit,
 }
 
@@ -104,7 +104,7 @@ impl<'d> Decoder<'d> {
         worst
     }
 
-    /// Whether a member is a text or a boolean where one is wanted, as most are.
+    /// Whether a member is a text or a boolean where one is expected, as most are.
     #[inline]
     fn is_plainly(&self, member: NodeId, field: &ShapeField) -> bool {
         let kind = self.shape(field.shape.get()).map(|shape| shape.kind);
@@ -126,7 +126,8 @@ impl<'d> Decoder<'d> {
         table::Shape::field(self.view.key_symbol(member)?.0, fields, slots)
     }
 
-    /// The field that Go takes for a key that is none: the first that differs in case only.
+    /// The field that Go uses for a key that names none exactly: the first that differs
+    /// only in case.
     #[cold]
     fn folded_field(&self, member: NodeId, fields: &'d [ShapeField]) -> Option<&'d ShapeField> {
         let key = self.view.key_str(member);
@@ -142,14 +143,14 @@ impl<'d> Decoder<'d> {
             .or_else(|| self.folded_field(member, fields))
     }
 
-    /// The members of a map in the order in which Kyverno writes the resource anew.
+    /// The members of a map in the order in which Kyverno serialises the resource again.
     fn sorted_members(&self, map: NodeId) -> Vec<NodeId> {
         let mut members: Vec<NodeId> = self.view.children(map).collect();
         members.sort_by_key(|&member| self.view.key_bytes(member));
         members
     }
 
-    /// The whole number that Go reads for a number, if it is one and fits.
+    /// The integer that Go reads for a number, if it is integral and in range.
     fn whole_number(&self, value: NodeId, shape: &table::Shape) -> Option<i64> {
         let number = match (self.view.int(value), self.view.float(value)) {
             (Some(number), _) => number,
@@ -164,7 +165,7 @@ impl<'d> Decoder<'d> {
         (is_wide || i32::try_from(number).is_ok()).then_some(number)
     }
 
-    /// What the type's own decoder says: the error of its own that ends everything.
+    /// The error of the type's own decoder.
     fn custom_error(&self, value: NodeId, shape: &table::Shape) -> Option<Misfit> {
         let kind = self.view.kind(value)?;
         match (kind_of(shape), kind) {
@@ -192,7 +193,7 @@ impl<'d> Decoder<'d> {
         }
     }
 
-    /// The error that Go gives for a value that does not fit.
+    /// The error that Go reports for a value that does not fit.
     pub(super) fn error(&self, value: NodeId, shape: u32) -> String {
         let mut search = ErrorSearch {
             decoder: *self,
@@ -207,19 +208,19 @@ impl<'d> Decoder<'d> {
     }
 }
 
-/// Why a value has not the type demanded.
+/// Why a value does not have the expected type.
 enum Misfit {
-    /// The decoder of the type has an error of its own.
+    /// The type's decoder has an error of its own.
     Text(String),
-    /// It wants a value of this type.
+    /// A value of this type was expected.
     Type {
         /// As Go prints it.
         expected: &'static str,
     },
 }
 
-/// The search for the error that Go reports: the first in the order of keys, but one of
-/// a type with a decoder of its own ends the search.
+/// The search for the error that Go reports: the first in the order of keys, unless a type
+/// with its own decoder fails, which ends the search.
 struct ErrorSearch<'d> {
     decoder: Decoder<'d>,
     path: Vec<String>,
@@ -292,7 +293,7 @@ impl<'d> ErrorSearch<'d> {
             Some(Kind::Int | Kind::Float) => "number",
             None | Some(Kind::Null) => "null",
         });
-        // Where a whole number is wanted, the one found is shown.
+        // If an integer is expected, the number found is shown.
         match (view.int(value), view.float(value)) {
             (Some(number), _) if whole => {
                 let _ = write!(found, " {number}");
@@ -311,15 +312,15 @@ impl<'d> ErrorSearch<'d> {
     }
 }
 
-/// Decoding of a value that fits but for the case of its keys.
+/// Decodes a value that fits except for the case of its keys.
 pub(super) struct Renaming<'d, 'v> {
     pub(super) tables: &'d Tables<'d>,
     pub(super) values: &'d mut Values<'v>,
 }
 
 impl Renaming<'_, '_> {
-    /// The value with the keys of its fields; of members for one field, the later in the
-    /// order of keys is decoded into what the earlier gave.
+    /// The value with the fields' own keys; of several members for one field, the later in
+    /// the order of keys is decoded into the result of the earlier.
     pub(super) fn rename(&mut self, value: NodeId, number: u32) -> Result<NodeId, FunctionError> {
         let tables = self.tables;
         let Some(shape) = tables.shapes.get(number as usize) else {
@@ -372,7 +373,7 @@ impl Renaming<'_, '_> {
         self.values.new_map(&members)
     }
 
-    /// A value decoded into one that is there, as Go does it.
+    /// Decodes a value into an existing one, as Go does.
     fn merge(
         &mut self,
         old: NodeId,
@@ -457,8 +458,8 @@ fn kind_of(shape: &table::Shape) -> ShapeKind {
         .unwrap_or(ShapeKind::Any)
 }
 
-/// Whether Go's decoder takes a key for a name: letters of ASCII in any case, and the two
-/// other characters that are some case of one.
+/// Whether Go's decoder accepts a key for a name: ASCII letters in any case, and the two
+/// other characters that fold to one.
 fn folds_to(key: &str, name: &str) -> bool {
     let fold = |c: char| match c {
         '\u{17f}' => 's',
@@ -471,7 +472,7 @@ fn folds_to(key: &str, name: &str) -> bool {
 const QUANTITY_FORMAT: &str = "quantities must match the regular expression \
     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// Which of its errors Kubernetes gives for a text that is no quantity.
+/// The error that Kubernetes gives for a text that is not a quantity.
 fn quantity_error(text: &str) -> &'static str {
     let digits = |text: &'_ str| -> usize { text.bytes().take_while(u8::is_ascii_digit).count() };
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
