@@ -6,8 +6,8 @@ use crate::cel::Function;
 use crate::condition::ConditionOperator;
 use crate::instruction::immediate::{ItemCount, ObjectScope, Operations, Provision};
 use crate::instruction::{
-    Decoded, KindsId, LeafId, Op, OperandKind, Operation, PairsId, PathId, SelectorId, SubjectsId,
-    TagPatternId, TextsId,
+    Decoded, KindListId, LeafId, Op, OperandKind, Operation, PairListId, PathId, SelectorId,
+    SubjectListId, TagPatternId, TextListId,
 };
 use crate::symbol::SymbolId;
 use crate::table::{Block, Rule};
@@ -51,31 +51,31 @@ pub enum Criterion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// One of the kinds.
-    Kinds(KindsId),
+    Kinds(KindListId),
     /// One of the operations.
     Operations(Operations),
     /// A name.
-    Names(TextsId),
+    Names(TextListId),
     /// A namespace.
-    Namespaces(TextsId),
+    Namespaces(TextListId),
     /// All of the annotations.
-    Annotations(PairsId),
+    Annotations(PairListId),
     /// Labels of the object.
     Labels(SelectorId),
     /// Labels of the namespace.
     NamespaceLabels(SelectorId),
     /// One of the user's roles.
-    Roles(TextsId),
+    Roles(TextListId),
     /// One of the user's cluster roles.
-    ClusterRoles(TextsId),
+    ClusterRoles(TextListId),
     /// One of the subjects.
-    Subjects(SubjectsId),
+    Subjects(SubjectListId),
     /// An API group.
-    ApiGroups(TextsId),
+    ApiGroups(TextListId),
     /// An API version.
-    ApiVersions(TextsId),
+    ApiVersions(TextListId),
     /// A resource, possibly with a subresource.
-    Resources(TextsId),
+    Resources(TextListId),
     /// Whether the object is namespaced.
     Scope(ObjectScope),
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kpvm::engine::observer::Observer;
-use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
+use kpvm::engine::{Bundle, Engine, Operation, RuleResponse, Status};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
@@ -446,8 +446,8 @@ impl Loader<'_> {
             circumstances,
             mut host,
         } = loaded;
-        let bundle = match Bundle::load(policies.bundle.as_slice()) {
-            Ok(bundle) => bundle,
+        let engine = match Engine::load(policies.bundle.clone()) {
+            Ok(engine) => engine,
             Err(error) => {
                 let message = format!("the compiled policies cannot be loaded: {error}");
                 let location = Location {
@@ -458,6 +458,7 @@ impl Loader<'_> {
                 return;
             }
         };
+        let bundle = engine.bundle();
         if bundle.tables().outside_data().parameters {
             let own = params.resources.list.iter();
             let own = own.map(|resource| resource.tree.to_json()).collect();
@@ -472,8 +473,8 @@ impl Loader<'_> {
         self.diagnose(&circumstances.values.unused(&known, &names));
         let files = &bundle.meta().sources;
         let tables = bundle.tables();
-        let mut evaluator = Evaluator::new(&bundle, &circumstances);
-        let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
+        let mut evaluator = Evaluator::new(&engine, &circumstances);
+        let mut tally = self.options.watch.coverage.then(|| Tally::new(bundle));
         let (mut answers, mut count) = (Vec::new(), 0);
         for operation in operations(document) {
             let mut of_resources = Vec::new();
@@ -510,10 +511,10 @@ impl Loader<'_> {
         }
         if let Some(tally) = &tally {
             let mut coverage = Coverage::new();
-            coverage.add(&bundle, tally);
+            coverage.add(bundle, tally);
             run.watched.coverage = Some(coverage);
         }
-        self.explain(document, &bundle, &objects, &mut evaluator, &mut host, run);
+        self.explain(document, bundle, &objects, &mut evaluator, &mut host, run);
         let judge = Judge {
             directory: self.directory,
             sources: &self.sources,
