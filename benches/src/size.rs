@@ -1,4 +1,4 @@
-//! The Pod of the benches in three sizes, to the rules always the same.
+//! The Pod of the benches in three sizes, always the same to the rules.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ const SMALL: [&[&str]; 4] = [
     &["name", "image", "resources", "securityContext"],
 ];
 
-/// How often [`Size::Large`] has what the Pod has once.
+/// How many times [`Size::Large`] repeats what the Pod has once.
 const TIMES: usize = 12;
 
 /// How large a Pod is.
@@ -28,10 +28,10 @@ impl Size {
     /// All of them, from small to large.
     pub const ALL: [Size; 3] = [Size::Small, Size::Medium, Size::Large];
 
-    /// A Pod, as JSON, in this size.
+    /// The Pod in this size, as JSON.
     ///
     /// # Panics
-    /// When the Pod is not like that of [`crate::workload`].
+    /// If the Pod is not like that of [`crate::workload`].
     #[allow(clippy::expect_used)] // a bench has nobody to report to
     pub fn of(self, pod: &[u8]) -> Vec<u8> {
         let mut pod: Value = serde_json::from_slice(pod).expect("the Pod is JSON");
@@ -56,7 +56,7 @@ impl Size {
     }
 }
 
-/// Leaves what [`SMALL`] names.
+/// Keeps only what [`SMALL`] names.
 fn shrink(pod: &mut Value) {
     let [top, metadata, spec, container] = SMALL;
     keep(pod, top);
@@ -74,7 +74,7 @@ fn keep(value: &mut Value, members: &[&str]) {
     }
 }
 
-/// The items of a list [`TIMES`] over, under other names where they have names.
+/// Repeats the items of a list [`TIMES`] times, renamed if they have names.
 fn repeat(list: &mut Value) {
     let items = list.as_array().cloned().unwrap_or_default();
     let copies = (0..TIMES).flat_map(|time| items.iter().map(move |item| renamed(item, time)));

@@ -1,4 +1,4 @@
-//! Names of the rules that autogen makes.
+//! Names of the rules that autogen generates.
 
 /// Whether a computed rule is a written rule or generated from it (docs/spec/cli.md §4.3).
 pub fn is_computed_from(computed: &str, written: &str) -> bool {

@@ -14,7 +14,7 @@ pub struct Place {
     pub line: u32,
     /// The character in the line, from 1.
     pub column: u32,
-    /// The character behind the last one; only where that is known and on the same line.
+    /// The column after the last character; only if known and on the same line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_column: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! The whole way from policy texts to a bundle.
+//! The complete way from policy texts to a bundle.
 
 use std::collections::HashMap;
 
@@ -30,16 +30,16 @@ use crate::policy::{read, validate};
 use crate::source::{Location, SourceId, Sources};
 use crate::{link, lint};
 
-/// How to compile.
+/// Options of compilation.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Leave out rules that use something not supported yet, and record them in the
-    /// bundle, instead of refusing the policies.
+    /// Leave out rules that use something unsupported and record them in the bundle,
+    /// instead of refusing the policies.
     pub skip_unsupported: bool,
-    /// Check policies as Kyverno does when they are loaded.
+    /// Check policies as Kyverno does when it loads them.
     pub check: bool,
-    /// Read over `validate.assert`, as Kyverno does since 1.19, instead of evaluating it
-    /// as before.
+    /// Ignore `validate.assert`, as Kyverno does since 1.19, instead of evaluating it as
+    /// before.
     pub ignore_assert: bool,
     /// The limits of the compiler.
     pub limits: Limits,
@@ -59,22 +59,22 @@ impl Default for Options {
     }
 }
 
-/// What compiling gave.
+/// The result of a compilation.
 #[derive(Debug, Clone, Default)]
 pub struct Compilation {
-    /// The bundle; `None` when there was an error.
+    /// The bundle; `None` if there was an error.
     pub bundle: Option<Vec<u8>>,
-    /// What [`Options::emit`] asked for; `None` when there was an error.
+    /// The output requested by [`Options::emit`]; `None` if there was an error.
     pub printed: Option<String>,
-    /// Everything found, in the order of the sources.
+    /// All diagnostics, in the order of the sources.
     pub diagnostics: Vec<Diagnostic>,
     /// The rules left out.
     pub omitted: Vec<OmittedRule>,
-    /// How many policies were read.
+    /// The number of policies read.
     pub policies: usize,
-    /// How many rules went into the bundle, generated ones included.
+    /// The number of rules in the bundle, including generated ones.
     pub rules: usize,
-    /// How many exceptions were read.
+    /// The number of exceptions read.
     pub exceptions: usize,
 }
 
@@ -87,7 +87,7 @@ impl Compilation {
 
 /// Compiles all policies of all sources.
 ///
-/// Every error of every source is found before anything is given up.
+/// Collects every error of every source before giving up.
 pub fn compile(sources: &Sources, options: &Options) -> Compilation {
     let mut diagnostics = Vec::new();
     let mut documents = Vec::new();
@@ -115,7 +115,7 @@ fn read_options(options: &Options) -> yaml::Options<'_> {
     }
 }
 
-/// Compiles policies that were read already.
+/// Compiles policies that have been read already.
 pub fn compile_documents(
     documents: &[(SourceId, Tree)],
     sources: &Sources,
@@ -125,8 +125,8 @@ pub fn compile_documents(
     compile_with_exceptions(documents, &[], sources, options, diagnostics)
 }
 
-/// Compiles policies together with the `PolicyException`s that hold for them; the order
-/// of the exceptions is that in which messages list them.
+/// Compiles policies together with the `PolicyException`s that apply to them; messages list
+/// the exceptions in the given order.
 pub fn compile_with_exceptions(
     documents: &[(SourceId, Tree)],
     exceptions: &[(SourceId, Tree)],
@@ -153,7 +153,7 @@ pub fn compile_with_exceptions(
         &mut diagnostics,
         &mut compilation.omitted,
     );
-    // With errors in policies it is not known what names exceptions could mean.
+    // If policies have errors, it is not known what names exceptions could refer to.
     if exceptions.len() > 0 && !diagnostics.iter().any(is_error) {
         let targets = Targets::of_module(&module);
         link::add_exceptions(
@@ -248,7 +248,7 @@ impl Compilation {
     }
 }
 
-/// What is said of a block that is too big.
+/// The diagnostic for a block that is too big.
 fn too_big(module: &Module, too_big: &TooBig) -> Diagnostic {
     let TooBig { block, error } = too_big;
     let (code, message, location, hint, subject) = match module.owner(*block) {
@@ -301,9 +301,9 @@ fn too_big(module: &Module, too_big: &TooBig) -> Diagnostic {
         .subject(subject)
 }
 
-/// Adds `PolicyException`s to policies that were compiled before: the bundle of the
-/// result is the old one with the exceptions after those it has. Positions in the
-/// result's diagnostics are those of `sources`, which hold the exceptions alone.
+/// Adds `PolicyException`s to policies that were compiled before: the resulting bundle is
+/// the old one with the exceptions appended to those it has. Positions in the diagnostics
+/// refer to `sources`, which hold only the exceptions.
 pub fn add_exceptions(
     bundle: &Bundle<'_>,
     exceptions: &[(SourceId, Tree)],
@@ -339,7 +339,7 @@ pub fn add_exceptions(
     compilation
 }
 
-/// Reads and checks exceptions as Kyverno does when they are loaded.
+/// Reads and checks exceptions as Kyverno does when it loads them.
 pub fn check_exceptions(documents: &[(SourceId, Tree)], options: &Options) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     read_exceptions(documents, options, &mut diagnostics);
@@ -379,8 +379,8 @@ fn is_error(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Error
 }
 
-/// Reads and checks policies without compiling them, as Kyverno does when they are
-/// loaded: a call that can only fail is no more than a warning.
+/// Reads and checks policies without compiling them, as Kyverno does when it loads them: a
+/// call that can only fail gives just a warning.
 pub fn check_documents(documents: &[(SourceId, Tree)], options: &Options) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     read_policies(documents, None, options, &mut diagnostics);
@@ -394,7 +394,7 @@ fn read_policies(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<AnyPolicy> {
     // Kyverno loads a policy with a call that can only fail, or with a control that does
-    // not exist; compiled it would be an error at every evaluation, or mean nothing.
+    // not exist; compiled, it would be an error at every evaluation or have no effect.
     let unworkable = match to_compile {
         Some(_) => Severity::Error,
         None => Severity::Warning,
@@ -411,7 +411,7 @@ fn read_policies(
                 DocumentKind::ValidatingPolicy => {
                     let policy = read_validating_policy(item, *source, diagnostics);
                     let Some(policy) = policy else { continue };
-                    // Kyverno loads none with an expression that does not compile.
+                    // Kyverno loads no policy with an expression that does not compile.
                     diagnostics.extend(validating_policy::check(&policy, text));
                     AnyPolicy::Validating(policy)
                 }
@@ -456,7 +456,7 @@ fn read_policies(
     policies
 }
 
-/// Gives every binding to the policy that it names.
+/// Adds every binding to the policy that it names.
 fn add_bindings(
     bindings: Vec<AdmissionBinding>,
     policies: &mut [AnyPolicy],

@@ -1,7 +1,7 @@
-//! Emission: an optimised module in, the tables of a bundle out.
+//! Emission: writes an optimised module into the tables of a bundle.
 //!
-//! An id of the module is the number of its record in the bundle's table: tables are written
-//! in order, behind those of the bundle that the module extends.
+//! An id of the module is the number of its record in the bundle's table: tables are
+//! written in order, after those of the bundle that the module extends.
 
 mod block;
 mod registers;
@@ -16,16 +16,16 @@ use zerocopy::little_endian::{I64, U32, U64, U128};
 use crate::ir::*;
 use crate::source::Sources;
 
-/// A block that needs more than the machine has.
+/// Why a block exceeds the machine's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CodegenError {
-    /// Too many values in use at a time.
+    /// Too many values are in use at the same time.
     #[error("the rule needs more than 256 values at a time")]
     Registers,
-    /// Loops nested too deep.
+    /// Loops are nested too deeply.
     #[error("the rule nests lists deeper than {MAX_LOOP_DEPTH}")]
     Loops,
-    /// Anchors or expressions nested too deep.
+    /// Anchors or expressions are nested too deeply.
     #[error("the rule nests anchors or expressions deeper than 255")]
     Folds,
 }
@@ -35,14 +35,14 @@ pub enum CodegenError {
 pub struct TooBig {
     /// The block.
     pub block: BlockId,
-    /// What it needs too much of.
+    /// The limit that it exceeds.
     pub error: CodegenError,
 }
 
 /// Writes a module into a bundle, which is empty or the one that the module extends.
 ///
 /// # Errors
-/// All blocks that need more than a frame has. The bundle is of no use then.
+/// All blocks that need more than a frame has. The bundle is unusable then.
 pub fn emit(
     module: &Module,
     sources: &Sources,
@@ -81,7 +81,7 @@ struct Emission<'e> {
     bundle: &'e mut BundleBuilder,
 }
 
-/// An optional id as records hold it.
+/// An optional id as stored in records.
 fn optional(id: Option<impl Into<u32>>) -> U32 {
     U32::new(id.map_or(NONE, Into::into))
 }
@@ -187,8 +187,8 @@ impl Emission<'_> {
         });
     }
 
-    /// The constants that code names come first, so that their numbers are their ids; items
-    /// and members follow.
+    /// The constants that code refers to come first, so that their numbers are their ids;
+    /// items and members follow.
     fn constants(&mut self) {
         let constants = self.module.constants.entries();
         let first = self.reserve_constants(constants.len());
@@ -267,7 +267,7 @@ impl Emission<'_> {
         }
     }
 
-    /// What match blocks and patterns of labels refer to.
+    /// The tables for match blocks and label patterns.
     fn matching(&mut self) {
         let module = self.module;
         for kinds in module.kind_lists.entries() {
@@ -375,7 +375,7 @@ impl Emission<'_> {
         }
     }
 
-    /// What podSecurity rules refer to.
+    /// The tables for podSecurity rules.
     fn findings(&mut self) {
         let module = self.module;
         for shape in module.shapes.entries() {
@@ -427,7 +427,7 @@ impl Emission<'_> {
         self.bundle.shapes.push(entry);
     }
 
-    /// Slots for the fields of a struct, at least twice as many.
+    /// A hash table for the fields of a struct, with at least twice as many slots.
     fn shape_slots(&mut self, fields: Range) -> Range {
         let bundle = &mut *self.bundle;
         let first = fields.start.get() as usize;
@@ -526,7 +526,7 @@ impl Emission<'_> {
         Range::new(start, overrides.len())
     }
 
-    /// Adds exceptions behind those that rules have already.
+    /// Appends exceptions to those that rules already have.
     fn exceptions(&mut self) {
         let module = self.module;
         if module.exceptions.is_empty() {
@@ -545,7 +545,7 @@ impl Emission<'_> {
             };
             added.push((exception.rule, entry));
         }
-        // Stable: the exceptions of one rule stay in their order.
+        // The sort is stable: the exceptions of one rule stay in order.
         added.sort_by_key(|(rule, _)| *rule);
         let known = std::mem::take(&mut self.bundle.exceptions);
         let mut all = Vec::with_capacity(known.len() + added.len());

@@ -18,7 +18,7 @@
 //! ```
 
 use kpvm_format::BundleBuilder;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ForeachDepth;
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::jmespath::SyntaxError;
 use kpvm_syntax::tree::Tree;
@@ -28,7 +28,7 @@ use crate::frontend::emitter::Emitter;
 use crate::frontend::expression::Current;
 use crate::frontend::scope::Scope;
 use crate::frontend::{cel, context};
-use crate::ir::{Block, Instruction, Label, Module, Register};
+use crate::ir::{Block, Label, Module, Operation, Register};
 use crate::lower::add_loaders;
 use crate::passes;
 use crate::source::{SourceId, Sources};
@@ -37,7 +37,7 @@ use kpvm_syntax::jmespath;
 /// Why there is no bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// The text is no expression.
+    /// The text is not an expression.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
     /// The expression needs more than the machine has.
@@ -65,15 +65,15 @@ pub fn compile_expression(text: &str) -> Result<Vec<u8>, ExpressionError> {
     })
 }
 
-/// Why there is no bundle of a CEL expression.
+/// Why a CEL expression has no bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CelError {
-    /// The text is no CEL, or its types cannot be right; each error with its place.
+    /// The text is not CEL, or has a type error; each error comes with its place.
     #[error("{}", cel::render_errors(.text, .errors))]
     Invalid {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The errors.
         errors: Vec<cel::TypeError>,
     },
     /// The expression needs more than the machine has.
@@ -93,11 +93,10 @@ pub fn compile_cel(text: &str, environment: &cel::Environment) -> Result<Vec<u8>
     compile_program(text, &program)
 }
 
-/// Compiles a CEL expression whose types nobody checked: what is wrong with it shows
-/// when it runs.
+/// Compiles a CEL expression without checking types: type errors show when it runs.
 ///
 /// # Errors
-/// As [`compile_cel`], for syntax alone.
+/// Like [`compile_cel`], but for syntax only.
 pub fn compile_cel_unchecked(
     text: &str,
     environment: &cel::Environment,
@@ -113,19 +112,20 @@ fn compile_program(text: &str, program: &cel::Program) -> Result<Vec<u8>, CelErr
     let mut module = Module::new(Limits::DEFAULT);
     let block = value_block(Scope::default(), &mut module, |emitter, failed| {
         let text = emitter.module.text(text);
-        emitter.block.push(Instruction::new(Op::CelBegin).c(text));
+        emitter.block.push(Operation::CelBegin { text });
         cel::lower::lower(program, &cel::lower::Bindings::default(), emitter, failed)
     });
     module.add(block);
     Ok(finish(module, &Sources::new())?.finish())
 }
 
-/// Compiles documents with `$( )` and `{{ }}` in them, over a context: the value's
-/// members (`request` among them) and these context entries, loaded as a rule's are
-/// (docs/spec/conditions.md §4, 5 and 8). Numbered from 0 in their order.
+/// Compiles documents with `$( )` and `{{ }}`, over a context: the value's members
+/// (`request` among them) and these context entries, which are loaded like a rule's
+/// (docs/spec/conditions.md §4, §5 and §8). Documents are numbered from 0.
 ///
 /// # Errors
-/// An [`ExpressionError`]. An expression that is none is an error of the evaluation.
+/// An [`ExpressionError`]. A text in a document that is not an expression is an error at
+/// evaluation.
 pub fn compile_documents(entries: &[Tree], documents: &[Tree]) -> Result<Vec<u8>, ExpressionError> {
     compile(|module| {
         let mut scope = Scope::default();
@@ -168,7 +168,7 @@ fn finish(mut module: Module, sources: &Sources) -> Result<BundleBuilder, Codege
     Ok(bundle)
 }
 
-/// A block that returns what `compute` computes.
+/// A block that returns the value that `compute` computes.
 fn value_block(
     scope: Scope,
     module: &mut Module,
@@ -177,11 +177,11 @@ fn value_block(
     let mut emitter = Emitter::new(SourceId(0), scope, module);
     let failed = emitter.block.label();
     let value = compute(&mut emitter, failed);
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnValue).a(value.0));
+    emitter.block.push(Operation::ReturnValue { src: value });
     emitter.flush_cold();
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
     emitter.block
 }

@@ -6,7 +6,9 @@
 //! of registers (each written in one place) and jumps to labels. Control flow is structured by
 //! construction: jumps go forward, loops are nested.
 
-use kpvm_format::instruction::{Field, Op, OperandKind};
+use kpvm_format::instruction::{
+    self, FoldSlot, ListSlot, LoopSlot, Op, Representation, TextSlot, Translate,
+};
 pub use kpvm_format::table::SiteKind;
 
 use crate::source::Location;
@@ -42,26 +44,26 @@ pub enum Segment {
     /// Text.
     Text(String),
     /// The index of the item in the loop with this slot.
-    LoopIndex(u32),
+    LoopIndex(LoopSlot),
 }
 
-/// What an instruction looks at.
+/// What an instruction tests or loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// What the instruction does for the policy.
+    /// The instruction's purpose in the policy.
     pub kind: SiteKind,
     /// The place in the resource.
     pub path: Vec<Segment>,
     /// The part of the rule, e.g. `preconditions.all[0]`.
     pub part: String,
-    /// What is written there, see [`kpvm_format::table::Site::written`].
+    /// The text written there, see [`kpvm_format::table::Site::written`].
     pub written: String,
-    /// Where that is.
+    /// The place of that text.
     pub location: Location,
 }
 
 impl Site {
-    /// A site at no path, where nothing needs to be said of what is written.
+    /// A site without a path or written text.
     pub fn new(kind: SiteKind, part: &str, location: Location) -> Self {
         Self {
             kind,
@@ -72,14 +74,14 @@ impl Site {
         }
     }
 
-    /// With the place in the resource.
+    /// Sets the place in the resource.
     #[must_use]
     pub fn path(mut self, path: Vec<Segment>) -> Self {
         self.path = path;
         self
     }
 
-    /// With what is written, cut where it is long.
+    /// Sets the written text, shortened if it is long.
     #[must_use]
     pub fn written(mut self, text: &str) -> Self {
         const CHARACTERS: usize = 200;
@@ -91,134 +93,107 @@ impl Site {
     }
 }
 
-/// One instruction; operands as in the instruction set, `d` a label for jumps.
+/// The representation of instructions in the IR: virtual registers and labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Virtual;
+
+impl Representation for Virtual {
+    type Register = Register;
+    type Target = Label;
+
+    fn register_number(register: Register) -> u32 {
+        register.0
+    }
+
+    fn target_number(label: Label) -> u32 {
+        label.0
+    }
+}
+
+/// An operation with its operands.
+pub type Operation = instruction::Operation<Virtual>;
+
+/// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// The operation.
-    pub op: Op,
-    /// Operand `a`.
-    pub a: u32,
-    /// Operand `b`.
-    pub b: u32,
-    /// Operand `e`.
-    pub e: u32,
-    /// Operand `c`.
-    pub c: u32,
-    /// Operand `d`; the number of a label where the operation jumps.
-    pub d: u32,
-    /// What it looks at.
+    /// What it does.
+    pub operation: Operation,
+    /// Its site.
     pub site: Option<Site>,
 }
 
-impl Instruction {
-    /// An instruction with all operands zero.
-    pub fn new(op: Op) -> Self {
+impl From<Operation> for Instruction {
+    fn from(operation: Operation) -> Self {
         Self {
-            op,
-            a: 0,
-            b: 0,
-            e: 0,
-            c: 0,
-            d: 0,
+            operation,
             site: None,
         }
     }
+}
 
-    /// With operand `a`.
-    #[must_use]
-    pub fn a(mut self, a: impl Operand) -> Self {
-        self.a = a.number();
-        self
-    }
-
-    /// With operand `b`.
-    #[must_use]
-    pub fn b(mut self, b: impl Operand) -> Self {
-        self.b = b.number();
-        self
-    }
-
-    /// With operand `e`.
-    #[must_use]
-    pub fn e(mut self, e: impl Operand) -> Self {
-        self.e = e.number();
-        self
-    }
-
-    /// With operand `c`.
-    #[must_use]
-    pub fn c(mut self, c: impl Operand) -> Self {
-        self.c = c.number();
-        self
-    }
-
-    /// With operand `d`.
-    #[must_use]
-    pub fn d(mut self, d: impl Operand) -> Self {
-        self.d = d.number();
-        self
-    }
-
-    /// With a jump target.
-    #[must_use]
-    pub fn target(self, label: Label) -> Self {
-        self.d(label.0)
-    }
-
-    /// With what it looks at.
-    #[must_use]
-    pub fn site(mut self, site: Site) -> Self {
-        self.site = Some(site);
-        self
-    }
-
-    /// The operand in `field`.
-    pub fn field(&self, field: Field) -> u32 {
-        match field {
-            Field::A => self.a,
-            Field::B => self.b,
-            Field::E => self.e,
-            Field::C => self.c,
-            Field::D => self.d,
-        }
-    }
-
-    /// The operand in `field`, to change it.
-    pub fn field_mut(&mut self, field: Field) -> &mut u32 {
-        match field {
-            Field::A => &mut self.a,
-            Field::B => &mut self.b,
-            Field::E => &mut self.e,
-            Field::C => &mut self.c,
-            Field::D => &mut self.d,
-        }
+impl Instruction {
+    /// Which operation it is.
+    pub fn op(&self) -> Op {
+        self.operation.op()
     }
 
     /// The label it may jump to.
     pub fn jump(&self) -> Option<Label> {
-        self.op
-            .operands()
-            .iter()
-            .find(|operand| matches!(operand.kind, OperandKind::Forward | OperandKind::Backward))
-            .map(|operand| Label(self.field(operand.field)))
+        self.operation.target()
     }
 
     /// The registers it reads.
-    pub fn reads(&self) -> impl Iterator<Item = Register> + '_ {
-        self.registers(OperandKind::Source)
+    pub fn reads(&self) -> impl Iterator<Item = Register> + use<> {
+        self.operation.sources()
     }
 
-    /// The registers it writes.
-    pub fn writes(&self) -> impl Iterator<Item = Register> + '_ {
-        self.registers(OperandKind::Destination)
+    /// The register it writes.
+    pub fn writes(&self) -> Option<Register> {
+        self.operation.destination()
+    }
+}
+
+/// Adds a site to an operation.
+pub trait AtSite {
+    /// The instruction that looks at `site`.
+    fn site(self, site: Site) -> Instruction;
+}
+
+impl AtSite for Operation {
+    fn site(self, site: Site) -> Instruction {
+        Instruction {
+            operation: self,
+            site: Some(site),
+        }
+    }
+}
+
+/// Renames the operands of an instruction.
+pub struct Rename<S, D, T> {
+    /// Of a register that is read.
+    pub source: S,
+    /// Of a register that is written.
+    pub destination: D,
+    /// Of a label.
+    pub target: T,
+}
+
+impl<S, D, T> Translate<Virtual, Virtual> for Rename<S, D, T>
+where
+    S: FnMut(Register) -> Register,
+    D: FnMut(Register) -> Register,
+    T: FnMut(Label) -> Label,
+{
+    fn source(&mut self, register: Register) -> Register {
+        (self.source)(register)
     }
 
-    fn registers(&self, kind: OperandKind) -> impl Iterator<Item = Register> + '_ {
-        self.op
-            .operands()
-            .iter()
-            .filter(move |operand| operand.kind == kind)
-            .map(|operand| Register(self.field(operand.field)))
+    fn destination(&mut self, register: Register) -> Register {
+        (self.destination)(register)
+    }
+
+    fn target(&mut self, target: Label) -> Label {
+        (self.target)(target)
     }
 }
 
@@ -244,7 +219,7 @@ pub struct Block {
     accumulators: Slots,
 }
 
-/// Slots that are given out and taken back like a stack.
+/// Slots that are allocated and released like a stack.
 #[derive(Debug, Clone, Default)]
 struct Slots {
     used: u32,
@@ -268,7 +243,7 @@ impl Block {
         }
     }
 
-    /// A register of its own.
+    /// A new register.
     pub fn register(&mut self) -> Register {
         self.registers += 1;
         Register(self.registers - 1)
@@ -280,78 +255,78 @@ impl Block {
         Label(self.labels - 1)
     }
 
-    /// Takes the next free loop slot.
-    pub fn enter_loop(&mut self) -> u32 {
-        self.loops.take()
+    /// Allocates the next loop slot.
+    pub fn enter_loop(&mut self) -> LoopSlot {
+        LoopSlot(self.loops.take())
     }
 
-    /// Gives back the loop slot taken last.
+    /// Releases the loop slot allocated last.
     pub fn leave_loop(&mut self) {
         self.loops.used -= 1;
     }
 
-    /// Takes the next free fold slot.
-    pub fn enter_fold(&mut self) -> u32 {
-        self.folds.take()
+    /// Allocates the next fold slot.
+    pub fn enter_fold(&mut self) -> FoldSlot {
+        FoldSlot(self.folds.take())
     }
 
-    /// Gives back the fold slot taken last.
+    /// Releases the fold slot allocated last.
     pub fn leave_fold(&mut self) {
         self.folds.used -= 1;
     }
 
-    /// Takes the next free list accumulator.
-    pub fn enter_list(&mut self) -> u32 {
-        self.lists.take()
+    /// Allocates the next list accumulator.
+    pub fn enter_list(&mut self) -> ListSlot {
+        ListSlot(self.lists.take())
     }
 
-    /// Gives back the list accumulator taken last.
+    /// Releases the list accumulator allocated last.
     pub fn leave_list(&mut self) {
         self.lists.used -= 1;
     }
 
-    /// Takes the next free text accumulator.
-    pub fn enter_accumulator(&mut self) -> u32 {
-        self.accumulators.take()
+    /// Allocates the next text accumulator.
+    pub fn enter_accumulator(&mut self) -> TextSlot {
+        TextSlot(self.accumulators.take())
     }
 
-    /// Gives back the text accumulator taken last.
+    /// Releases the text accumulator allocated last.
     pub fn leave_accumulator(&mut self) {
         self.accumulators.used -= 1;
     }
 
-    /// Most list accumulators in use at a time.
+    /// The largest number of list accumulators in use at a time.
     pub fn list_accumulators(&self) -> u32 {
         self.lists.most
     }
 
-    /// Most text accumulators in use at a time.
+    /// The largest number of text accumulators in use at a time.
     pub fn text_accumulators(&self) -> u32 {
         self.accumulators.most
     }
 
-    /// Most loop slots in use at a time.
+    /// The largest number of loop slots in use at a time.
     pub fn loop_slots(&self) -> u32 {
         self.loops.most
     }
 
-    /// Most fold slots in use at a time.
+    /// The largest number of fold slots in use at a time.
     pub fn fold_slots(&self) -> u32 {
         self.folds.most
     }
 
     /// Appends an instruction.
-    pub fn push(&mut self, instruction: Instruction) {
-        self.items.push(Item::Instruction(instruction));
+    pub fn push(&mut self, instruction: impl Into<Instruction>) {
+        self.items.push(Item::Instruction(instruction.into()));
     }
 
-    /// Puts a label here.
+    /// Places a label here.
     pub fn place(&mut self, label: Label) {
         self.items.push(Item::Label(label));
     }
 
     /// Appends a jump.
     pub fn jump(&mut self, label: Label) {
-        self.push(Instruction::new(Op::Jump).target(label));
+        self.push(Operation::Jump { target: label });
     }
 }

@@ -1,6 +1,6 @@
-//! The ahead-of-time compiler: policies in YAML in, a bundle and diagnostics out.
+//! The ahead-of-time compiler: turns policies in YAML into a bundle and diagnostics.
 //!
-//! Nothing here ever looks at a resource.
+//! It never sees a resource.
 
 pub mod calls;
 pub mod compile;

@@ -1,4 +1,4 @@
-//! Lowering: a checked policy in, its rules in the module out.
+//! Lowering: turns a checked policy into rules of the module.
 
 mod admission_policy;
 pub(crate) mod computed_rules;
@@ -36,7 +36,7 @@ pub enum LowerError {
 pub struct Unsupported {
     /// What it is, e.g. `preconditions`.
     pub what: String,
-    /// Where it stands.
+    /// Its place.
     pub span: Span,
 }
 
@@ -54,9 +54,9 @@ fn unsupported<T>(what: &str, span: Span) -> Result<T, LowerError> {
     .into())
 }
 
-/// Lowers all rules of a policy, the generated ones included.
+/// Lowers all rules of a policy, including the generated ones.
 ///
-/// Rules that cannot be lowered are left out and handed to `refused`.
+/// Rules that cannot be lowered are left out and passed to `refused`.
 pub fn lower_policy(
     policy: &Policy,
     module: &mut Module,
@@ -117,7 +117,7 @@ fn lower_rule(
     Ok(())
 }
 
-/// A namespaced policy looks at its own namespace, whatever its rules match.
+/// A namespaced policy applies to its own namespace, whatever its rules match.
 fn index_keys(policy: &Policy, rule: &Rule) -> Vec<IndexKey> {
     match namespace_of(policy) {
         Some(namespace) => vec![IndexKey::whole(KeyKind::Namespace, namespace)],
@@ -129,7 +129,7 @@ fn action_overrides(
     overrides: &[FailureActionOverride],
     module: &mut Module,
 ) -> Vec<ActionOverride> {
-    // An action that is none of the four spellings is passed over at evaluation.
+    // An action that is none of the four spellings is ignored at evaluation.
     let valid = |entry: &&FailureActionOverride| {
         matches!(
             entry.action.as_str(),
@@ -229,7 +229,7 @@ fn rule_type(rule: &Rule) -> &'static str {
     }
 }
 
-/// Refuses what has no front end yet.
+/// Refuses what no front end supports yet.
 fn refuse_unsupported(rule: &Rule, validate: &Validate) -> Result<(), LowerError> {
     if rule.verify_images.is_some() {
         return unsupported("verifyImages", rule.tree.span);

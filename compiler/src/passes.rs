@@ -66,10 +66,11 @@ pub fn optimise(module: &mut Module) {
 
 #[cfg(test)]
 mod tests {
-    use kpvm_format::instruction::Op;
+    use kpvm_format::instruction::immediate::ForeachDepth;
+    use kpvm_format::symbol::SymbolId;
 
     use super::*;
-    use crate::ir::{Instruction, Item, Label, Register};
+    use crate::ir::{Item, Label, Operation, Register};
 
     fn optimised(block: &mut Block) {
         PASSES.iter().for_each(|pass| (pass.block)(block));
@@ -80,7 +81,7 @@ mod tests {
             .items
             .iter()
             .filter_map(|item| match item {
-                Item::Instruction(instruction) => Some(instruction.op.name()),
+                Item::Instruction(instruction) => Some(instruction.op().name()),
                 Item::Label(_) => None,
             })
             .collect()
@@ -88,17 +89,19 @@ mod tests {
 
     fn load(block: &mut Block, source: Register, key: u32) -> Register {
         let register = block.register();
-        block.push(
-            Instruction::new(Op::LoadField)
-                .a(register.0)
-                .b(source.0)
-                .c(key),
-        );
+        block.push(Operation::LoadField {
+            dst: register,
+            src: source,
+            key: SymbolId(key),
+        });
         register
     }
 
     fn check(block: &mut Block, register: Register, label: Label) {
-        block.push(Instruction::new(Op::RequireMap).a(register.0).target(label));
+        block.push(Operation::RequireMap {
+            src: register,
+            target: label,
+        });
     }
 
     #[test]
@@ -109,9 +112,11 @@ mod tests {
         check(&mut block, first, fail);
         let second = load(&mut block, Register::SUBJECT, 7);
         check(&mut block, second, fail);
-        block.push(Instruction::new(Op::ReturnPass));
+        block.push(Operation::ReturnPass);
         block.place(fail);
-        block.push(Instruction::new(Op::ReturnError));
+        block.push(Operation::ReturnError {
+            depth: ForeachDepth(0),
+        });
         optimised(&mut block);
         assert_eq!(
             names(&block),
@@ -130,19 +135,20 @@ mod tests {
         let mut block = Block::new();
         let (fail, join) = (block.label(), block.label());
         let optional = load(&mut block, Register::SUBJECT, 1);
-        block.push(
-            Instruction::new(Op::JumpIfMissing)
-                .a(optional.0)
-                .target(join),
-        );
+        block.push(Operation::JumpIfMissing {
+            src: optional,
+            target: join,
+        });
         let inside = load(&mut block, Register::SUBJECT, 2);
         check(&mut block, inside, fail);
         block.place(join);
         let behind = load(&mut block, Register::SUBJECT, 2);
         check(&mut block, behind, fail);
-        block.push(Instruction::new(Op::ReturnPass));
+        block.push(Operation::ReturnPass);
         block.place(fail);
-        block.push(Instruction::new(Op::ReturnError));
+        block.push(Operation::ReturnError {
+            depth: ForeachDepth(0),
+        });
         optimised(&mut block);
         assert_eq!(
             names(&block)
@@ -153,27 +159,38 @@ mod tests {
         );
     }
 
-    fn has(block: &mut Block, when: u32, target: Label, on_error: Label) -> Register {
+    fn has(block: &mut Block, when: bool, target: Label, on_error: Label) -> Register {
         let field = block.register();
-        let test = Instruction::new(Op::CelIfHas).a(field.0).e(when).c(7);
-        block.push(test.target(target));
-        block.push(Instruction::new(Op::CelOnError).target(on_error));
+        let test = Operation::CelIfHas {
+            dst: field,
+            src: Register::SUBJECT,
+            when,
+            key: SymbolId(7),
+            target,
+        };
+        block.push(test);
+        block.push(Operation::CelOnError { target: on_error });
         field
     }
 
     fn select(block: &mut Block, on_error: Label) -> Register {
         let field = block.register();
-        let select = Instruction::new(Op::CelSelect).a(field.0).c(7);
-        block.push(select.target(on_error));
+        let select = Operation::CelSelect {
+            dst: field,
+            src: Register::SUBJECT,
+            key: SymbolId(7),
+            target: on_error,
+        };
+        block.push(select);
         field
     }
 
     fn finish(block: &mut Block, value: Register, others: &[Label]) {
-        block.push(Instruction::new(Op::ReturnValue).a(value.0));
+        block.push(Operation::ReturnValue { src: value });
         for &label in others {
             block.place(label);
         }
-        block.push(Instruction::new(Op::ReturnNothing));
+        block.push(Operation::ReturnNothing);
         optimised(block);
     }
 
@@ -181,38 +198,38 @@ mod tests {
     fn a_field_that_was_found_is_neither_tested_for_nor_loaded_again() {
         let mut block = Block::new();
         let (absent, failed) = (block.label(), block.label());
-        has(&mut block, 0, absent, failed);
-        has(&mut block, 0, absent, failed);
+        has(&mut block, false, absent, failed);
+        has(&mut block, false, absent, failed);
         let value = select(&mut block, failed);
         finish(&mut block, value, &[absent, failed]);
         let expected = ["CelIfHas", "CelOnError", "ReturnValue", "ReturnNothing"];
         assert_eq!(names(&block), expected);
     }
 
-    /// With an error, or where the field is not there, nothing was found.
+    /// With an error, or if the field is missing, nothing was loaded.
     #[test]
     fn a_field_is_known_only_where_it_was_found() {
-        for (when, expected) in [(0, 3), (1, 2)] {
+        for (when, expected) in [(false, 3), (true, 2)] {
             let mut block = Block::new();
             let (target, failed) = (block.label(), block.label());
             has(&mut block, when, target, failed);
             let behind = select(&mut block, failed);
-            block.push(Instruction::new(Op::ReturnValue).a(behind.0));
+            block.push(Operation::ReturnValue { src: behind });
             block.place(target);
             let there = select(&mut block, failed);
-            block.push(Instruction::new(Op::ReturnValue).a(there.0));
+            block.push(Operation::ReturnValue { src: there });
             block.place(failed);
             let failed = block.label();
             let again = select(&mut block, failed);
             finish(&mut block, again, &[failed]);
-            // Behind the test, at its target, and with its error.
+            // After the test, at its target, and with its error.
             let selects = names(&block)
                 .iter()
                 .filter(|&&name| name == "CelSelect")
                 .count();
             assert_eq!(
                 selects,
-                if when == 0 { expected - 1 } else { expected },
+                if when { expected } else { expected - 1 },
                 "{when}"
             );
         }
@@ -224,15 +241,21 @@ mod tests {
         let failed = block.label();
         let into = block.register();
         let value = select(&mut block, failed);
-        block.push(Instruction::new(Op::Move).a(into.0).b(value.0));
+        block.push(Operation::Move {
+            dst: into,
+            src: value,
+        });
         finish(&mut block, into, &[failed]);
         assert_eq!(names(&block), ["CelSelect", "ReturnValue", "ReturnNothing"]);
-        // Somebody else reads it.
+        // Another instruction reads it.
         let mut block = Block::new();
         let failed = block.label();
         let into = block.register();
         let value = select(&mut block, failed);
-        block.push(Instruction::new(Op::Move).a(into.0).b(value.0));
+        block.push(Operation::Move {
+            dst: into,
+            src: value,
+        });
         check(&mut block, value, failed);
         finish(&mut block, into, &[failed]);
         assert!(names(&block).contains(&"Move"));
@@ -244,11 +267,13 @@ mod tests {
         let (over, end) = (block.label(), block.label());
         load(&mut block, Register::SUBJECT, 1);
         block.jump(over);
-        block.push(Instruction::new(Op::ReturnError));
+        block.push(Operation::ReturnError {
+            depth: ForeachDepth(0),
+        });
         block.place(over);
         block.jump(end);
         block.place(end);
-        block.push(Instruction::new(Op::ReturnPass));
+        block.push(Operation::ReturnPass);
         optimised(&mut block);
         assert_eq!(names(&block), ["ReturnPass"]);
     }

@@ -1,4 +1,4 @@
-//! The phases of compilation, and how each prints what it yields.
+//! The phases of compilation, and how the result of each is printed.
 
 use std::fmt::{self, Write};
 
@@ -17,9 +17,9 @@ use crate::source::Sources;
 pub enum Phase {
     /// The policies as read and checked.
     Policy,
-    /// The rules that they have, generated ones included.
+    /// Their rules, including generated ones.
     Rules,
-    /// The module that rules are lowered to.
+    /// The module after lowering.
     Ir,
     /// The module after all passes.
     Optimised,
@@ -30,7 +30,7 @@ pub enum Phase {
 /// The policies as text.
 pub(crate) fn policies_text(policies: &[AnyPolicy]) -> String {
     let mut out = String::new();
-    // Writing to a text does not fail.
+    // Writing to a string does not fail.
     let _ = policies.iter().try_for_each(|one| policy(one, &mut out));
     out
 }

@@ -1,28 +1,28 @@
-//! What rules test, for explanations and statistics: records that say what an instruction asks
-//! for, to readers who do not know instructions.
+//! What rules test, for explanations and statistics: records that describe an instruction's
+//! test to readers who do not know the instructions.
 
 use crate::Tables;
 use crate::condition::ConditionOperator;
 use crate::instruction::immediate::{ItemCount, ObjectScope, Operations};
 use crate::instruction::{
-    KindsId, LeafId, Op, OperandKind, Operation, PairsId, PathId, SelectorId, SubjectsId,
-    TagPatternId, TextsId,
+    KindListId, LeafId, Op, OperandKind, Operation, PairListId, PathId, SelectorId, SubjectListId,
+    TagPatternId, TextListId,
 };
 use crate::symbol::SymbolId;
 use crate::table::{Block, Rule};
 
-/// What a test asks for.
+/// What is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Criterion {
-    /// The request has this.
+    /// The request passes the filter.
     Filter(Filter),
-    /// Something is known of the user.
+    /// The user is known.
     User,
-    /// The two sides of a condition compare so.
+    /// The two sides of a condition compare like this.
     Condition(ConditionOperator),
     /// An expression of CEL is true.
     Expression,
-    /// A value fits a leaf of a pattern.
+    /// A value matches a leaf of a pattern.
     Leaf(LeafId),
     /// A map has the key.
     Present(SymbolId),
@@ -32,50 +32,50 @@ pub enum Criterion {
     Map,
     /// A value is a list.
     List,
-    /// A list has so many items.
+    /// A list has this number of items.
     Length(ItemCount),
-    /// An item of a list fits an existence anchor.
+    /// An item of a list matches an existence anchor.
     ExistingItem,
-    /// A pattern is no empty list.
+    /// A pattern is a list that is not empty.
     NonEmptyPattern,
-    /// An existence anchor is over a list of maps.
+    /// An existence anchor is used with a list of maps.
     ExistencePattern,
-    /// Labels or annotations fit a pattern with wildcards in its keys.
+    /// Labels or annotations match a pattern with wildcards in its keys.
     Tags(TagPatternId),
-    /// Something else, of which the site alone tells.
+    /// Something else, which only its place in the source tells.
     Other,
 }
 
-/// What a filter of `match` or `exclude` asks for.
+/// What a filter of `match` or `exclude` requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// One of the kinds.
-    Kinds(KindsId),
+    Kinds(KindListId),
     /// One of the operations.
     Operations(Operations),
     /// A name.
-    Names(TextsId),
+    Names(TextListId),
     /// A namespace.
-    Namespaces(TextsId),
+    Namespaces(TextListId),
     /// All of the annotations.
-    Annotations(PairsId),
+    Annotations(PairListId),
     /// Labels of the object.
     Labels(SelectorId),
     /// Labels of the namespace.
     NamespaceLabels(SelectorId),
     /// One of the user's roles.
-    Roles(TextsId),
+    Roles(TextListId),
     /// One of the user's cluster roles.
-    ClusterRoles(TextsId),
+    ClusterRoles(TextListId),
     /// One of the subjects.
-    Subjects(SubjectsId),
+    Subjects(SubjectListId),
     /// An API group.
-    ApiGroups(TextsId),
+    ApiGroups(TextListId),
     /// An API version.
-    ApiVersions(TextsId),
-    /// A resource, maybe with a subresource.
-    Resources(TextsId),
-    /// Whether the object is in a namespace.
+    ApiVersions(TextListId),
+    /// A resource, possibly with a subresource.
+    Resources(TextListId),
+    /// Whether the object is namespaced.
     Scope(ObjectScope),
 }
 
@@ -146,7 +146,7 @@ impl Criterion {
             Operation::FailEmptyPattern { .. } => return Self::NonEmptyPattern,
             Operation::FailExistencePattern { .. } => return Self::ExistencePattern,
             Operation::TestTags { tags, .. } => return Self::Tags(tags),
-            // What tests nothing, or what explanations show as it is written.
+            // Instructions that test nothing, or that explanations show as written.
             _ => return Self::Other,
         })
     }

@@ -1,14 +1,15 @@
-//! Files of YAML or JSON, as kubectl and Kyverno read them.
+//! YAML or JSON files, as kubectl and Kyverno read them.
 //!
-//! Kyverno reads JSON as YAML. Here the JSON reader reads it, unless the two would not agree: a
-//! text that is not JSON, or for which a reader of YAML would have an error, is read as YAML.
+//! Kyverno reads JSON as YAML. Here the JSON reader is used unless the two might disagree:
+//! a text that is not JSON, or for which a YAML reader would report an error, is read as
+//! YAML.
 
 use crate::json;
 use crate::tree::Tree;
 use crate::yaml::{self, Options, YamlError};
 
-/// Reads every document of a file, in order. A document that is refused does not stop the others;
-/// empty documents are left out.
+/// Reads every document of a file, in order. A document that is refused does not stop the
+/// others; empty documents are left out.
 pub fn read_all(text: &str, options: Options<'_>) -> Vec<Result<Tree, YamlError>> {
     match read_json(text, options) {
         Some(tree) => vec![Ok(tree)],
@@ -22,7 +23,7 @@ pub fn begins_like_json(text: &str) -> bool {
     text.trim_start_matches(white_space).starts_with(['{', '['])
 }
 
-/// The one value of a JSON text; `None` where YAML has to be read.
+/// The value of a JSON text; `None` if it must be read as YAML.
 fn read_json(text: &str, options: Options<'_>) -> Option<Tree> {
     let is_json = begins_like_json(text)
         && text.len() <= options.limits.document_bytes

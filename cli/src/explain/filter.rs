@@ -1,4 +1,4 @@
-//! Filters of `match` and `exclude` as text: what one asks for, from the tables of the
+//! Filters of `match` and `exclude` as text: what a filter requires, from the tables of the
 //! bundle, and what it found in the request.
 
 use kpvm::engine::UserInfo;
@@ -8,10 +8,10 @@ use kpvm_format::criterion::Filter;
 use kpvm_format::instruction::immediate::{ObjectScope, Operations};
 use kpvm_format::table::{KindSelector, Pair, Range, RequirementOperator, Selector, SubjectKind};
 
-/// What is found of the user where the request has none.
+/// Shown as found if the request has no user.
 pub(super) const NO_USER: &str = "no user";
 
-/// What a filter asks for.
+/// What a filter requires.
 pub(crate) fn expected(tables: &Tables<'_>, filter: Filter) -> String {
     let list = |lists: &[Range], index: usize| lists.get(index).copied().unwrap_or(Range::EMPTY);
     match filter {
@@ -65,7 +65,7 @@ pub(crate) fn expected(tables: &Tables<'_>, filter: Filter) -> String {
     }
 }
 
-/// What the request has where the filter looks.
+/// The part of the request that the filter tests.
 pub(super) fn found(filter: Filter, facts: &Facts<'_>, limit: usize) -> String {
     let user = |show: fn(&UserInfo<'_>) -> String| facts.user.as_ref().map_or(NO_USER.into(), show);
     match filter {
@@ -109,7 +109,7 @@ fn or_none(text: &str, none: &str) -> String {
     shown.to_owned()
 }
 
-/// As written, more or less: `Pod`, `apps/*/Deployment`, `Pod/exec`.
+/// Close to the written form: `Pod`, `apps/*/Deployment`, `Pod/exec`.
 fn kind_selector(tables: &Tables<'_>, selector: &KindSelector) -> String {
     let [group, version, kind, subresource] = [
         selector.group,

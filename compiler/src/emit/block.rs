@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use kpvm_format::BundleBuilder;
 use kpvm_format::MAX_LOOP_DEPTH;
-use kpvm_format::instruction::{self, OperandKind};
+use kpvm_format::instruction::{Encoded, Position, RegisterId, Translate};
 use kpvm_format::table;
 use zerocopy::little_endian::{U16, U32};
 
 use super::{CodegenError, registers};
-use crate::ir::{Block, Instruction, Item, Label, Register, Segment};
+use crate::ir::{Block, Instruction, Item, Label, Register, Segment, Virtual};
 use crate::source::{Location, Sources};
 
 /// Writes a block into the bundle.
 ///
 /// # Errors
-/// When the block needs more registers or slots than a frame has.
+/// If the block needs more registers or slots than a frame has.
 pub(super) fn emit(
     block: &Block,
     sources: &Sources,
@@ -30,9 +30,15 @@ pub(super) fn emit(
     let accumulators = u8::try_from(block.text_accumulators()).map_err(|_| CodegenError::Folds)?;
     let positions = label_positions(block);
     let registers = registers::allocate(&instructions)?;
+    let mut placement = Placement {
+        positions: &positions,
+        registers: &registers,
+    };
     let start = bundle.code.len();
     for (position, ir) in instructions.iter().enumerate() {
-        bundle.code.push(encode(ir, &positions, &registers));
+        bundle
+            .code
+            .push(ir.operation.translate(&mut placement).encode());
         if let Some(site) = &ir.site {
             let site = table::Site {
                 instruction: U32::new((start + position) as u32),
@@ -62,7 +68,7 @@ pub(super) fn emit(
     Ok(())
 }
 
-/// A place as bundles keep it.
+/// A source location as stored in bundles.
 pub(super) fn place(location: Location, sources: &Sources) -> table::Place {
     let place = sources.line_column(location);
     table::Place {
@@ -93,36 +99,30 @@ fn label_positions(block: &Block) -> HashMap<Label, u32> {
     positions
 }
 
-fn encode(
-    ir: &Instruction,
-    positions: &HashMap<Label, u32>,
-    registers: &HashMap<Register, u8>,
-) -> instruction::Instruction {
-    let value = |field, kind| match kind {
-        OperandKind::Source | OperandKind::Destination => u32::from(
-            registers
-                .get(&Register(ir.field(field)))
-                .copied()
-                .unwrap_or(0),
-        ),
-        OperandKind::Forward | OperandKind::Backward => positions
-            .get(&Label(ir.field(field)))
-            .copied()
-            .unwrap_or(u32::MAX),
-        _ => ir.field(field),
-    };
-    let mut encoded = instruction::Instruction::new(ir.op);
-    for operand in ir.op.operands() {
-        let value = value(operand.field, operand.kind);
-        match operand.field {
-            instruction::Field::A => encoded.a = value as u8,
-            instruction::Field::B => encoded.b = value as u8,
-            instruction::Field::E => encoded.e = value as u8,
-            instruction::Field::C => encoded.c = U32::new(value),
-            instruction::Field::D => encoded.d = U32::new(value),
-        }
+/// Gives instructions the registers and positions of the bundle.
+struct Placement<'p> {
+    positions: &'p HashMap<Label, u32>,
+    registers: &'p HashMap<Register, u8>,
+}
+
+impl Placement<'_> {
+    fn register(&self, register: Register) -> RegisterId {
+        RegisterId(self.registers.get(&register).copied().unwrap_or(0))
     }
-    encoded
+}
+
+impl Translate<Virtual, Encoded> for Placement<'_> {
+    fn source(&mut self, register: Register) -> RegisterId {
+        self.register(register)
+    }
+
+    fn destination(&mut self, register: Register) -> RegisterId {
+        self.register(register)
+    }
+
+    fn target(&mut self, label: Label) -> Position {
+        Position(self.positions.get(&label).copied().unwrap_or(u32::MAX))
+    }
 }
 
 fn write_path(path: &[Segment], bundle: &mut BundleBuilder) -> table::Range {
@@ -135,7 +135,7 @@ fn write_path(path: &[Segment], bundle: &mut BundleBuilder) -> table::Range {
             },
             Segment::LoopIndex(slot) => table::PathSegment {
                 text: bundle.text(""),
-                loop_slot: U32::new(*slot),
+                loop_slot: U32::new(slot.0),
             },
         })
         .collect();

@@ -12,7 +12,7 @@ use crate::ir::{Instruction, Register};
 /// The physical register of each virtual one.
 ///
 /// # Errors
-/// When more than 256 values are in use at a time.
+/// If more than 256 values are in use at the same time.
 pub(super) fn allocate(
     instructions: &[&Instruction],
 ) -> Result<HashMap<Register, u8>, CodegenError> {
@@ -41,7 +41,8 @@ pub(super) fn allocate(
     Ok(given)
 }
 
-/// Last position at which each register is needed, and first at which it is written.
+/// The last position at which each register is needed, and the first at which it is
+/// written.
 fn lifetimes(instructions: &[&Instruction]) -> HashMap<Register, (usize, usize)> {
     let mut lifetimes: HashMap<Register, (usize, usize)> = HashMap::new();
     for (position, ir) in instructions.iter().enumerate() {
@@ -60,12 +61,12 @@ fn lifetimes(instructions: &[&Instruction]) -> HashMap<Register, (usize, usize)>
     lifetimes
 }
 
-/// First and last instruction of each loop, inner loops first.
+/// The first and last instruction of each loop, inner loops first.
 fn loop_ranges(instructions: &[&Instruction]) -> Vec<(usize, usize)> {
     let mut open = Vec::new();
     let mut ranges = Vec::new();
     for (position, ir) in instructions.iter().enumerate() {
-        match ir.op {
+        match ir.op() {
             Op::LoopBegin => open.push(position),
             Op::LoopNext => ranges.extend(open.pop().map(|begin| (begin, position))),
             _ => {}

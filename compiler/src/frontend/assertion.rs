@@ -1,56 +1,43 @@
-//! Assertion trees (docs/spec/assert.md): keys project, leaves compare, failures are noted.
+//! Assertion trees (docs/spec/assert.md): keys project, leaves compare, failures are
+//! recorded.
 //!
-//! The tree is walked here once; what is left to do at run time are loads, loops over
-//! what `~` goes through, and comparisons, each with the path that its failure shows.
+//! The tree is walked here once; what remains for run time are loads, loops over what `~`
+//! iterates, and comparisons, each with the path that its failure shows.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::LoopSlot;
+use kpvm_format::instruction::immediate::{
+    ArithmeticOperator, AssertionFailure, ItemCount, ItemIndex, PayloadPart, Unassertable,
+};
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use crate::ir::{Instruction, Label, Register, Segment, Site, SiteKind};
+use crate::ir::{AtSite, Label, Operation, Register, Segment, Site, SiteKind};
 use crate::policy::assertion::{AssertionError, Projection, read_key, read_leaf};
 use kpvm_syntax::jmespath::{Arithmetic, AssertionNode, Expression, Node};
 
-/// What a node is about.
+/// The value that a node is compared with.
 #[derive(Debug, Clone, Copy)]
 enum Subject {
-    /// All that the tree is about; its parts are looked up by name.
+    /// The whole payload, whose parts are looked up by name.
     Payload,
     /// A value.
     Value(Register),
-    /// A value that no literal key looks into (docs/spec/assert.md §3).
+    /// A value whose members no literal key can access (docs/spec/assert.md §3).
     Struct(Register),
 }
 
-/// The parts of the payload by the numbers of `LoadPayload`, and whether they are structs.
-const PAYLOAD: [(&str, u32, bool); 8] = [
-    ("object", 1, false),
-    ("oldObject", 2, false),
-    ("admissionInfo", 3, true),
-    ("operation", 4, false),
-    ("namespaceLabels", 5, false),
-    ("admissionOperation", 6, false),
-    ("requestResource", 7, true),
-    ("resourceKind", 8, false),
+/// The parts of the payload, and whether they are structs.
+const PAYLOAD: [(&str, PayloadPart, bool); 8] = [
+    ("object", PayloadPart::Object, false),
+    ("oldObject", PayloadPart::OldObject, false),
+    ("admissionInfo", PayloadPart::AdmissionInfo, true),
+    ("operation", PayloadPart::Operation, false),
+    ("namespaceLabels", PayloadPart::NamespaceLabels, false),
+    ("admissionOperation", PayloadPart::AdmissionOperation, false),
+    ("requestResource", PayloadPart::RequestResource, true),
+    ("resourceKind", PayloadPart::ResourceKind, false),
 ];
-
-/// Why the tree cannot be evaluated, by the numbers of `ReturnUnassertable`.
-#[derive(Debug, Clone, Copy)]
-enum Reason {
-    Error = 0,
-    NoList = 1,
-    NothingToIterate = 2,
-}
-
-/// Failures, by the numbers of `NoteFailure`.
-#[derive(Debug, Clone, Copy)]
-enum Failure {
-    Missing = 0,
-    NullList = 1,
-    Length = 2,
-    Null = 3,
-}
 
 type Lowered = Result<(), AssertionError>;
 
@@ -58,14 +45,14 @@ impl Emitter<'_> {
     /// Lowers the body of an assert rule.
     ///
     /// # Errors
-    /// When an expression is none, or the tree is nested too deep.
+    /// If an expression is invalid, or the tree is nested too deeply.
     pub fn assertion_rule(&mut self, tree: &Tree) -> Lowered {
         self.bindings = Some(Vec::new());
         self.in_part("assert", |this| {
             this.assertion(tree, Subject::Payload, &[], 0)
         })?;
         self.bindings = None;
-        self.block.push(Instruction::new(Op::ReturnAssertion));
+        self.block.push(Operation::ReturnAssertion);
         self.flush_cold();
         Ok(())
     }
@@ -90,11 +77,13 @@ impl Emitter<'_> {
             TreeValue::Map(members) if members.is_empty() => {
                 let value = self.subject(subject);
                 let (null, end) = (self.block.label(), self.block.label());
-                self.block
-                    .push(Instruction::new(Op::JumpIfNull).a(value.0).target(null));
+                self.block.push(Operation::JumpIfNull {
+                    src: value,
+                    target: null,
+                });
                 self.block.jump(end);
                 self.block.place(null);
-                self.note_failure(Failure::Null, value, site);
+                self.note_failure(AssertionFailure::Null, value, site);
                 self.block.place(end);
                 Ok(())
             }
@@ -106,7 +95,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A key, what it projects, and the tree below.
+    /// A key, its projection, and the tree below.
     fn assertion_member(
         &mut self,
         member: &Member,
@@ -122,7 +111,8 @@ impl Emitter<'_> {
         let projected = match statement.projection {
             Projection::Expression(expression) => {
                 let current = Current::Value(self.subject(subject));
-                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                let failed =
+                    self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
                 Subject::Value(self.expression(&expression, current, failed, true))
             }
             Projection::Key(key) => self.project(key, subject, missing, &site),
@@ -136,7 +126,10 @@ impl Emitter<'_> {
             None => self.assertion(&member.value, projected, &path, depth + 1)?,
             Some(iteration) => self.iterate(projected, &site, |this, item, slot| {
                 if let Some(name) = iteration.name {
-                    let index = this.load(Instruction::new(Op::LoopIndex).b(slot));
+                    let index = this.load(|dst| Operation::LoopIndex {
+                        dst,
+                        loop_slot: slot,
+                    });
                     this.bind(name, index);
                 }
                 let mut path = path.clone();
@@ -149,13 +142,13 @@ impl Emitter<'_> {
         self.unbind(visible);
         self.block.jump(end);
         self.block.place(missing);
-        self.note_failure(Failure::Missing, Register::SUBJECT, site);
+        self.note_failure(AssertionFailure::Missing, Register::SUBJECT, site);
         self.block.place(end);
         Ok(())
     }
 
-    /// The value under a literal key; jumps to `missing` where there is none. Where there
-    /// can be none, what is lowered behind it is not reached.
+    /// The value under a literal key; jumps to `missing` if there is none. If there can
+    /// never be one, the code lowered after it is unreachable.
     fn project(&mut self, key: &str, subject: Subject, missing: Label, site: &Site) -> Subject {
         let unknown = "projection not recognized";
         match subject {
@@ -165,7 +158,7 @@ impl Emitter<'_> {
                     Subject::Value(self.constant(&TreeValue::Null))
                 }
                 Some(&(_, part, is_struct)) => {
-                    let value = self.load(Instruction::new(Op::LoadPayload).b(part));
+                    let value = self.load(|dst| Operation::LoadPayload { dst, part });
                     match is_struct {
                         true => Subject::Struct(value),
                         false => Subject::Value(value),
@@ -173,24 +166,33 @@ impl Emitter<'_> {
                 }
             },
             Subject::Struct(_) => {
-                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                let failed =
+                    self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
                 self.fail(unknown, failed);
                 Subject::Value(self.constant(&TreeValue::Null))
             }
             Subject::Value(value) => {
-                let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+                let failed =
+                    self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
                 let no_map = self.failing(unknown, failed);
                 let symbol = self.module.symbol(key);
-                self.block
-                    .push(Instruction::new(Op::JumpIfNull).a(value.0).target(missing));
-                self.block
-                    .push(Instruction::new(Op::JumpIfNotMap).a(value.0).target(no_map));
-                let found = self.load(Instruction::new(Op::LoadField).b(value.0).c(symbol.0));
-                self.block.push(
-                    Instruction::new(Op::JumpIfMissing)
-                        .a(found.0)
-                        .target(missing),
-                );
+                self.block.push(Operation::JumpIfNull {
+                    src: value,
+                    target: missing,
+                });
+                self.block.push(Operation::JumpIfNotMap {
+                    src: value,
+                    target: no_map,
+                });
+                let found = self.load(|dst| Operation::LoadField {
+                    dst,
+                    src: value,
+                    key: symbol,
+                });
+                self.block.push(Operation::JumpIfMissing {
+                    src: found,
+                    target: missing,
+                });
                 Subject::Value(found)
             }
         }
@@ -201,22 +203,26 @@ impl Emitter<'_> {
         &mut self,
         subject: Subject,
         site: &Site,
-        body: impl FnOnce(&mut Self, Register, u32) -> Lowered,
+        body: impl FnOnce(&mut Self, Register, LoopSlot) -> Lowered,
     ) -> Lowered {
         let value = self.subject(subject);
-        let failed = self.unassertable(Reason::NothingToIterate, value, site.clone());
+        let failed = self.unassertable(Unassertable::NotAListOrMap, value, site.clone());
         if let Subject::Struct(_) = subject {
             self.block.jump(failed);
         }
         let items = self.block.register();
-        let convert = Instruction::new(Op::ToIterable).a(items.0).b(value.0);
-        self.block.push(convert.target(failed));
+        let convert = Operation::ToIterable {
+            dst: items,
+            src: value,
+            target: failed,
+        };
+        self.block.push(convert);
         let mut result = Ok(());
         self.each_at(items, |this, item, slot| result = body(this, item, slot));
         result
     }
 
-    /// A list: as many items, each against the tree at its place.
+    /// A list: its length is compared, and each item with the tree at its index.
     fn positional(
         &mut self,
         items: &[Tree],
@@ -226,29 +232,41 @@ impl Emitter<'_> {
         depth: usize,
     ) -> Lowered {
         let value = self.subject(subject);
-        let no_list = self.unassertable(Reason::NoList, value, site.clone());
+        let no_list = self.unassertable(Unassertable::NotAList, value, site.clone());
         if let Subject::Struct(_) = subject {
             self.block.jump(no_list);
         }
         let (null, differs) = (self.block.label(), self.block.label());
         let (same, end) = (self.block.label(), self.block.label());
         let length = items.len() as u32;
-        let jump = |op, target| Instruction::new(op).a(value.0).target(target);
-        self.block.push(jump(Op::JumpIfNull, null));
-        self.block.push(jump(Op::JumpIfNotList, no_list));
-        self.block.push(jump(Op::JumpIfShorter, differs).c(length));
-        self.block
-            .push(jump(Op::JumpIfShorter, same).c(length.saturating_add(1)));
+        let shorter = |length, target| Operation::JumpIfShorter {
+            src: value,
+            length: ItemCount(length),
+            target,
+        };
+        self.block.push(Operation::JumpIfNull {
+            src: value,
+            target: null,
+        });
+        self.block.push(Operation::JumpIfNotList {
+            src: value,
+            target: no_list,
+        });
+        self.block.push(shorter(length, differs));
+        self.block.push(shorter(length.saturating_add(1), same));
         self.block.place(differs);
-        self.note_failure(Failure::Length, value, site.clone());
+        self.note_failure(AssertionFailure::Length, value, site.clone());
         self.block.jump(end);
         self.block.place(null);
-        self.note_failure(Failure::NullList, value, site);
+        self.note_failure(AssertionFailure::NullList, value, site);
         self.block.jump(end);
         self.block.place(same);
         for (index, item) in items.iter().enumerate() {
-            let load = Instruction::new(Op::LoadIndex).b(value.0).c(index as u32);
-            let found = self.load(load);
+            let found = self.load(|dst| Operation::LoadIndex {
+                dst,
+                src: value,
+                index: ItemIndex(index as u32),
+            });
             let mut path = path.to_vec();
             path.push(Segment::Text(format!("[{index}]")));
             self.assertion(item, Subject::Value(found), &path, depth + 1)?;
@@ -257,11 +275,11 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A leaf: a value to compare with, or an expression that gives it.
+    /// A leaf: a value to compare with, or an expression that computes one.
     fn assertion_leaf(&mut self, leaf: &Tree, subject: Subject, site: Site) -> Lowered {
         let value = self.subject(subject);
         let expression = read_leaf(leaf)?;
-        let failed = self.unassertable(Reason::Error, Register::SUBJECT, site.clone());
+        let failed = self.unassertable(Unassertable::Error, Register::SUBJECT, site.clone());
         let expected = match &expression {
             Some(expression) => self.expression(expression, Current::Value(value), failed, true),
             None => self.constant(&leaf.value),
@@ -272,7 +290,10 @@ impl Emitter<'_> {
             (TreeValue::Float(_), Subject::Struct(_)) => "float64",
             (TreeValue::String(_), Subject::Struct(_)) if expression.is_none() => "string",
             _ => {
-                let compare = Instruction::new(Op::AssertValue).a(value.0).b(expected.0);
+                let compare = Operation::AssertValue {
+                    actual: value,
+                    expected,
+                };
                 self.block.push(compare.site(site));
                 return Ok(());
             }
@@ -285,30 +306,36 @@ impl Emitter<'_> {
     /// The value of a subject.
     fn subject(&mut self, subject: Subject) -> Register {
         match subject {
-            Subject::Payload => self.load(Instruction::new(Op::LoadPayload).b(0)),
+            Subject::Payload => self.load(|dst| Operation::LoadPayload {
+                dst,
+                part: PayloadPart::Whole,
+            }),
             Subject::Value(value) | Subject::Struct(value) => value,
         }
     }
 
-    fn note_failure(&mut self, failure: Failure, value: Register, site: Site) {
-        let note = Instruction::new(Op::NoteFailure).a(value.0);
-        self.block.push(note.b(failure as u32).site(site));
+    fn note_failure(&mut self, failure: AssertionFailure, value: Register, site: Site) {
+        let note = Operation::NoteFailure {
+            src: value,
+            failure,
+        };
+        self.block.push(note.site(site));
     }
 
     /// A label that ends the rule as an error.
-    fn unassertable(&mut self, reason: Reason, value: Register, site: Site) -> Label {
-        let end = Instruction::new(Op::ReturnUnassertable).a(value.0);
-        self.apart(end.b(reason as u32).site(site))
+    fn unassertable(&mut self, reason: Unassertable, value: Register, site: Site) -> Label {
+        let end = Operation::ReturnUnassertable { src: value, reason };
+        self.apart(end.site(site))
     }
 
-    /// Gives a value a name, until [`Emitter::unbind`].
+    /// Names a value, until [`Emitter::unbind`].
     fn bind(&mut self, name: &str, value: Register) {
         if let Some(bindings) = &mut self.bindings {
             bindings.push((name.into(), value));
         }
     }
 
-    /// How many names there are, with these.
+    /// Adds names; returns how many there were before.
     fn bound(&mut self, names: &[(Box<str>, Register)]) -> usize {
         self.bindings.as_mut().map_or(0, |bindings| {
             let before = bindings.len();
@@ -331,7 +358,7 @@ impl Emitter<'_> {
         on_error: Label,
     ) -> Register {
         match node {
-            // Kyverno's engine hands no root over.
+            // Kyverno's engine passes no root.
             AssertionNode::Root => self.constant(&TreeValue::Null),
             AssertionNode::Variable(name) => self.named_value(name, on_error),
             AssertionNode::Arithmetic {
@@ -374,14 +401,14 @@ impl Emitter<'_> {
         if self.scope.entries_named(&[name]).is_empty() {
             return self.fail(&format!("variable not defined: ${name}"), on_error);
         }
-        // The entry's own expressions are not of a tree.
+        // The entry's own expressions do not belong to the tree.
         let bindings = self.bindings.take();
         let value = self.with_rare_code_inline(|this| this.query(name, on_error));
         self.bindings = bindings;
         value
     }
 
-    /// An operand that counts as a float if it is any number.
+    /// An operand: any number is converted to a float.
     pub(super) fn number(
         &mut self,
         operand: &Expression,
@@ -391,17 +418,29 @@ impl Emitter<'_> {
         let value = self.expression(operand, current, on_error, true);
         match operand.node {
             Node::Literal(_) => value,
-            _ => self.load(Instruction::new(Op::ToFloat).b(value.0)),
+            _ => self.load(|dst| Operation::ToFloat { dst, src: value }),
         }
     }
 
     fn arithmetic(&mut self, operator: Arithmetic, left: Register, right: Register) -> Register {
-        let compute = Instruction::new(Op::Arithmetic).b(left.0).e(right.0);
-        self.load(compute.c(operator as u32))
+        let operator = match operator {
+            Arithmetic::Add => ArithmeticOperator::Add,
+            Arithmetic::Subtract => ArithmeticOperator::Subtract,
+            Arithmetic::Multiply => ArithmeticOperator::Multiply,
+            Arithmetic::Divide => ArithmeticOperator::Divide,
+            Arithmetic::DivideWhole => ArithmeticOperator::DivideWhole,
+            Arithmetic::Modulo => ArithmeticOperator::Remainder,
+        };
+        self.load(|dst| Operation::Arithmetic {
+            dst,
+            left,
+            right,
+            operator,
+        })
     }
 }
 
-/// The path of a key: the key as it is written, with everything around it.
+/// The path of a key: the key as written, including its modifiers.
 fn with_key(path: &[Segment], key: &str) -> Vec<Segment> {
     let mut path = path.to_vec();
     path.push(Segment::Text(match (path.is_empty(), key) {

@@ -1,27 +1,27 @@
-//! Condition blocks (docs/spec/conditions.md §2 and 3): `preconditions` and
+//! Condition blocks (docs/spec/conditions.md §2 and §3): `preconditions` and
 //! `deny.conditions`.
 
 use kpvm_format::condition::ConditionOperator;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::MessageSeparator;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::emitter::Emitter;
-use crate::ir::{Instruction, Label, Register, SiteKind};
+use crate::ir::{AtSite, Label, Operation, Register, SiteKind};
 use crate::policy::condition::{AnyAll, Condition, Conditions};
 
-/// Which messages of conditions are wanted.
+/// Which conditions' messages are collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Messages {
-    /// Those of conditions that hold (deny).
+    /// Those of conditions that are true (deny).
     OfTrue,
-    /// Those of conditions that do not hold (preconditions).
+    /// Those of conditions that are false (preconditions).
     OfFalse,
     /// None (exceptions).
     None,
 }
 
 impl Emitter<'_> {
-    /// Falls through when the block holds; else jumps to `on_false`.
+    /// Falls through if the block is true; else jumps to `on_false`.
     pub fn conditions(
         &mut self,
         conditions: &Conditions,
@@ -29,46 +29,65 @@ impl Emitter<'_> {
         on_false: Label,
         on_error: Label,
     ) {
-        self.block.push(Instruction::new(Op::ClearMessages));
+        self.block.push(Operation::ClearMessages);
         match conditions {
-            Conditions::List(list) => self.all(list, messages, 1, on_false, on_error),
+            Conditions::List(list) => self.all(
+                list,
+                messages,
+                MessageSeparator::Semicolon,
+                on_false,
+                on_error,
+            ),
             Conditions::AnyAll(block) => {
                 let any = block.any.as_deref();
                 let any =
                     any.map(|any| self.in_part(".any", |this| this.any(any, messages, on_error)));
-                // `all` is looked at even when `any` came out false: it may be an error.
+                // `all` is evaluated even if `any` was false: it may be an error.
                 let all = block.all.as_deref().unwrap_or_default();
                 self.in_part(".all", |this| {
-                    this.all(all, messages, 0, on_false, on_error)
+                    this.all(
+                        all,
+                        messages,
+                        MessageSeparator::SemicolonSpace,
+                        on_false,
+                        on_error,
+                    )
                 });
                 if let Some(any) = any {
-                    self.block
-                        .push(Instruction::new(Op::JumpIfFalse).a(any.0).target(on_false));
+                    self.block.push(Operation::JumpIfFalse {
+                        src: any,
+                        target: on_false,
+                    });
                 }
             }
         }
     }
 
-    /// Falls through when the conditions of an exception hold; whatever goes wrong, it
-    /// does not hold. Unlike elsewhere `all` comes first, and an empty `any` counts as
-    /// absent (docs/spec/policies.md §9).
+    /// Falls through if the conditions of an exception are true; any error makes them
+    /// false. Unlike elsewhere `all` comes first, and an empty `any` counts as absent
+    /// (docs/spec/policies.md §9).
     pub fn exception_conditions(&mut self, conditions: &AnyAll, otherwise: Label) {
         let all = conditions.all.as_deref().unwrap_or_default();
         self.in_part(".all", |this| {
-            this.all(all, Messages::None, 0, otherwise, otherwise)
+            this.all(
+                all,
+                Messages::None,
+                MessageSeparator::SemicolonSpace,
+                otherwise,
+                otherwise,
+            )
         });
         let any = conditions.any.as_deref().unwrap_or_default();
         if !any.is_empty() {
             let held = self.in_part(".any", |this| this.any(any, Messages::None, otherwise));
-            self.block.push(
-                Instruction::new(Op::JumpIfFalse)
-                    .a(held.0)
-                    .target(otherwise),
-            );
+            self.block.push(Operation::JumpIfFalse {
+                src: held,
+                target: otherwise,
+            });
         }
     }
 
-    /// Whether one of the conditions holds; of an empty list none does.
+    /// Whether one of the conditions is true; false for an empty list.
     fn any(&mut self, any: &[Condition], messages: Messages, on_error: Label) -> Register {
         let result = self.block.register();
         let end = self.block.label();
@@ -77,12 +96,20 @@ impl Emitter<'_> {
         for (index, condition) in any.iter().enumerate() {
             let next = self.block.label();
             self.condition(condition, index, next, on_error);
-            self.note(condition, messages == Messages::OfTrue, 0);
+            self.note(
+                condition,
+                messages == Messages::OfTrue,
+                MessageSeparator::SemicolonSpace,
+            );
             let yes = self.constant(&TreeValue::Bool(true));
             self.assign(result, yes);
             self.block.jump(end);
             self.block.place(next);
-            self.note(condition, messages == Messages::OfFalse, 0);
+            self.note(
+                condition,
+                messages == Messages::OfFalse,
+                MessageSeparator::SemicolonSpace,
+            );
         }
         self.block.place(end);
         result
@@ -92,7 +119,7 @@ impl Emitter<'_> {
         &mut self,
         all: &[Condition],
         messages: Messages,
-        separator: u32,
+        separator: MessageSeparator,
         on_false: Label,
         on_error: Label,
     ) {
@@ -116,7 +143,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn note(&mut self, condition: &Condition, wanted: bool, separator: u32) {
+    fn note(&mut self, condition: &Condition, wanted: bool, separator: MessageSeparator) {
         if let Some(message) = condition
             .message
             .as_ref()
@@ -124,16 +151,15 @@ impl Emitter<'_> {
         {
             let text = self.module.text(&message.value);
             let block = self.module.message_block(message, &self.scope, self.source);
-            self.block.push(
-                Instruction::new(Op::NoteMessage)
-                    .b(separator)
-                    .c(text)
-                    .d(block),
-            );
+            self.block.push(Operation::NoteMessage {
+                separator,
+                text,
+                block,
+            });
         }
     }
 
-    /// Falls through when the condition, number `index` of its list, holds.
+    /// Falls through if the condition, number `index` of its list, is true.
     fn condition(&mut self, condition: &Condition, index: usize, on_false: Label, on_error: Label) {
         let key_failed = self.wrapping(
             "failed to substitute variables in condition key: ",
@@ -161,18 +187,19 @@ impl Emitter<'_> {
                 let key_tree = condition.key.as_ref();
                 let written = key_tree.map_or("", |key| key.as_str().unwrap_or(key.describe()));
                 self.block.push(
-                    Instruction::new(Op::TestCondition)
-                        .a(key.0)
-                        .b(value.0)
-                        .e(u32::from(operator as u8))
-                        .target(on_false)
-                        .site(site.written(written)),
+                    Operation::TestCondition {
+                        key,
+                        value,
+                        operator,
+                        target: on_false,
+                    }
+                    .site(site.written(written)),
                 );
             }
         }
     }
 
-    /// A scalar literal goes through JSON once more and is a float64 then
+    /// A scalar literal is serialised as JSON once more, which makes it a float64
     /// (docs/spec/conditions.md §3.2).
     fn operand(&mut self, operand: Option<&Tree>, on_error: Label) -> Register {
         match operand.map(|tree| &tree.value) {

@@ -1,13 +1,14 @@
-//! Context entries (docs/spec/conditions.md §8 and 9): each becomes a variable and a loader,
-//! a block that runs when a query first mentions the variable's name.
+//! Context entries (docs/spec/conditions.md §8 and §9): each becomes a variable and a
+//! loader, a block that runs when a query first mentions the variable's name.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ForeachDepth;
+use kpvm_format::instruction::immediate::Provision;
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::emitter::Emitter;
 use super::scope::Scope;
 use super::template::has_variable;
-use crate::ir::{Block, Entry, EntryId, Instruction, Label, Module, Register, SlotId};
+use crate::ir::{Block, Entry, EntryId, Label, Module, Operation, Register, SlotId};
 use crate::source::{Location, SourceId};
 use kpvm_syntax::jmespath::mentions;
 
@@ -21,19 +22,19 @@ pub struct Entries {
     pub loaders: Vec<(EntryId, Block)>,
 }
 
-/// Something about an entry that cannot be lowered.
+/// An error in an entry that cannot be lowered.
 pub struct EntryError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
-/// Makes the entries known to `scope` and lowers their loaders. Nested entries, those
-/// of a foreach block, are active only while an element is bound.
+/// Adds the entries to `scope` and lowers their loaders. Nested entries, those of a foreach
+/// block, are active only while an element is bound.
 ///
 /// # Errors
-/// When an entry has no name or no source.
+/// If an entry has no name or no source.
 pub fn lower_entries(
     entries: &[Tree],
     source: SourceId,
@@ -85,8 +86,7 @@ fn tree_mentions(tree: &Tree, name: &str) -> bool {
     }
 }
 
-/// What Kyverno shows of a value in an entry's error: Go's `%s`, which is meant for
-/// texts.
+/// How Kyverno shows a value in an entry's error: with Go's `%s`, which is meant for texts.
 fn shown(tree: &Tree) -> String {
     match &tree.value {
         TreeValue::String(text) => text.to_string(),
@@ -143,23 +143,22 @@ impl Emitter<'_> {
             });
         };
         let external = match kind {
-            "configMap" => Some(0),
-            "apiCall" => Some(1),
-            "globalReference" => Some(2),
-            "imageRegistry" => Some(3),
+            "configMap" => Some(Provision::ConfigMap),
+            "apiCall" => Some(Provision::ApiCall),
+            "globalReference" => Some(Provision::GlobalReference),
+            "imageRegistry" => Some(Provision::ImageRegistry),
             _ => None,
         };
-        if let Some(kind) = external {
-            // Without such data the entry is as if it were not written.
+        if let Some(provision) = external {
+            // If the host has no such data, the entry is treated as if it were not written.
             let (provided, absent) = (self.block.label(), self.block.label());
-            self.block.push(
-                Instruction::new(Op::JumpUnlessProvided)
-                    .e(kind)
-                    .target(absent),
-            );
+            self.block.push(Operation::JumpUnlessProvided {
+                provision,
+                target: absent,
+            });
             self.block.jump(provided);
             self.block.place(absent);
-            self.block.push(Instruction::new(Op::ReturnNothing));
+            self.block.push(Operation::ReturnNothing);
             self.block.place(provided);
         }
         match kind {
@@ -171,11 +170,13 @@ impl Emitter<'_> {
         }
         self.flush_cold();
         self.block.place(failed);
-        self.block.push(Instruction::new(Op::ReturnFailed));
+        self.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(0),
+        });
         Ok(())
     }
 
-    /// Section 9.1.
+    /// docs/spec/conditions.md §9.1.
     fn variable_loader(&mut self, name: &str, variable: &Tree, failed: Label) {
         let value = variable.get("value").filter(|value| !value.is_null());
         let default = variable.get("default").filter(|default| !default.is_null());
@@ -202,13 +203,13 @@ impl Emitter<'_> {
                 );
                 let error = self.module.text(&error);
                 let checked = self.block.register();
-                self.block.push(
-                    Instruction::new(Op::RequireKeyText)
-                        .a(checked.0)
-                        .b(text.0)
-                        .c(error)
-                        .target(failed),
-                );
+                self.block.push(Operation::RequireKeyText {
+                    dst: checked,
+                    src: text,
+                    text: error,
+                    typed: false,
+                    target: failed,
+                });
                 checked
             });
         let default = default.map(|default| {
@@ -233,7 +234,7 @@ impl Emitter<'_> {
                     (Some(text), value) => self.computed_path(text, value, apply_failed),
                     (None, Some(value)) => self.path_over_value(path, value, apply_failed),
                     (None, None) => {
-                        // Only what stands between braces is rewritten on DELETE.
+                        // Only what is between braces is rewritten on DELETE.
                         let rewrites = std::mem::replace(&mut self.scope.rewrites_delete, false);
                         let found = self.query(path, apply_failed);
                         self.scope.rewrites_delete = rewrites;
@@ -243,11 +244,10 @@ impl Emitter<'_> {
                 self.assign(result, found);
                 if let (Some(default), None) = (default, value) {
                     let use_default = self.block.label();
-                    self.block.push(
-                        Instruction::new(Op::JumpIfNull)
-                            .a(result.0)
-                            .target(use_default),
-                    );
+                    self.block.push(Operation::JumpIfNull {
+                        src: result,
+                        target: use_default,
+                    });
                     self.block.jump(end);
                     self.block.place(use_default);
                     self.assign(result, default);
@@ -257,25 +257,29 @@ impl Emitter<'_> {
                 self.block.place(apply_failed);
                 let (use_default, no_default) = (self.block.label(), self.block.label());
                 if let Some(default) = default {
-                    // A default that comes out as null is none.
-                    self.block.push(
-                        Instruction::new(Op::JumpIfNull)
-                            .a(default.0)
-                            .target(no_default),
-                    );
+                    // A default whose value is null counts as absent.
+                    self.block.push(Operation::JumpIfNull {
+                        src: default,
+                        target: no_default,
+                    });
                     self.block.jump(use_default);
                     self.block.place(no_default);
                 }
                 match path_text {
                     Some(path) => {
-                        self.block
-                            .push(Instruction::new(Op::WrapPath).a(path.0).target(failed));
+                        self.block.push(Operation::WrapPath {
+                            path,
+                            target: failed,
+                        });
                     }
                     None => {
                         let text = format!("failed to apply jmespath {path} to variable <nil>: ");
                         let text = self.module.text(&text);
-                        self.block
-                            .push(Instruction::new(Op::WrapError).c(text).target(failed));
+                        self.block.push(Operation::WrapError {
+                            query: false,
+                            text,
+                            target: failed,
+                        });
                     }
                 }
                 if let Some(default) = default {
@@ -291,14 +295,18 @@ impl Emitter<'_> {
     /// The value as the context keeps it; null is an error.
     fn return_stored(&mut self, name: &str, result: Register, failed: Label) {
         let nothing = self.block.label();
-        self.block
-            .push(Instruction::new(Op::JumpIfNull).a(result.0).target(nothing));
+        self.block.push(Operation::JumpIfNull {
+            src: result,
+            target: nothing,
+        });
         let prefix = format!("failed to add context entry for variable {name}: ");
         let not_stored = self.wrapping(&prefix, false, failed);
-        let stored = Instruction::new(Op::ToFloats).b(result.0);
-        let stored = self.load(stored.target(not_stored));
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(stored.0));
+        let stored = self.load(|dst| Operation::ToFloats {
+            dst,
+            src: result,
+            target: not_stored,
+        });
+        self.block.push(Operation::ReturnValue { src: stored });
         self.block.place(nothing);
         self.fail(
             &format!("failed to add context entry for variable {name} since it evaluated to nil"),
@@ -306,29 +314,35 @@ impl Emitter<'_> {
         );
     }
 
-    /// The value added to what the context has under the name: data from outside does not
-    /// replace a map, a variable does.
+    /// The value merged with what the context has under the name: data from outside does
+    /// not replace a map, a variable does.
     fn return_added(&mut self, name: &str, value: Register, failed: Label) {
-        let added = Instruction::new(Op::ToFloats).b(value.0);
-        let added = self.load(added.target(failed));
+        let added = self.load(|dst| Operation::ToFloats {
+            dst,
+            src: value,
+            target: failed,
+        });
         let merged = self.block.register();
         self.assign(merged, added);
         if let Some(slot) = self.scope.slot(name) {
             let alone = self.block.label();
-            let existing = Instruction::new(Op::LoadVariable).c(slot).target(alone);
-            let existing = self.load(existing);
-            let merge = Instruction::new(Op::MergeStored)
-                .a(merged.0)
-                .b(existing.0)
-                .e(added.0);
+            let existing = self.load(|dst| Operation::LoadVariable {
+                dst,
+                slot,
+                target: alone,
+            });
+            let merge = Operation::MergeStored {
+                dst: merged,
+                existing,
+                added,
+            };
             self.block.push(merge);
             self.block.place(alone);
         }
-        self.block
-            .push(Instruction::new(Op::ReturnValue).a(merged.0));
+        self.block.push(Operation::ReturnValue { src: merged });
     }
 
-    /// An expression over a value of its own rather than the context.
+    /// An expression over a value of its own instead of the context.
     fn path_over_value(&mut self, path: &str, value: Register, on_error: Label) -> Register {
         match kpvm_syntax::jmespath::parse(path) {
             Err(error) => self.fail(
@@ -357,50 +371,46 @@ impl Emitter<'_> {
         let result = self.block.register();
         match value {
             None => {
-                self.block.push(
-                    Instruction::new(Op::EvaluateQuery)
-                        .a(result.0)
-                        .b(text.0)
-                        .target(on_error),
-                );
+                self.block.push(Operation::EvaluateQuery {
+                    dst: result,
+                    src: text,
+                    target: on_error,
+                });
             }
-            Some(value) => self.block.push(
-                Instruction::new(Op::EvaluateOver)
-                    .a(result.0)
-                    .b(text.0)
-                    .e(value.0)
-                    .target(on_error),
-            ),
+            Some(value) => self.block.push(Operation::EvaluateOver {
+                dst: result,
+                src: text,
+                over: value,
+                target: on_error,
+            }),
         }
         result
     }
 
-    /// Fetches outside data; where the host has none of that kind the variable stays
-    /// unset, so that values given for it by name hold.
-    fn fetch(&mut self, request: Register, kind: u32, on_error: Label) -> Register {
+    /// Fetches outside data; if the host has none of that kind the variable stays unset, so
+    /// that values given for it by name are used.
+    fn fetch(&mut self, request: Register, provision: Provision, on_error: Label) -> Register {
         let result = self.block.register();
-        self.block.push(
-            Instruction::new(Op::Fetch)
-                .a(result.0)
-                .b(request.0)
-                .e(kind)
-                .target(on_error),
-        );
+        self.block.push(Operation::Fetch {
+            dst: result,
+            request,
+            provision,
+            target: on_error,
+        });
         let set = self.block.label();
         let unset = self.block.label();
-        self.block.push(
-            Instruction::new(Op::JumpUnlessSet)
-                .a(result.0)
-                .target(unset),
-        );
+        self.block.push(Operation::JumpUnlessSet {
+            src: result,
+            target: unset,
+        });
         self.block.jump(set);
         self.block.place(unset);
-        self.block.push(Instruction::new(Op::ReturnNothing));
+        self.block.push(Operation::ReturnNothing);
         self.block.place(set);
         result
     }
 
-    /// Applies the `jmesPath` of an entry, if it has one, to what was fetched.
+    /// Applies the `jmesPath` of an entry, if any, to the fetched data.
     fn apply_path(
         &mut self,
         name: &str,
@@ -433,7 +443,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Section 9.2.
+    /// docs/spec/conditions.md §9.2.
     fn config_map_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         let prefix = format!("failed to retrieve config map for context entry {name}: ");
         let failed = self.wrapping(&prefix, false, failed);
@@ -442,21 +452,21 @@ impl Emitter<'_> {
         // The entry's name is for errors.
         let entry = self.constant(&TreeValue::String(name.into()));
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         for part in [entry, config_name, namespace] {
-            let push = Instruction::new(Op::ListPush).a(list).b(part.0);
+            let push = Operation::ListPush { list, src: part };
             self.block.push(push);
         }
         let keys = self
             .module
             .text_list(&["entry", "name", "namespace"].map(str::to_owned));
-        let request = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
+        let request = self.load(|dst| Operation::MapEnd { dst, list, keys });
         self.block.leave_list();
-        let value = self.fetch(request, 0, failed);
+        let value = self.fetch(request, Provision::ConfigMap, failed);
         self.return_added(name, value, failed);
     }
 
-    /// The name or the namespace of a ConfigMap, which has to come out as text.
+    /// The name or the namespace of a ConfigMap, which must be a text.
     fn config_map_part(&mut self, name: &str, key: &str, source: &Tree, failed: Label) -> Register {
         let text = source.get(key).and_then(Tree::as_str).unwrap_or_default();
         let prefix =
@@ -469,16 +479,18 @@ impl Emitter<'_> {
         }
         let error = self.module.text(&format!("{prefix}expected string, got "));
         let checked = self.block.register();
-        let require = Instruction::new(Op::RequireKeyText)
-            .a(checked.0)
-            .b(value.0)
-            .c(error)
-            .e(1);
-        self.block.push(require.target(failed));
+        let require = Operation::RequireKeyText {
+            dst: checked,
+            src: value,
+            text: error,
+            typed: true,
+            target: failed,
+        };
+        self.block.push(require);
         checked
     }
 
-    /// Section 9.3.
+    /// docs/spec/conditions.md §9.3.
     fn api_call_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         let url = source
             .get("urlPath")
@@ -494,7 +506,7 @@ impl Emitter<'_> {
         );
         let default = source.get("default").filter(|default| !default.is_null());
         let fetch_failed = self.block.label();
-        let value = self.fetch(request, 1, fetch_failed);
+        let value = self.fetch(request, Provision::ApiCall, fetch_failed);
         let result = self.apply_path(name, source, value, not_stored);
         let prefix = format!("failed to marshall APICall data for context entry {name}: ");
         let not_written = self.wrapping(&prefix, false, not_stored);
@@ -507,13 +519,16 @@ impl Emitter<'_> {
             }
             None => {
                 let text = self.module.text("failed to fetch data for APICall: ");
-                self.block
-                    .push(Instruction::new(Op::WrapError).c(text).target(failed));
+                self.block.push(Operation::WrapError {
+                    query: false,
+                    text,
+                    target: failed,
+                });
             }
         }
     }
 
-    /// Section 9.4.
+    /// docs/spec/conditions.md §9.4.
     fn global_reference_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         if self.scope.is_confined {
             let error = format!(
@@ -525,12 +540,12 @@ impl Emitter<'_> {
         let prefix = format!("failed to marshal APICall data for context entry {name}: ");
         let failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), failed);
-        let value = self.fetch(request, 2, failed);
+        let value = self.fetch(request, Provision::GlobalReference, failed);
         let result = self.apply_path(name, source, value, failed);
         self.return_added(name, result, failed);
     }
 
-    /// Section 9.5.
+    /// docs/spec/conditions.md §9.5.
     fn image_registry_loader(&mut self, name: &str, source: &Tree, failed: Label) {
         let reference = source
             .get("reference")
@@ -540,7 +555,7 @@ impl Emitter<'_> {
             format!("failed to substitute variables in context entry {name} {reference}: ");
         let substitution_failed = self.wrapping(&prefix, false, failed);
         let request = self.document(&without(source, &["jmesPath"]), substitution_failed);
-        let value = self.fetch(request, 3, failed);
+        let value = self.fetch(request, Provision::ImageRegistry, failed);
         let result = self.apply_path(name, source, value, failed);
         self.return_added(name, result, failed);
     }

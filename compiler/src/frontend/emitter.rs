@@ -1,13 +1,12 @@
-//! What every front end that computes values needs: a block to write to, the module,
-//! and the names in scope.
+//! What every front end that computes values needs: a block to write to, the module, and
+//! the names in scope.
 
 use std::collections::BTreeMap;
 
-use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Span, TreeValue};
 
 use super::scope::Scope;
-use crate::ir::{Block, Instruction, Label, Module, Register, Site, SiteKind};
+use crate::ir::{Block, Instruction, Label, Module, Operation, Register, Site, SiteKind};
 use crate::source::{Location, SourceId};
 
 /// Names of values in the expressions of an assertion tree, innermost last.
@@ -23,13 +22,13 @@ pub struct Emitter<'p> {
     pub scope: Scope,
     /// The policy's file.
     pub source: SourceId,
-    /// The part of the rule that code is written for, e.g. `foreach[0].deny`.
+    /// The part of the rule for which code is being written, e.g. `foreach[0].deny`.
     part: String,
-    /// Texts of inner variables, by the names that stand for them in the expression.
+    /// Texts of inner variables, by the names that replace them in the expression.
     pub(super) inner: BTreeMap<String, Register>,
-    /// What `$` names in the expressions of an assertion tree; `None` outside of one.
+    /// What `$` names in the expressions of an assertion tree; `None` outside one.
     pub(super) bindings: Option<Bindings>,
-    /// Code that runs rarely, kept out of the way until [`Emitter::flush_cold`].
+    /// Rarely executed code, kept aside until [`Emitter::flush_cold`].
     cold: Vec<(Label, Instruction)>,
 }
 
@@ -48,7 +47,7 @@ impl<'p> Emitter<'p> {
         }
     }
 
-    /// Writes code for a part of the part at hand: `.name` or `[index]`; for the first
+    /// Writes code for a subpart of the current part: `.name` or `[index]`; for the first
     /// part of a rule `name`.
     pub fn in_part<T>(&mut self, part: &str, write: impl FnOnce(&mut Self) -> T) -> T {
         let entered = self.enter_part(part);
@@ -57,19 +56,19 @@ impl<'p> Emitter<'p> {
         result
     }
 
-    /// As [`Emitter::in_part`], until [`Emitter::leave_part`].
+    /// Like [`Emitter::in_part`], until [`Emitter::leave_part`].
     pub fn enter_part(&mut self, part: &str) -> usize {
         let entered = self.part.len();
         self.part.push_str(part);
         entered
     }
 
-    /// Goes back to the part around the one that was entered.
+    /// Returns to the part that was current before [`Emitter::enter_part`].
     pub fn leave_part(&mut self, entered: usize) {
         self.part.truncate(entered);
     }
 
-    /// A site of the part at hand.
+    /// A site in the current part.
     pub fn site(&self, kind: SiteKind, span: Span) -> Site {
         let location = Location {
             source: self.source,
@@ -78,25 +77,29 @@ impl<'p> Emitter<'p> {
         Site::new(kind, &self.part, location)
     }
 
-    /// Appends a load into a register of its own.
-    pub fn load(&mut self, load: Instruction) -> Register {
+    /// Appends a load into a new register.
+    pub fn load(&mut self, load: impl FnOnce(Register) -> Operation) -> Register {
         let register = self.block.register();
-        self.block.push(load.a(register.0));
+        self.block.push(load(register));
         register
     }
 
     /// Copies a register.
     pub fn assign(&mut self, into: Register, from: Register) {
-        self.block
-            .push(Instruction::new(Op::Move).a(into.0).b(from.0));
+        self.block.push(Operation::Move {
+            dst: into,
+            src: from,
+        });
     }
 
     /// Appends a jump with an error whose text is known; the register is never set.
     pub fn fail(&mut self, text: &str, on_error: Label) -> Register {
         let text = self.module.text(text);
-        self.block
-            .push(Instruction::new(Op::FailText).c(text).target(on_error));
-        // What stands behind is not reached, but its registers must exist.
+        self.block.push(Operation::FailText {
+            text,
+            target: on_error,
+        });
+        // The code after it is unreachable, but its registers must exist.
         let behind = self.block.label();
         self.block.place(behind);
         self.block.register()
@@ -105,45 +108,49 @@ impl<'p> Emitter<'p> {
     /// A constant value.
     pub fn constant(&mut self, value: &TreeValue) -> Register {
         let constant = self.module.constant(value);
-        self.load(Instruction::new(Op::LoadConstant).c(constant))
+        self.load(|dst| Operation::LoadConstant { dst, constant })
     }
 
-    /// A label that puts `prefix` in front of an error and goes on to `on_error`; with
-    /// `shows_query` a DELETE rewrites the prefix as it does the query.
+    /// A label that prefixes an error with `prefix` and continues at `on_error`; with
+    /// `shows_query`, DELETE rewrites the prefix like the query.
     pub fn wrapping(&mut self, prefix: &str, shows_query: bool, on_error: Label) -> Label {
         let text = self.module.text(prefix);
-        let wrap = Instruction::new(Op::WrapError)
-            .b(u32::from(shows_query))
-            .c(text)
-            .target(on_error);
+        let wrap = Operation::WrapError {
+            query: shows_query,
+            text,
+            target: on_error,
+        };
         self.apart(wrap)
     }
 
-    /// A label of an error whose text is known, which goes on to `on_error`.
+    /// A label that raises an error with a known text and continues at `on_error`.
     pub fn failing(&mut self, text: &str, on_error: Label) -> Label {
         let text = self.module.text(text);
-        self.apart(Instruction::new(Op::FailText).c(text).target(on_error))
+        self.apart(Operation::FailText {
+            text,
+            target: on_error,
+        })
     }
 
-    /// A label of rare code: one instruction that ends the block or goes on to a label
-    /// made before.
-    pub fn apart(&mut self, instruction: Instruction) -> Label {
+    /// A label of rare code: one instruction that ends the block or jumps to an earlier
+    /// label.
+    pub fn apart(&mut self, instruction: impl Into<Instruction>) -> Label {
         let label = self.block.label();
-        self.cold.push((label, instruction));
+        self.cold.push((label, instruction.into()));
         label
     }
 
-    /// Writes the rare code here; call it where nothing falls through, or with a jump
-    /// over it, and before the labels that it goes on to.
+    /// Writes the rare code here. Call it where no code falls through, or with a jump over
+    /// it, and before the labels to which the rare code jumps.
     pub fn flush_cold(&mut self) {
-        // Wraps go on to wraps made before them, and jumps only go forward.
+        // Wraps jump to wraps created before them, and jumps only go forward.
         for (label, instruction) in std::mem::take(&mut self.cold).into_iter().rev() {
             self.block.place(label);
             self.block.push(instruction);
         }
     }
 
-    /// As [`Emitter::flush_cold`] in the middle of code that falls through.
+    /// Like [`Emitter::flush_cold`], in the middle of code that falls through.
     pub fn flush_cold_inline(&mut self) {
         if !self.cold.is_empty() {
             let over = self.block.label();
@@ -153,8 +160,8 @@ impl<'p> Emitter<'p> {
         }
     }
 
-    /// Runs `body`, and writes its rare code behind it: what it goes on to may stand right
-    /// behind that, while rare code of before waits for the end.
+    /// Runs `body` and writes its rare code right after it: its jump targets may follow
+    /// immediately, while earlier rare code waits for the end.
     pub fn with_rare_code_inline<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
         let waiting = std::mem::take(&mut self.cold);
         let result = body(self);

@@ -1,18 +1,16 @@
 //! A `PolicyException` for one rule (docs/spec/policies.md §9): a block that says whether
-//! it holds for the object at hand, and one that says what it exempts from where that is
-//! not the whole rule.
-
-use kpvm_format::instruction::Op;
+//! it applies to the object, and one that says what it exempts if that is not the whole
+//! rule.
 
 use super::emitter::Emitter;
 use super::matching::lower_exception_match;
 use super::pod_security::exclude::Exclude;
 use super::scope::Scope;
-use crate::ir::{Block, Instruction, Module};
+use crate::ir::{Block, Module, Operation};
 use crate::policy::model::PolicyException;
 
-/// Lowers the match block and the conditions into a block that ends matched or
-/// unmatched. `scope` is what the rule's preconditions see.
+/// Lowers the match block and the conditions into a block that ends matched or unmatched.
+/// `scope` is that of the rule's preconditions.
 pub fn lower_exception(exception: &PolicyException, scope: Scope, module: &mut Module) -> Block {
     let mut emitter = Emitter::new(exception.source, scope, module);
     let otherwise = emitter.block.label();
@@ -20,19 +18,19 @@ pub fn lower_exception(exception: &PolicyException, scope: Scope, module: &mut M
     if let Some(conditions) = &exception.conditions {
         emitter.exception_conditions(conditions, otherwise);
     }
-    emitter.block.push(Instruction::new(Op::ReturnMatched));
+    emitter.block.push(Operation::ReturnMatched);
     emitter.flush_cold();
     emitter.block.place(otherwise);
-    emitter.block.push(Instruction::new(Op::ReturnUnmatched));
+    emitter.block.push(Operation::ReturnUnmatched);
     emitter.block
 }
 
-/// Lowers `podSecurity` of an exception into a block that takes away the findings that
-/// its entries exempt from (docs/spec/pod-security.md §10).
+/// Lowers `podSecurity` of an exception into a block that removes the findings that its
+/// entries exempt (docs/spec/pod-security.md §10).
 pub fn lower_exclusions(exception: &PolicyException, module: &mut Module) -> Block {
     let mut emitter = Emitter::new(exception.source, Scope::default(), module);
     let entries: Vec<Exclude> = exception.pod_security.iter().map(Exclude::read).collect();
     emitter.pod_security_exclusions(&entries);
-    emitter.block.push(Instruction::new(Op::ReturnTrue));
+    emitter.block.push(Operation::ReturnTrue);
     emitter.block
 }

@@ -1,15 +1,16 @@
-//! JMESPath expressions to IR (docs/spec/jmespath.md §4).
+//! Lowers JMESPath expressions to IR (docs/spec/jmespath.md §4).
 //!
-//! An unknown key is an error that most places turn into null. Lowering knows the
-//! place: where null is wanted (`or_null`), the load itself goes on with null.
+//! An unknown key is an error that most places turn into null. Lowering knows the place:
+//! where null is wanted (`or_null`), the load itself continues with null.
 
 use kpvm_format::function::Function;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::LoopSlot;
+use kpvm_format::instruction::immediate::{Comparison, ItemCount, ItemIndex, SignedIndex};
 use kpvm_syntax::tree::TreeValue;
 
 use super::emitter::Emitter;
 use crate::calls;
-use crate::ir::{Constant, Instruction, Label, Register, Slice, SliceId};
+use crate::ir::{Constant, Label, Operation, Register, Slice, SliceId};
 use kpvm_syntax::jmespath::{
     Comparator, Dialect, Expression, FunctionCall, Node, Projection, ProjectionKind,
 };
@@ -23,7 +24,7 @@ pub enum Current {
     Value(Register),
 }
 
-/// Whether the result on null is null, so that null may stand for an error before it.
+/// Whether the result for null is null, so that null may replace an error before it.
 fn is_null_on_null(expression: &Expression) -> bool {
     match &expression.node {
         Node::Identity
@@ -52,8 +53,8 @@ fn field(expression: &Expression, name: &str) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Lowers an expression; errors jump to `on_error`, an unknown key too unless
-    /// `or_null`. In an assertion tree no key is unknown: it gives null.
+    /// Lowers an expression; errors jump to `on_error`, and so does an unknown key unless
+    /// `or_null`. In an assertion tree an unknown key is null.
     pub fn expression(
         &mut self,
         expression: &Expression,
@@ -65,7 +66,7 @@ impl Emitter<'_> {
         match &expression.node {
             Node::Identity | Node::Current => match current {
                 Current::Value(register) => register,
-                Current::Context => self.load(Instruction::new(Op::LoadContext)),
+                Current::Context => self.load(|dst| Operation::LoadContext { dst }),
             },
             Node::Field(name) => self.field(name, current, on_error, or_null),
             Node::Literal(value) => match value {
@@ -80,7 +81,11 @@ impl Emitter<'_> {
             Node::Index { left, index } => {
                 let list = self.expression(left, current, on_error, or_null);
                 let index = i32::try_from(*index).unwrap_or(i32::MAX);
-                self.load(Instruction::new(Op::GetItem).b(list.0).c(index as u32))
+                self.load(|dst| Operation::GetItem {
+                    dst,
+                    src: list,
+                    index: SignedIndex(index),
+                })
             }
             Node::Projection(projection) => self.projection(projection, current, on_error),
             Node::MultiSelectList(items) => {
@@ -99,16 +104,23 @@ impl Emitter<'_> {
             } => {
                 let left = self.compared(*operator, left, current, on_error);
                 let right = self.compared(*operator, right, current, on_error);
-                let number = comparator(*operator);
-                self.load(Instruction::new(Op::Compare).b(left.0).e(right.0).c(number))
+                let comparison = comparison(*operator);
+                self.load(|dst| Operation::Compare {
+                    dst,
+                    left,
+                    right,
+                    comparison,
+                })
             }
             Node::Or { left, right } => {
                 let result = self.block.register();
                 let end = self.block.label();
                 let left = self.expression(left, current, on_error, true);
                 self.assign(result, left);
-                self.block
-                    .push(Instruction::new(Op::JumpIfTrue).a(result.0).target(end));
+                self.block.push(Operation::JumpIfTrue {
+                    src: result,
+                    target: end,
+                });
                 let right = self.expression(right, current, on_error, true);
                 self.assign(result, right);
                 self.block.place(end);
@@ -119,8 +131,10 @@ impl Emitter<'_> {
                 let end = self.block.label();
                 let left = self.expression(left, current, on_error, true);
                 self.assign(result, left);
-                self.block
-                    .push(Instruction::new(Op::JumpIfFalse).a(result.0).target(end));
+                self.block.push(Operation::JumpIfFalse {
+                    src: result,
+                    target: end,
+                });
                 let right = self.expression(right, current, on_error, or_null);
                 self.assign(result, right);
                 self.block.place(end);
@@ -128,17 +142,20 @@ impl Emitter<'_> {
             }
             Node::Not(operand) => {
                 let operand = self.expression(operand, current, on_error, true);
-                self.load(Instruction::new(Op::Not).b(operand.0))
+                self.load(|dst| Operation::Not { dst, src: operand })
             }
             Node::Pipe { left, right } => {
                 let left = self.expression(left, current, on_error, true);
                 self.expression(right, Current::Value(left), on_error, true)
             }
             Node::FunctionCall(call) => self.function_call(call, current, on_error),
-            // Functions that look inside are lowered by name; to all others it is opaque.
+            // Functions that evaluate it are lowered by name; to all others it is opaque.
             Node::ExpressionReference(_) => {
                 let reference = self.module.special_constant(Constant::Reference);
-                self.load(Instruction::new(Op::LoadConstant).c(reference))
+                self.load(|dst| Operation::LoadConstant {
+                    dst,
+                    constant: reference,
+                })
             }
             Node::Empty => self.fail("Unknown AST node: ASTEmpty", on_error),
             Node::Assertion(node) => self.assertion_expression(node, current, on_error),
@@ -149,56 +166,71 @@ impl Emitter<'_> {
         match current {
             Current::Value(source) if self.inner.contains_key(name) => {
                 let key = self.inner[name];
-                let load = Instruction::new(Op::GetKeyOf).b(source.0).e(key.0);
+                let load = |dst, target| Operation::GetKeyOf {
+                    dst,
+                    src: source,
+                    key,
+                    target,
+                };
                 self.load_or_null(load, on_error, or_null)
             }
             Current::Value(source) => {
-                let symbol = self.module.symbol(name);
-                self.load_or_null(
-                    Instruction::new(Op::GetKey).b(source.0).c(symbol.0),
-                    on_error,
-                    or_null,
-                )
+                let key = self.module.symbol(name);
+                let load = |dst, target| Operation::GetKey {
+                    dst,
+                    src: source,
+                    key,
+                    target,
+                };
+                self.load_or_null(load, on_error, or_null)
             }
             Current::Context if name == "images" && self.scope.slot(name).is_none() => {
                 let result = self.block.register();
                 let caught = self.block.label();
                 let target = if or_null { caught } else { on_error };
-                self.block
-                    .push(Instruction::new(Op::LoadImages).a(result.0).target(target));
+                self.block.push(Operation::LoadImages {
+                    dst: result,
+                    target,
+                });
                 if or_null {
                     let end = self.block.label();
                     self.block.jump(end);
                     self.block.place(caught);
-                    self.block.push(
-                        Instruction::new(Op::CatchMissing)
-                            .a(result.0)
-                            .target(on_error),
-                    );
+                    self.block.push(Operation::CatchMissing {
+                        dst: result,
+                        target: on_error,
+                    });
                     self.block.place(end);
                 }
                 result
             }
             Current::Context => {
-                let load = match self.scope.slot(name) {
-                    Some(slot) => Instruction::new(Op::LoadVariable).c(slot),
-                    None => Instruction::new(Op::LoadBase).c(self.module.symbol(name).0),
-                };
+                if let Some(slot) = self.scope.slot(name) {
+                    let load = |dst, target| Operation::LoadVariable { dst, slot, target };
+                    return self.load_or_null(load, on_error, or_null);
+                }
+                let name = self.module.symbol(name);
+                let load = |dst, target| Operation::LoadBase { dst, name, target };
                 self.load_or_null(load, on_error, or_null)
             }
         }
     }
 
-    /// A load that sets null and jumps where there is nothing: to what stands behind it
-    /// if null is wanted.
-    fn load_or_null(&mut self, load: Instruction, on_error: Label, or_null: bool) -> Register {
+    /// A load that sets null and jumps if there is no value: to the code after it if null
+    /// is wanted.
+    fn load_or_null(
+        &mut self,
+        load: impl FnOnce(Register, Label) -> Operation,
+        on_error: Label,
+        or_null: bool,
+    ) -> Register {
         let result = self.block.register();
         if or_null {
             let next = self.block.label();
-            self.block.push(load.a(result.0).target(next));
+            self.block.push(load(result, next));
             self.block.place(next);
         } else {
-            self.block.push(load.a(result.0).target(on_error));
+            self.block.push(load(result, on_error));
         }
         result
     }
@@ -214,22 +246,26 @@ impl Emitter<'_> {
         let is_object =
             matches!(current, Current::Context) && field(left, "request") && field(right, "object");
         if is_object && self.scope.rewrites_delete && self.scope.slot("request").is_none() {
-            return self.load_or_null(Instruction::new(Op::LoadRequestObject), on_error, or_null);
+            let load = |dst, target| Operation::LoadRequestObject { dst, target };
+            return self.load_or_null(load, on_error, or_null);
         }
         if self.is_assertion() {
             let result = self.block.register();
             let end = self.block.label();
             let left = self.expression(left, current, on_error, true);
             self.assign(result, left);
-            self.block
-                .push(Instruction::new(Op::JumpIfNull).a(result.0).target(end));
+            self.block.push(Operation::JumpIfNull {
+                src: result,
+                target: end,
+            });
             let right = self.expression(right, Current::Value(left), on_error, true);
             self.assign(result, right);
             self.block.place(end);
             return result;
         }
         if or_null && !is_null_on_null(right) {
-            // Null on the left would not end in null: the error has to skip the right.
+            // Null on the left would not result in null: the error must skip the right
+            // side.
             return self.or_null(on_error, |this, caught| {
                 let left = this.expression(left, current, caught, false);
                 this.expression(right, Current::Value(left), caught, false)
@@ -239,7 +275,7 @@ impl Emitter<'_> {
         self.expression(right, Current::Value(left), on_error, or_null)
     }
 
-    /// Runs `body`; its unknown key becomes null.
+    /// Runs `body`, with an unknown key becoming null.
     fn or_null(
         &mut self,
         on_error: Label,
@@ -251,16 +287,15 @@ impl Emitter<'_> {
         self.assign(result, value);
         self.block.jump(end);
         self.block.place(caught);
-        self.block.push(
-            Instruction::new(Op::CatchMissing)
-                .a(result.0)
-                .target(on_error),
-        );
+        self.block.push(Operation::CatchMissing {
+            dst: result,
+            target: on_error,
+        });
         self.block.place(end);
         result
     }
 
-    /// Runs `body`; any error becomes null.
+    /// Runs `body`, with any error becoming null.
     fn or_null_on_any_error(
         &mut self,
         body: impl FnOnce(&mut Self, Label) -> Register,
@@ -271,12 +306,12 @@ impl Emitter<'_> {
         self.assign(result, value);
         self.block.jump(end);
         self.block.place(caught);
-        self.block.push(Instruction::new(Op::CatchAny).a(result.0));
+        self.block.push(Operation::CatchAny { dst: result });
         self.block.place(end);
         result
     }
 
-    /// Whether the expression is of an assertion tree.
+    /// Whether the expression belongs to an assertion tree.
     fn is_assertion(&self) -> bool {
         self.bindings.is_some()
     }
@@ -289,11 +324,15 @@ impl Emitter<'_> {
     }
 
     /// The numbers of a resource are ints and floats, those of expressions floats: in an
-    /// assertion tree they are made that where they are computed with. Elsewhere the
-    /// context holds floats only.
+    /// assertion tree they are converted where they are used in arithmetic. Elsewhere the
+    /// context holds only floats.
     fn with_floats(&mut self, value: Register, on_error: Label) -> Register {
         match self.is_assertion() {
-            true => self.load(Instruction::new(Op::ToFloats).b(value.0).target(on_error)),
+            true => self.load(|dst| Operation::ToFloats {
+                dst,
+                src: value,
+                target: on_error,
+            }),
             false => value,
         }
     }
@@ -312,7 +351,7 @@ impl Emitter<'_> {
         self.argument(operand, current, on_error)
     }
 
-    /// An argument of a function, or what is equal to it.
+    /// An argument of a function, or something equal to it.
     fn argument(&mut self, argument: &Expression, current: Current, on_error: Label) -> Register {
         let value = self.expression(argument, current, on_error, true);
         match argument.node {
@@ -321,7 +360,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The five projections: what is gone through differs, what is done does not.
+    /// The five projections: they differ in what they iterate over, not in what they do.
     fn projection(
         &mut self,
         projection: &Projection,
@@ -339,16 +378,15 @@ impl Emitter<'_> {
                 let list = self.expression(left, current, on_error, true);
                 let slice = self.slice(*slice);
                 let part = self.block.register();
-                self.block.push(
-                    Instruction::new(Op::GetSlice)
-                        .a(part.0)
-                        .b(list.0)
-                        .e(u32::from(self.is_assertion()))
-                        .c(slice)
-                        .target(on_error),
-                );
+                self.block.push(Operation::GetSlice {
+                    dst: part,
+                    src: list,
+                    texts: self.is_assertion(),
+                    slice,
+                    target: on_error,
+                });
                 if self.is_assertion() {
-                    // A part of a text is the result itself.
+                    // A slice of a text is the result itself.
                     self.assign(result, part);
                 }
                 (part, None)
@@ -363,42 +401,53 @@ impl Emitter<'_> {
                 let list = self.or_null_on_any_error(|this, caught| {
                     this.expression(left, current, caught, false)
                 });
-                self.block
-                    .push(Instruction::new(Op::JumpIfNotList).a(list.0).target(end));
+                self.block.push(Operation::JumpIfNotList {
+                    src: list,
+                    target: end,
+                });
                 (self.flatten(list), None)
             }
             ProjectionKind::Object => {
                 let map = self.or_null_on_any_error(|this, caught| {
                     this.expression(left, current, caught, false)
                 });
-                self.block
-                    .push(Instruction::new(Op::JumpIfNotMap).a(map.0).target(end));
-                // Kyverno evaluates the right side on as many nulls first.
-                let nulls = u32::from(!is_null_on_null(right) && !self.is_assertion());
+                self.block.push(Operation::JumpIfNotMap {
+                    src: map,
+                    target: end,
+                });
+                // Kyverno first evaluates the right side on as many nulls.
+                let nulls = !is_null_on_null(right) && !self.is_assertion();
                 (
-                    self.load(Instruction::new(Op::MapValues).b(map.0).c(nulls)),
+                    self.load(|dst| Operation::MapValues {
+                        dst,
+                        src: map,
+                        nulls,
+                    }),
                     None,
                 )
             }
         };
-        self.block
-            .push(Instruction::new(Op::JumpIfNotList).a(items.0).target(end));
+        self.block.push(Operation::JumpIfNotList {
+            src: items,
+            target: end,
+        });
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         self.each(items, |this, item| {
             let next = this.block.label();
             if let Some(condition) = condition {
                 let holds = this.expression(condition, Current::Value(item), on_error, true);
-                this.block
-                    .push(Instruction::new(Op::JumpIfFalse).a(holds.0).target(next));
+                this.block.push(Operation::JumpIfFalse {
+                    src: holds,
+                    target: next,
+                });
             }
             let value = this.expression(right, Current::Value(item), on_error, true);
             this.block
-                .push(Instruction::new(Op::ListPushSome).a(list).b(value.0));
+                .push(Operation::ListPushSome { list, src: value });
             this.block.place(next);
         });
-        self.block
-            .push(Instruction::new(Op::ListEnd).a(result.0).b(list));
+        self.block.push(Operation::ListEnd { dst: result, list });
         self.block.leave_list();
         self.block.place(end);
         result
@@ -414,12 +463,14 @@ impl Emitter<'_> {
 
     fn flatten(&mut self, list: Register) -> Register {
         let flat = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(flat));
+        self.block.push(Operation::ListBegin { list: flat });
         self.each(list, |this, item| {
-            this.block
-                .push(Instruction::new(Op::ListExtend).a(flat).b(item.0))
+            this.block.push(Operation::ListExtend {
+                list: flat,
+                src: item,
+            })
         });
-        let result = self.load(Instruction::new(Op::ListEnd).b(flat));
+        let result = self.load(|dst| Operation::ListEnd { dst, list: flat });
         self.block.leave_list();
         result
     }
@@ -429,26 +480,24 @@ impl Emitter<'_> {
         self.each_at(list, |this, item, _| body(this, item));
     }
 
-    /// As [`Emitter::each`], for a body that asks for the slot of the loop too.
-    pub fn each_at(&mut self, list: Register, body: impl FnOnce(&mut Self, Register, u32)) {
+    /// Like [`Emitter::each`], for a body that also needs the loop's slot.
+    pub fn each_at(&mut self, list: Register, body: impl FnOnce(&mut Self, Register, LoopSlot)) {
         let (start, end) = (self.block.label(), self.block.label());
         let slot = self.block.enter_loop();
         let item = self.block.register();
-        self.block.push(
-            Instruction::new(Op::LoopBegin)
-                .a(slot)
-                .b(list.0)
-                .e(item.0)
-                .target(end),
-        );
+        self.block.push(Operation::LoopBegin {
+            loop_slot: slot,
+            list,
+            item,
+            target: end,
+        });
         self.block.place(start);
         body(self, item, slot);
-        self.block.push(
-            Instruction::new(Op::LoopNext)
-                .a(slot)
-                .e(item.0)
-                .target(start),
-        );
+        self.block.push(Operation::LoopNext {
+            loop_slot: slot,
+            item,
+            target: start,
+        });
         self.block.place(end);
         self.block.leave_loop();
     }
@@ -462,25 +511,30 @@ impl Emitter<'_> {
     ) -> Register {
         let result = self.block.register();
         let end = self.block.label();
-        // In an assertion tree a list of nulls is made of null.
+        // In an assertion tree null becomes a list of nulls.
         let makes_nulls = self.is_assertion() && keys.is_none();
         if let (Current::Value(register), false) = (current, makes_nulls) {
             self.assign(result, register);
-            self.block
-                .push(Instruction::new(Op::JumpIfNull).a(register.0).target(end));
+            self.block.push(Operation::JumpIfNull {
+                src: register,
+                target: end,
+            });
         }
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         for value in values {
             let value = self.expression(value, current, on_error, true);
-            self.block
-                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block.push(Operation::ListPush { list, src: value });
         }
         let finish = match keys {
-            None => Instruction::new(Op::ListEnd),
-            Some(keys) => Instruction::new(Op::MapEnd).c(self.module.text_list(keys)),
+            None => Operation::ListEnd { dst: result, list },
+            Some(keys) => Operation::MapEnd {
+                dst: result,
+                list,
+                keys: self.module.text_list(keys),
+            },
         };
-        self.block.push(finish.a(result.0).b(list));
+        self.block.push(finish);
         self.block.leave_list();
         self.block.place(end);
         result
@@ -515,11 +569,10 @@ impl Emitter<'_> {
             return self.call_by_key(function, list, expression, current, on_error);
         }
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         for argument in &call.arguments {
             let value = self.argument(argument, current, on_error);
-            self.block
-                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block.push(Operation::ListPush { list, src: value });
         }
         let result =
             match name.map(|name| (name, calls::lookup(name, self.dialect()).map(|row| row.id))) {
@@ -527,13 +580,12 @@ impl Emitter<'_> {
                 Some((name, None)) => self.fail(&format!("unknown function: {name}"), on_error),
                 Some((_, Some(function))) => {
                     let result = self.block.register();
-                    self.block.push(
-                        Instruction::new(Op::Call)
-                            .a(result.0)
-                            .b(list)
-                            .c(u32::from(function as u8))
-                            .target(on_error),
-                    );
+                    self.block.push(Operation::Call {
+                        dst: result,
+                        list,
+                        function,
+                        target: on_error,
+                    });
                     result
                 }
             };
@@ -553,49 +605,55 @@ impl Emitter<'_> {
     ) -> Register {
         let items = self.expression(list, current, on_error, true);
         let keys = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(keys));
+        self.block.push(Operation::ListBegin { list: keys });
         let enough = self.block.label();
         // A wrong type is the function's error, before any of the expression's.
-        self.block.push(
-            Instruction::new(Op::JumpIfNotList)
-                .a(items.0)
-                .target(enough),
-        );
+        self.block.push(Operation::JumpIfNotList {
+            src: items,
+            target: enough,
+        });
         if matches!(function, Function::MapResults | Function::GroupByKeys) {
             self.each(items, |this, item| {
                 let value = this.expression(expression, Current::Value(item), on_error, true);
-                this.block
-                    .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
+                this.block.push(Operation::ListPush {
+                    list: keys,
+                    src: value,
+                });
             });
         } else {
-            // Fewer than two items are in order without looking at their keys.
-            self.block.push(
-                Instruction::new(Op::JumpIfShorter)
-                    .a(items.0)
-                    .c(2)
-                    .target(enough),
-            );
+            // Fewer than two items are in order without evaluating their keys.
+            self.block.push(Operation::JumpIfShorter {
+                src: items,
+                length: ItemCount(2),
+                target: enough,
+            });
             let mut rest = items;
             if function == Function::SortByKeys {
-                // To `sort_by` all failures but the first one look the same.
-                let first = self.load(Instruction::new(Op::LoadIndex).b(items.0).c(0));
+                // `sort_by` treats all failures but the first one alike.
+                let first = self.load(|dst| Operation::LoadIndex {
+                    dst,
+                    src: items,
+                    index: ItemIndex(0),
+                });
                 let key = self.expression(expression, Current::Value(first), on_error, true);
                 let key = self.with_floats(key, on_error);
-                self.block
-                    .push(Instruction::new(Op::ListPush).a(keys).b(key.0));
+                self.block.push(Operation::ListPush {
+                    list: keys,
+                    src: key,
+                });
                 let slice = self.slice(kpvm_syntax::jmespath::Slice {
                     start: Some(1),
                     stop: None,
                     step: None,
                 });
                 rest = self.block.register();
-                self.block.push(
-                    Instruction::new(Op::GetSlice)
-                        .a(rest.0)
-                        .b(items.0)
-                        .c(slice)
-                        .target(on_error),
-                );
+                self.block.push(Operation::GetSlice {
+                    dst: rest,
+                    src: items,
+                    texts: false,
+                    slice,
+                    target: on_error,
+                });
             }
             let forgives = function == Function::SortByKeys;
             self.each(rest, |this, item| {
@@ -607,23 +665,31 @@ impl Emitter<'_> {
                     this.expression(expression, Current::Value(item), on_error, true)
                 };
                 let value = this.with_floats(value, on_error);
-                this.block
-                    .push(Instruction::new(Op::ListPush).a(keys).b(value.0));
+                this.block.push(Operation::ListPush {
+                    list: keys,
+                    src: value,
+                });
             });
         }
         self.block.place(enough);
-        let keys_list = self.load(Instruction::new(Op::ListEnd).b(keys));
-        self.block.push(Instruction::new(Op::ListBegin).a(keys));
-        self.block
-            .push(Instruction::new(Op::ListPush).a(keys).b(items.0));
-        self.block
-            .push(Instruction::new(Op::ListPush).a(keys).b(keys_list.0));
+        let keys_list = self.load(|dst| Operation::ListEnd { dst, list: keys });
+        self.block.push(Operation::ListBegin { list: keys });
+        self.block.push(Operation::ListPush {
+            list: keys,
+            src: items,
+        });
+        self.block.push(Operation::ListPush {
+            list: keys,
+            src: keys_list,
+        });
         let result = self.block.register();
-        let call = Instruction::new(Op::Call)
-            .a(result.0)
-            .b(keys)
-            .c(u32::from(function as u8));
-        self.block.push(call.target(on_error));
+        let call = Operation::Call {
+            dst: result,
+            list: keys,
+            function,
+            target: on_error,
+        };
+        self.block.push(call);
         self.block.leave_list();
         result
     }
@@ -636,13 +702,13 @@ fn reference(expression: &Expression) -> Option<&Expression> {
     }
 }
 
-fn comparator(operator: Comparator) -> u32 {
+fn comparison(operator: Comparator) -> Comparison {
     match operator {
-        Comparator::Equal => 0,
-        Comparator::NotEqual => 1,
-        Comparator::Less => 2,
-        Comparator::LessOrEqual => 3,
-        Comparator::Greater => 4,
-        Comparator::GreaterOrEqual => 5,
+        Comparator::Equal => Comparison::Equal,
+        Comparator::NotEqual => Comparison::NotEqual,
+        Comparator::Less => Comparison::Less,
+        Comparator::LessOrEqual => Comparison::LessOrEqual,
+        Comparator::Greater => Comparison::Greater,
+        Comparator::GreaterOrEqual => Comparison::GreaterOrEqual,
     }
 }

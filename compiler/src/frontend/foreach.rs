@@ -1,7 +1,7 @@
-//! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body of
-//! its own; what an element comes to is counted, skipped, or ends the rule.
+//! `validate.foreach` (docs/spec/conditions.md §11): loops over elements, each with a body
+//! of its own; an element's result is counted, skipped, or ends the rule.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ForeachDepth;
 use kpvm_syntax::tree::{Span, Tree, TreeValue};
 
 use super::condition::Messages;
@@ -10,18 +10,18 @@ use super::emitter::Emitter;
 use super::pattern::{self, Subject};
 use super::reference;
 use super::template::{has_variable, unescape_keys};
-use crate::ir::{Block, EntryId, Instruction, Label, Register, SiteKind, SlotId};
+use crate::ir::{AtSite, Block, EntryId, Label, Operation, Register, SiteKind, SlotId};
 use crate::policy::condition::{AnyAll, Conditions};
 
-/// Nesting of foreach blocks.
+/// The deepest nesting of foreach blocks.
 const MAX_DEPTH: u32 = 16;
 
 /// A foreach block that cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeachError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
@@ -43,21 +43,21 @@ impl From<context::EntryError> for ForeachError {
     }
 }
 
-/// The loaders of context entries inside, to be generated with the rule.
+/// The loaders of the nested context entries, to be generated with the rule.
 pub type Loaders = Vec<(EntryId, Block)>;
 
 impl Emitter<'_> {
     /// Lowers the body of a foreach rule.
     ///
     /// # Errors
-    /// When a block is malformed or nested too deep.
+    /// If a block is malformed or nested too deeply.
     pub fn foreach_rule(
         &mut self,
         blocks: &Tree,
         loaders: &mut Loaders,
     ) -> Result<(), ForeachError> {
         self.foreach_blocks(blocks, 0, Register::SUBJECT, loaders)?;
-        self.block.push(Instruction::new(Op::ReturnForeach));
+        self.block.push(Operation::ReturnForeach);
         Ok(())
     }
 
@@ -103,14 +103,13 @@ impl Emitter<'_> {
         let rewrites = std::mem::replace(&mut self.scope.rewrites_delete, false);
         let list = self.query(list, list_failed);
         self.scope.rewrites_delete = rewrites;
-        let elements = self.load(Instruction::new(Op::ToElements).b(list.0));
+        let elements = self.load(|dst| Operation::ToElements { dst, src: list });
         let over = self.block.label();
         self.block.jump(over);
         self.flush_cold();
         self.block.place(list_failed);
-        self.block
-            .push(Instruction::new(Op::JumpIfUnknownKey).target(end));
-        self.block.push(Instruction::new(Op::KeepListError));
+        self.block.push(Operation::JumpIfUnknownKey { target: end });
+        self.block.push(Operation::KeepListError);
         self.block.jump(end);
         self.block.place(over);
         let entered = self.scope.enter();
@@ -127,7 +126,7 @@ impl Emitter<'_> {
             .and_then(Tree::as_list)
             .unwrap_or_default();
         let volatile = self.scope.volatile_entries();
-        // An outer entry that an inner one redefines is loaded anew for each element.
+        // An outer entry that an inner one redefines is loaded again for each element.
         let names_inside = entries
             .iter()
             .filter_map(|entry| entry.get("name").and_then(Tree::as_str));
@@ -135,7 +134,7 @@ impl Emitter<'_> {
         let mut entries =
             context::lower_entries(entries, self.source, true, &mut self.scope, self.module)?;
         loaders.append(&mut entries.loaders);
-        // What the names in scope meant outside holds again behind the loop.
+        // After the loop, the names have their outer values again.
         let saved: Vec<(SlotId, Register)> = names
             .iter()
             .chain(&indices)
@@ -143,71 +142,85 @@ impl Emitter<'_> {
             .chain(entries.slots.iter().copied())
             .collect::<Vec<SlotId>>()
             .into_iter()
-            .map(|slot| (slot, self.load(Instruction::new(Op::SaveVariable).c(slot))))
+            .map(|slot| (slot, self.load(|dst| Operation::SaveVariable { dst, slot })))
             .collect();
         let slot = self.block.enter_loop();
         let (start, next) = (self.block.label(), self.block.label());
         let done = self.block.label();
         let item = self.block.register();
         self.block.push(
-            Instruction::new(Op::LoopBegin)
-                .a(slot)
-                .b(elements.0)
-                .e(item.0)
-                .target(done)
-                .site(site.clone()),
+            Operation::LoopBegin {
+                loop_slot: slot,
+                list: elements,
+                item,
+                target: done,
+            }
+            .site(site.clone()),
         );
         self.block.place(start);
-        self.block
-            .push(Instruction::new(Op::JumpIfNull).a(item.0).target(next));
+        self.block.push(Operation::JumpIfNull {
+            src: item,
+            target: next,
+        });
         for &(slot, outer) in &saved {
             self.block
-                .push(Instruction::new(Op::StoreVariable).a(outer.0).c(slot));
+                .push(Operation::StoreVariable { slot, src: outer });
         }
         for entry in &volatile {
-            self.block
-                .push(Instruction::new(Op::RefreshEntry).c(*entry));
+            self.block.push(Operation::RefreshEntry { entry: *entry });
         }
         for entry in redefined.iter().chain(&entries.numbers) {
-            self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
+            self.block.push(Operation::ResetEntry { entry: *entry });
         }
         let has_entries = self.scope.has_entries();
         if has_entries {
-            self.block.push(Instruction::new(Op::RetryEntries));
+            self.block.push(Operation::RetryEntries);
         }
         let (unfit, fits) = (self.block.label(), self.block.label());
-        let element = self.load(Instruction::new(Op::ToElement).b(item.0).target(unfit));
+        let element = self.load(|dst| Operation::ToElement {
+            dst,
+            src: item,
+            target: unfit,
+        });
         self.block.jump(fits);
         self.block.place(unfit);
-        self.block.push(Instruction::new(Op::ReturnFailed).b(depth));
+        self.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(depth),
+        });
         self.block.place(fits);
-        let index = self.load(Instruction::new(Op::LoopIndex).b(slot));
+        let index = self.load(|dst| Operation::LoopIndex {
+            dst,
+            loop_slot: slot,
+        });
         self.store(&names, element);
         self.store(&indices, index);
         let subject = self.element_subject(block, item, element, outer, depth);
         self.element_body(block, depth, subject, next, loaders)?;
         self.block.place(next);
         self.block.push(
-            Instruction::new(Op::LoopNext)
-                .a(slot)
-                .e(item.0)
-                .target(start)
-                .site(site),
+            Operation::LoopNext {
+                loop_slot: slot,
+                item,
+                target: start,
+            }
+            .site(site),
         );
         self.block.place(done);
         self.block.leave_loop();
         if has_entries {
-            self.block.push(Instruction::new(Op::RetryEntries));
+            self.block.push(Operation::RetryEntries);
         }
         for (slot, register) in saved {
-            self.block
-                .push(Instruction::new(Op::StoreVariable).a(register.0).c(slot));
+            self.block.push(Operation::StoreVariable {
+                slot,
+                src: register,
+            });
         }
         for entry in &redefined {
-            self.block.push(Instruction::new(Op::ResetEntry).c(*entry));
+            self.block.push(Operation::ResetEntry { entry: *entry });
         }
         for entry in &entries.numbers {
-            self.block.push(Instruction::new(Op::DropEntry).c(*entry));
+            self.block.push(Operation::DropEntry { entry: *entry });
         }
         self.block.place(end);
         self.scope.leave(entered);
@@ -221,12 +234,12 @@ impl Emitter<'_> {
             .collect::<Vec<_>>()
         {
             self.block
-                .push(Instruction::new(Op::StoreVariable).a(value.0).c(slot));
+                .push(Operation::StoreVariable { slot, src: value });
         }
     }
 
-    /// Section 11.3: what a pattern is matched with. An error names the type that the
-    /// element has in the context.
+    /// docs/spec/conditions.md §11.3: what a pattern is matched with. An error names the
+    /// type that the element has in the context.
     fn element_subject(
         &mut self,
         block: &Tree,
@@ -239,15 +252,24 @@ impl Emitter<'_> {
             Some(TreeValue::Bool(false)) => outer,
             Some(TreeValue::Bool(true)) => {
                 let (failed, fits) = (self.block.label(), self.block.label());
-                let require = Instruction::new(Op::RequireScope).a(element.0);
-                self.block.push(require.target(failed));
+                let require = Operation::RequireScope {
+                    src: element,
+                    target: failed,
+                };
+                self.block.push(require);
                 self.block.jump(fits);
                 self.block.place(failed);
-                self.block.push(Instruction::new(Op::ReturnFailed).b(depth));
+                self.block.push(Operation::ReturnFailed {
+                    depth: ForeachDepth(depth),
+                });
                 self.block.place(fits);
                 item
             }
-            _ => self.load(Instruction::new(Op::SelectSubject).b(item.0).e(outer.0)),
+            _ => self.load(|dst| Operation::SelectSubject {
+                dst,
+                element: item,
+                outer,
+            }),
         }
     }
 
@@ -267,7 +289,7 @@ impl Emitter<'_> {
                 message: error.to_string(),
                 span: error.span,
             })?;
-            // An error here skips the element just as conditions that do not hold.
+            // An error here skips the element, just like conditions that are false.
             self.in_part(".preconditions", |this| {
                 this.conditions(&conditions, Messages::OfFalse, next, next);
             });
@@ -289,9 +311,11 @@ impl Emitter<'_> {
             self.in_part(".deny.conditions", |this| {
                 this.conditions(&conditions, Messages::OfTrue, passes, deny_failed);
             });
-            self.block.push(Instruction::new(Op::ReturnDeny).b(inner));
+            self.block.push(Operation::ReturnDeny {
+                depth: ForeachDepth(inner),
+            });
             self.block.place(passes);
-            self.block.push(Instruction::new(Op::CountPass));
+            self.block.push(Operation::CountPass);
         } else if let Some(pattern) = part("pattern") {
             self.in_part(".pattern", |this| {
                 this.element_pattern(pattern, subject, inner, next, failed)
@@ -301,18 +325,22 @@ impl Emitter<'_> {
                 this.element_any_pattern(patterns, subject, inner, next, failed)
             })?;
         } else if let Some(nested) = part("foreach") {
-            self.block.push(Instruction::new(Op::EnterNested));
+            self.block.push(Operation::EnterNested);
             self.in_part(".", |this| {
                 this.foreach_blocks(nested, inner, subject, loaders)
             })?;
-            self.block
-                .push(Instruction::new(Op::LeaveNested).b(inner).target(next));
-            self.block.push(Instruction::new(Op::CountPass));
+            self.block.push(Operation::LeaveNested {
+                depth: ForeachDepth(inner),
+                target: next,
+            });
+            self.block.push(Operation::CountPass);
         }
         self.block.jump(over);
         self.flush_cold();
         self.block.place(failed);
-        self.block.push(Instruction::new(Op::ReturnFailed).b(inner));
+        self.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(inner),
+        });
         self.block.place(over);
         Ok(())
     }
@@ -326,7 +354,7 @@ impl Emitter<'_> {
         failed: Label,
     ) -> Result<(), ForeachError> {
         let failed = self.wrapping("variable substitution failed: ", false, failed);
-        self.block.push(Instruction::new(Op::BeginPattern));
+        self.block.push(Operation::BeginPattern);
         match reference::resolve(pattern) {
             Err(error) => {
                 self.fail(&error, failed);
@@ -335,7 +363,8 @@ impl Emitter<'_> {
                 let resolved = unescape_keys(&resolved);
                 let mismatch = self.block.label();
                 let over = self.block.label();
-                // Without a subject there is no answer, but variables are substituted first.
+                // Without a subject there is no response, but variables are substituted
+                // first.
                 pattern::lower_pattern_of_element(
                     &resolved,
                     Subject::Register(subject),
@@ -344,12 +373,13 @@ impl Emitter<'_> {
                     mismatch,
                     failed,
                 )?;
-                self.block.push(Instruction::new(Op::CountPass));
+                self.block.push(Operation::CountPass);
                 self.block.jump(over);
                 self.block.place(mismatch);
-                self.block
-                    .push(Instruction::new(Op::JumpIfSkip).target(next));
-                self.block.push(Instruction::new(Op::ReturnError).b(depth));
+                self.block.push(Operation::JumpIfSkip { target: next });
+                self.block.push(Operation::ReturnError {
+                    depth: ForeachDepth(depth),
+                });
                 self.block.place(over);
             }
         }
@@ -366,7 +396,7 @@ impl Emitter<'_> {
     ) -> Result<(), ForeachError> {
         let refused = failed;
         let failed = self.wrapping("variable substitution failed: ", false, failed);
-        self.block.push(Instruction::new(Op::BeginPattern));
+        self.block.push(Operation::BeginPattern);
         let resolved = match reference::resolve(patterns) {
             Err(error) => {
                 self.fail(&error, failed);
@@ -382,8 +412,11 @@ impl Emitter<'_> {
         }
         if resolved.as_list().is_none() {
             let value = self.template(&resolved, "", failed);
-            let require = Instruction::new(Op::RequireAlternatives).a(value.0);
-            self.block.push(require.target(refused));
+            let require = Operation::RequireAlternatives {
+                src: value,
+                target: refused,
+            };
+            self.block.push(require);
         }
         let over = self.block.label();
         let passed = self.block.label();
@@ -398,12 +431,13 @@ impl Emitter<'_> {
         )?;
         if !items.is_empty() {
             self.block
-                .push(Instruction::new(Op::JumpIfAllSkipped).target(next));
-            self.block
-                .push(Instruction::new(Op::ReturnAlternativesFailed).b(depth));
+                .push(Operation::JumpIfAllSkipped { target: next });
+            self.block.push(Operation::ReturnAlternativesFailed {
+                depth: ForeachDepth(depth),
+            });
         }
         self.block.place(passed);
-        self.block.push(Instruction::new(Op::CountPass));
+        self.block.push(Operation::CountPass);
         self.block.jump(over);
         self.block.place(over);
         Ok(())

@@ -1,8 +1,8 @@
-//! What an object must have for a `match` block to hold: the keys of the match index.
+//! The keys of the match index: what an object must have for a `match` block to apply.
 //!
-//! Only what is necessary matters here; the match block itself decides. A block whose
-//! filters do not all ask for a namespace, a name or an operation has no keys, and its
-//! rule is tried for every object of its kinds.
+//! Only necessary conditions matter here; the match block itself decides. A block with a
+//! filter that requires no namespace, name or operation has no keys, and its rule is tried
+//! for every object of its kinds.
 
 use kpvm_format::table::KeyKind;
 
@@ -10,7 +10,7 @@ use crate::ir::IndexKey;
 use crate::policy::model::{Filter, MatchBlock};
 
 impl IndexKey {
-    /// What every text has that matches a pattern; `None` if that is nothing.
+    /// What every text that matches a pattern has; `None` if there is no such thing.
     fn of_pattern(kind: KeyKind, pattern: &str) -> Option<Self> {
         let Some(wildcard) = pattern.find(['*', '?']) else {
             return Some(Self::whole(kind, pattern));
@@ -24,12 +24,12 @@ impl IndexKey {
     }
 }
 
-/// The keys of which an object has at least one if the block holds for it; empty if
-/// nothing is known (docs/spec/policies.md §4 and 5).
+/// The keys of which an object has at least one if the block applies to it; empty if
+/// nothing is known (docs/spec/policies.md §4 and §5).
 pub fn keys(block: &MatchBlock) -> Vec<IndexKey> {
     let listed = |filters: &'_ Option<Vec<Filter>>| filters.clone().filter(|list| !list.is_empty());
     if let Some(any) = listed(&block.any) {
-        // One filter without keys could hold for everything.
+        // A single filter without keys could apply to anything.
         let all: Option<Vec<Vec<IndexKey>>> = any.iter().map(filter_keys).collect();
         all.unwrap_or_default().concat()
     } else if let Some(all) = listed(&block.all) {
@@ -42,7 +42,7 @@ pub fn keys(block: &MatchBlock) -> Vec<IndexKey> {
     }
 }
 
-/// Names tell objects apart better than namespaces, and these better than operations.
+/// Names distinguish objects better than namespaces, and these better than operations.
 fn rank(keys: &[IndexKey]) -> (usize, usize) {
     let kind = match keys.first().map(|key| key.kind) {
         Some(KeyKind::Name) => 0,
@@ -52,7 +52,7 @@ fn rank(keys: &[IndexKey]) -> (usize, usize) {
     (kind, keys.len())
 }
 
-/// `None` if the filter asks for nothing that is a key.
+/// `None` if the filter requires nothing that is a key.
 fn filter_keys(filter: &Filter) -> Option<Vec<IndexKey>> {
     let resources = &filter.resources;
     let patterns = |kind, patterns: &[String]| -> Option<Vec<IndexKey>> {
@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// The keys as texts: what has it, `=` for the whole text and `^` for its beginning.
+    /// The keys as texts: the kind of key, then `=` for a whole text or `^` for a prefix.
     fn shown(block: &MatchBlock) -> Vec<String> {
         let show = |key: &IndexKey| {
             let mark = if key.whole { '=' } else { '^' };

@@ -1,5 +1,5 @@
-//! Scalar patterns: parsed once, here, by the same code that parses texts that turn up at run
-//! time.
+//! Scalar patterns: parsed once, here, by the same code that parses patterns known only at
+//! run time.
 
 use kpvm_syntax::tree::TreeValue;
 

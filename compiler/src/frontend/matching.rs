@@ -1,7 +1,8 @@
 //! `match` and `exclude` (docs/spec/policies.md §4 and §5), and `match` of an exception
-//! (§9): filters in, IR out.
+//! (§9): lowers filters to IR.
 
-use kpvm_format::instruction::Op;
+use crate::ir::TextListId;
+use kpvm_format::instruction::immediate::{NamespaceSelection, Operations};
 use kpvm_format::table::{RequirementOperator, SubjectKind};
 use kpvm_semantics::labels;
 use kpvm_semantics::wildcard::contains_wildcard;
@@ -10,7 +11,7 @@ use kpvm_syntax::tree::Tree;
 use super::emitter::Emitter;
 use crate::ir;
 use crate::ir::{
-    Block, Instruction, KindListId, Label, Module, Requirement, Selector, SelectorId, Site,
+    AtSite, Block, KindListId, Label, Module, Operation, Requirement, Selector, SelectorId, Site,
     SiteKind, SubjectListId,
 };
 use crate::policy::kind_selector::KindSelector;
@@ -38,14 +39,14 @@ pub fn lower_matching(rule: &Rule, source: SourceId, module: &mut Module) -> Blo
         lowering.block.jump(unmatched);
         lowering.block.place(kept);
     }
-    lowering.block.push(Instruction::new(Op::ReturnMatched));
+    lowering.block.push(Operation::ReturnMatched);
     lowering.block.place(unmatched);
-    lowering.block.push(Instruction::new(Op::ReturnUnmatched));
+    lowering.block.push(Operation::ReturnUnmatched);
     lowering.block
 }
 
-/// Lowers `match` of an exception: falls through when it holds, else goes on at
-/// `otherwise`. One with neither `any` nor `all` never holds.
+/// Lowers `match` of an exception: falls through if it matches, else continues at
+/// `otherwise`. One with neither `any` nor `all` never matches.
 pub fn lower_exception_match(
     exception: &PolicyException,
     otherwise: Label,
@@ -66,8 +67,8 @@ pub fn lower_exception_match(
     emitter.block = lowering.block;
 }
 
-/// Where the filters stand. `match` and `exclude` differ in what an empty filter and
-/// missing user information mean (docs/spec/policies.md §5.2). An exception ignores the
+/// The block that a filter belongs to. `match` and `exclude` differ in what an empty filter
+/// and missing user information mean (docs/spec/policies.md §5.2). An exception ignores the
 /// operation, and does not apply a `namespaceSelector` to a Namespace (§9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -92,7 +93,7 @@ impl Side {
     }
 }
 
-/// Where a filter stands in its rule.
+/// The place of a filter in its rule.
 #[derive(Clone, Copy)]
 struct Position<'f> {
     side: Side,
@@ -141,8 +142,8 @@ fn is_empty_filter(filter: &Filter) -> bool {
     !has_resources(filter) && !has_user_info(filter)
 }
 
-/// Whether an exception's filter is empty: explicit empty lists of users count as
-/// absent there.
+/// Whether an exception's filter is empty: explicit empty lists of users count as absent
+/// there.
 fn is_empty_exception(filter: &Filter) -> bool {
     let is_empty = |count: Option<usize>| count.is_none_or(|count| count == 0);
     !has_resources(filter)
@@ -170,7 +171,7 @@ struct Lowering<'p> {
 }
 
 impl Lowering<'_> {
-    /// Falls through when the block holds, else jumps to `otherwise`.
+    /// Falls through if the block matches, else jumps to `otherwise`.
     fn lower_block(&mut self, block: &MatchBlock, side: Side, otherwise: Label) {
         let (any, all) = (filters(&block.any), filters(&block.all));
         let position = |item, filter| Position { side, item, filter };
@@ -193,7 +194,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Falls through when the filter holds, else jumps to `otherwise`.
+    /// Falls through if the filter matches, else jumps to `otherwise`.
     fn lower_filter(&mut self, position: Position<'_>, otherwise: Label) {
         let filter = position.filter;
         let is_empty = match position.side {
@@ -210,18 +211,18 @@ impl Lowering<'_> {
         }
         let no_user = self.block.label();
         let site = self.site(position, SiteKind::Structure, &[], "");
-        let jump = Instruction::new(Op::JumpIfNoUser).site(site);
+        let jump = |target| Operation::JumpIfNoUser { target }.site(site);
         match position.side {
-            Side::Match if has_resources(filter) => self.block.push(jump.target(no_user)),
+            Side::Match if has_resources(filter) => self.block.push(jump(no_user)),
             // Without user information nothing is left of the filter: it cannot match.
-            Side::Match => self.block.push(jump.target(otherwise)),
+            Side::Match => self.block.push(jump(otherwise)),
             Side::Exclude | Side::Exception => {}
         }
         self.lower_user(position, otherwise);
         self.block.place(no_user);
     }
 
-    /// The site of what stands under a field of a filter, below `parents`.
+    /// The site of the value under a field of a filter, below `parents`.
     fn site(&self, position: Position<'_>, kind: SiteKind, parents: &[&str], field: &str) -> Site {
         let tree = position.tree(self.rule);
         let parent = parents
@@ -236,19 +237,23 @@ impl Lowering<'_> {
     }
 
     /// Appends a test of a field of `resources`.
-    fn test(&mut self, test: Instruction, position: Position<'_>, field: &str, otherwise: Label) {
+    fn test(&mut self, test: Operation, position: Position<'_>, field: &str) {
         let site = self.site(position, position.side.site_kind(), &["resources"], field);
-        self.block.push(test.target(otherwise).site(site));
+        self.block.push(test.site(site));
     }
 
-    /// Section 5.3. Every test is independent, so the cheap and selective ones go first.
+    /// docs/spec/policies.md §5.3. Every test is independent, so the cheap and selective
+    /// ones come first.
     fn lower_resources(&mut self, position: Position<'_>, otherwise: Label) {
         let resources = &position.filter.resources;
         if !resources.operations.is_empty() && position.side != Side::Exception {
             let set = operation_set(&resources.operations);
-            if set != 0b1111 {
-                let test = Instruction::new(Op::MatchOperations).b(set);
-                self.test(test, position, "operations", otherwise);
+            if set != Operations::ALL {
+                let test = Operation::MatchOperations {
+                    operations: set,
+                    target: otherwise,
+                };
+                self.test(test, position, "operations");
             }
         }
         if !resources.kinds.is_empty() {
@@ -258,24 +263,31 @@ impl Lowering<'_> {
                 .map(|kind| kind.value.as_str())
                 .collect();
             let kinds = self.module.kinds(&kinds);
-            let test = Instruction::new(Op::MatchKinds).c(kinds);
-            self.test(test, position, "kinds", otherwise);
+            let test = Operation::MatchKinds {
+                kinds,
+                target: otherwise,
+            };
+            self.test(test, position, "kinds");
         }
-        let texts = [
-            (
-                Op::MatchNames,
-                "name",
-                std::slice::from_ref(&resources.name),
-            ),
-            (Op::MatchNames, "names", &resources.names),
-            (Op::MatchNamespaces, "namespaces", &resources.namespaces),
+        let names = |names| Operation::MatchNames {
+            names,
+            target: otherwise,
+        };
+        let namespaces = |namespaces| Operation::MatchNamespaces {
+            namespaces,
+            target: otherwise,
+        };
+        let texts: [(&dyn Fn(TextListId) -> Operation, _, _); 3] = [
+            (&names, "name", std::slice::from_ref(&resources.name)),
+            (&names, "names", &resources.names),
+            (&namespaces, "namespaces", &resources.namespaces),
         ];
-        for (op, field, texts) in texts {
-            // A lone `*` holds for every text, the empty one included.
+        for (test, field, texts) in texts {
+            // A lone `*` matches every text, including the empty one.
             let is_absent = texts.is_empty() || field == "name" && resources.name.is_empty();
             if !is_absent && texts.iter().all(|text| text != "*") {
                 let texts = self.module.text_list(texts);
-                self.test(Instruction::new(op).c(texts), position, field, otherwise);
+                self.test(test(texts), position, field);
             }
         }
         if let Some(annotations) = resources
@@ -284,41 +296,57 @@ impl Lowering<'_> {
             .filter(|pairs| !pairs.is_empty())
         {
             let pairs = self.module.pair_lists.push(annotations.clone());
-            let test = Instruction::new(Op::MatchAnnotations).c(pairs);
-            self.test(test, position, "annotations", otherwise);
+            let test = Operation::MatchAnnotations {
+                annotations: pairs,
+                target: otherwise,
+            };
+            self.test(test, position, "annotations");
         }
         if let Some(selector) = &resources.selector {
             let selector = self.module.selector(selector);
-            let test = Instruction::new(Op::MatchSelector).c(selector);
-            self.test(test, position, "selector", otherwise);
+            let test = Operation::MatchSelector {
+                selector,
+                target: otherwise,
+            };
+            self.test(test, position, "selector");
         }
         if let Some(selector) = &resources.namespace_selector {
             let selector = self.module.selector(selector);
             let any_kind = resources.kinds.iter().any(|kind| kind.value == "*");
-            let filter = match position.side {
-                Side::Match | Side::Exclude => u32::from(any_kind),
-                Side::Exception => 2,
+            let selection = match position.side {
+                Side::Match | Side::Exclude if any_kind => NamespaceSelection::WithoutKind,
+                Side::Match | Side::Exclude => NamespaceSelection::Ordinary,
+                Side::Exception => NamespaceSelection::Exception,
             };
-            let test = Instruction::new(Op::MatchNamespaceSelector)
-                .b(filter)
-                .c(selector);
-            self.test(test, position, "namespaceSelector", otherwise);
+            let test = Operation::MatchNamespaceSelector {
+                selection,
+                selector,
+                target: otherwise,
+            };
+            self.test(test, position, "namespaceSelector");
         }
     }
 
     fn lower_user(&mut self, position: Position<'_>, otherwise: Label) {
         let filter = position.filter;
         let kind = position.side.site_kind();
-        let lists = [
-            (Op::MatchRoles, "roles", &filter.roles),
-            (Op::MatchClusterRoles, "clusterRoles", &filter.cluster_roles),
+        let roles = |roles| Operation::MatchRoles {
+            roles,
+            target: otherwise,
+        };
+        let cluster_roles = |roles| Operation::MatchClusterRoles {
+            roles,
+            target: otherwise,
+        };
+        let lists: [(&dyn Fn(TextListId) -> Operation, _, _); 2] = [
+            (&roles, "roles", &filter.roles),
+            (&cluster_roles, "clusterRoles", &filter.cluster_roles),
         ];
-        for (op, field, list) in lists {
+        for (test, field, list) in lists {
             if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
                 let texts = self.module.text_list(list);
                 let site = self.site(position, kind, &[], field);
-                let test = Instruction::new(op).c(texts);
-                self.block.push(test.target(otherwise).site(site));
+                self.block.push(test(texts).site(site));
             }
         }
         if let Some(subjects) = filter
@@ -328,24 +356,19 @@ impl Lowering<'_> {
         {
             let subjects = self.module.subjects(subjects);
             let site = self.site(position, kind, &[], "subjects");
-            let test = Instruction::new(Op::MatchSubjects).c(subjects);
-            self.block.push(test.target(otherwise).site(site));
+            let test = Operation::MatchSubjects {
+                subjects,
+                target: otherwise,
+            };
+            self.block.push(test.site(site));
         }
     }
 }
 
-/// Bits of the four operations; other texts select nothing.
-fn operation_set(operations: &[String]) -> u32 {
-    let bit = |operation: &str| match operation {
-        "CREATE" => 1,
-        "UPDATE" => 2,
-        "DELETE" => 4,
-        "CONNECT" => 8,
-        _ => 0,
-    };
-    operations
-        .iter()
-        .fold(0, |set, operation| set | bit(operation))
+/// The operations that texts name; other texts select nothing.
+fn operation_set(operations: &[String]) -> Operations {
+    let named = operations.iter().map(|name| Operations::named(name));
+    named.fold(Operations::NONE, Operations::with)
 }
 
 impl Module {
@@ -404,8 +427,8 @@ fn requirement_operator(text: &str) -> Option<RequirementOperator> {
     }
 }
 
-/// What the converter refuses whatever the object's labels are. Pairs with wildcards
-/// become other pairs first, so they are judged at run time.
+/// What the converter refuses whatever the object's labels are. Pairs with wildcards are
+/// replaced by other pairs first, so they are checked at run time.
 fn is_malformed(selector: &LabelSelector) -> bool {
     let bad_pair = |(key, value): &(String, String)| {
         let expanded = contains_wildcard(key) || contains_wildcard(value);

@@ -1,5 +1,4 @@
-//! The front ends, one for each dialect that a rule can be written in; every one of
-//! them ends in the IR.
+//! The front ends, one for each dialect in which a rule can be written; each produces IR.
 
 pub mod assertion;
 pub mod cel;

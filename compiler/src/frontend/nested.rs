@@ -1,32 +1,31 @@
 //! Variables inside variables: `{{ a.{{ b }} }}`.
 //!
-//! Kyverno puts the inner value's text into the outer expression and reads the result.
-//! Where the inner variable stands for a whole key (`a.{{b}}`, `a."{{b}}"`) or inside of
-//! a raw string (`'…{{b}}…'`), the expression is the same whatever the text is, and it is
-//! compiled with dynamic access. Anything else goes through the run-time fallback
-//! (`EvaluateText`), and so does an error, which the fallback words.
-
-use kpvm_format::instruction::Op;
+//! Kyverno inserts the inner value's text into the outer expression and parses the result.
+//! If the inner variable is a whole key (`a.{{b}}`, `a."{{b}}"`) or inside a raw string
+//! (`'…{{b}}…'`), the expression is the same whatever the text is, and it is compiled with
+//! dynamic access. Anything else goes through the run-time fallback (`EvaluateText`), and
+//! so does an error, whose text comes from the fallback.
 
 use super::emitter::Emitter;
 use super::expression::Current;
 use super::template::{Piece, pieces};
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
+use kpvm_format::instruction::immediate::ExpressionPlace;
 use kpvm_syntax::jmespath::{self, Expression};
 
-/// How an inner variable stands in the outer expression.
+/// The role of an inner variable in the outer expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Behind a dot: a name, if its text is one.
+    /// After a dot: a name, if its text is one.
     Bare,
-    /// A quoted key: data, if its text has nothing that ends the quotes.
+    /// A quoted key: data, if its text contains nothing that ends the quotes.
     Key,
     /// In a raw string: data, likewise.
     RawString,
 }
 
 impl Emitter<'_> {
-    /// Lowers a variable whose text has variables in it.
+    /// Lowers a variable whose text contains variables.
     pub(super) fn nested_variable(&mut self, text: &str, path: &str, on_error: Label) -> Register {
         let mut outer = String::new();
         let mut inner: Vec<(String, Register)> = Vec::new();
@@ -54,19 +53,23 @@ impl Emitter<'_> {
             if self.scope.rewrites_delete && outer.contains("request.object") {
                 let keeps = self.block.label();
                 self.block
-                    .push(Instruction::new(Op::JumpUnlessDelete).target(keeps));
+                    .push(Operation::JumpUnlessDelete { target: keeps });
                 self.block.jump(fallback);
                 self.block.place(keeps);
             }
             let refused = self.block.label();
             for ((_, register), place) in inner.iter().zip(&places) {
                 let (place, target) = match place {
-                    Place::Bare => (0, fallback),
-                    Place::Key => (1, refused),
-                    Place::RawString => (2, refused),
+                    Place::Bare => (ExpressionPlace::Name, fallback),
+                    Place::Key => (ExpressionPlace::QuotedKey, refused),
+                    Place::RawString => (ExpressionPlace::RawString, refused),
                 };
-                let guard = Instruction::new(Op::JumpUnlessPlain).a(register.0).b(place);
-                self.block.push(guard.target(target));
+                let guard = Operation::JumpUnlessPlain {
+                    src: *register,
+                    place,
+                    target,
+                };
+                self.block.push(guard);
             }
             self.ensure_entries(&outer, fallback);
             if kpvm_syntax::jmespath::mentions(&outer, "images") {
@@ -85,43 +88,48 @@ impl Emitter<'_> {
         }
         self.block.place(fallback);
         let path = self.module.text(path);
-        let evaluate = Instruction::new(Op::EvaluateText)
-            .a(result.0)
-            .b(query.0)
-            .c(path);
-        self.block.push(evaluate.target(on_error));
+        let evaluate = Operation::EvaluateText {
+            dst: result,
+            src: query,
+            path,
+            target: on_error,
+        };
+        self.block.push(evaluate);
         self.block.place(end);
         result
     }
 
-    /// The text of values and texts put together.
+    /// The concatenation of values and texts as a text.
     pub(super) fn text_of(
         &mut self,
         parts: &[Result<Register, String>],
         on_error: Label,
     ) -> Register {
         let accumulator = self.block.enter_accumulator();
-        self.block
-            .push(Instruction::new(Op::TextBegin).a(accumulator));
+        self.block.push(Operation::TextBegin { accumulator });
         for part in parts {
             match part {
                 Ok(value) => {
-                    let append = Instruction::new(Op::TextValue).a(accumulator).b(value.0);
-                    self.block.push(append.target(on_error));
+                    let append = Operation::TextValue {
+                        accumulator,
+                        src: *value,
+                        target: on_error,
+                    };
+                    self.block.push(append);
                 }
                 Err(text) => {
                     let text = self.module.text(text);
                     self.block
-                        .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
+                        .push(Operation::TextLiteral { accumulator, text });
                 }
             }
         }
-        let text = self.load(Instruction::new(Op::TextEnd).b(accumulator));
+        let text = self.load(|dst| Operation::TextEnd { dst, accumulator });
         self.block.leave_accumulator();
         text
     }
 
-    /// A raw string with inner variables in it; `None` for one without.
+    /// A raw string with inner variables; `None` for one without.
     pub(super) fn inner_text(&mut self, text: &str, on_error: Label) -> Option<Register> {
         let mut parts: Vec<Result<Register, String>> = Vec::new();
         let mut rest = text;
@@ -145,8 +153,8 @@ impl Emitter<'_> {
     }
 }
 
-/// The outer expression with names in the inner variables' places, and how each stands;
-/// `None` where one of them is more than a key or a part of a raw string.
+/// The outer expression with names in place of the inner variables, and the role of each;
+/// `None` if one of them is more than a key or a part of a raw string.
 fn static_shape(outer: &str, inner: &[(String, Register)]) -> Option<(Expression, Vec<Place>)> {
     let places = inner.iter().map(|(name, _)| {
         let at = outer.find(name.as_str())?;
@@ -165,8 +173,8 @@ fn static_shape(outer: &str, inner: &[(String, Register)]) -> Option<(Expression
     Some((jmespath::parse(outer.trim()).ok()?, places))
 }
 
-/// Whether a text ends inside of a raw string. Texts in which quotes of several kinds
-/// meet are left to the fallback.
+/// Whether a text ends inside a raw string. Texts that mix several kinds of quotes are left
+/// to the fallback.
 fn in_raw_string(before: &str) -> bool {
     !before.contains(['`', '\\'])
         && before.matches('"').count().is_multiple_of(2)

@@ -1,8 +1,9 @@
-//! `validate.pattern` and `validate.anyPattern` (docs/spec/patterns.md): patterns in, IR out.
+//! `validate.pattern` and `validate.anyPattern` (docs/spec/patterns.md): lowers patterns to
+//! IR.
 //!
-//! The order of checks is Kyverno's, since it decides which error is seen: anchored
-//! keys ascending, then plain keys with anchors inside descending, then the others
-//! ascending (docs/spec/patterns.md §3.2).
+//! The order of checks is Kyverno's, since it decides which error is seen: anchored keys
+//! ascending, then plain keys with anchors inside descending, then the others ascending
+//! (docs/spec/patterns.md §3.2).
 
 mod alternatives;
 mod anchors;
@@ -13,24 +14,24 @@ pub use self::alternatives::{
     lower_any_pattern, lower_any_pattern_of_element, lower_computed_alternatives,
 };
 
+use kpvm_format::instruction::LoopSlot;
 use std::collections::HashMap;
 
-use kpvm_format::instruction::Op;
 use kpvm_semantics::anchor::Anchor;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
 use self::tags::Tags;
 use super::emitter::Emitter;
 use super::template::has_variable;
-use crate::ir::{Instruction, Label, PathId, Register, Segment, Site, SiteKind};
+use crate::ir::{AtSite, Label, Operation, PathId, Register, Segment, Site, SiteKind};
 use kpvm_semantics::anchor::{self, AnchoredKey};
 
 /// A pattern that cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// Where in the policy.
+    /// Its place in the policy.
     pub span: Span,
 }
 
@@ -43,11 +44,11 @@ pub enum Subject {
     Register(Register),
 }
 
-/// Lowers a pattern: falls through when it holds, else jumps to `on_mismatch`.
-/// Its variables are substituted first; when that fails, jumps to `on_error`.
+/// Lowers a pattern: falls through if it matches, else jumps to `on_mismatch`. Its
+/// variables are substituted first; if that fails, jumps to `on_error`.
 ///
 /// # Errors
-/// When the pattern is nested deeper than the limit.
+/// If the pattern is nested more deeply than the limit.
 pub fn lower_pattern(
     pattern: &Tree,
     subject: Subject,
@@ -60,11 +61,11 @@ pub fn lower_pattern(
     lowering.lower_root(pattern, subject, on_mismatch)
 }
 
-/// As [`lower_pattern`], for the element of a foreach: jumps to `next` when there is
-/// no subject to look at, once the variables are substituted.
+/// Like [`lower_pattern`], for the element of a foreach: jumps to `next` if there is no
+/// subject, once the variables are substituted.
 ///
 /// # Errors
-/// When the pattern is nested deeper than the limit.
+/// If the pattern is nested more deeply than the limit.
 pub fn lower_pattern_of_element(
     pattern: &Tree,
     subject: Subject,
@@ -92,13 +93,13 @@ enum Place {
 
 struct Lowering<'e, 'p> {
     emitter: &'e mut Emitter<'p>,
-    /// Whether numbers that variables bring become float64, as in anyPattern.
+    /// Whether numbers from variables become float64, as in anyPattern.
     floats: bool,
     /// The values of leaves, keys and maps with variables, by address.
     computed: HashMap<*const Tree, Register>,
     path: Vec<Segment>,
     depth: usize,
-    /// What becomes of the label and annotation maps of the pattern, by address.
+    /// The plan for the label and annotation maps of the pattern, by address.
     tags: HashMap<*const Tree, Tags>,
 }
 
@@ -120,14 +121,13 @@ impl<'e, 'p> Lowering<'e, 'p> {
         }
     }
 
-    /// Jumps when the subject is the resource and the request deletes it.
+    /// Jumps if the subject is the resource and the request deletes it.
     fn require_subject(&mut self, subject: Subject, next: Label) {
         if let Subject::Register(register) = subject {
-            self.emitter.block.push(
-                Instruction::new(Op::JumpIfNoSubject)
-                    .a(register.0)
-                    .target(next),
-            );
+            self.emitter.block.push(Operation::JumpIfNoSubject {
+                src: register,
+                target: next,
+            });
         }
     }
 
@@ -145,7 +145,7 @@ impl<'e, 'p> Lowering<'e, 'p> {
         self.lower(pattern, place, on_error)
     }
 
-    /// Computes every leaf that has variables, and every map that has them in a key,
+    /// Computes every leaf that has variables, and every map that has variables in a key,
     /// in the order of the keys (docs/spec/patterns.md §10.2).
     fn substitute(&mut self, pattern: &Tree, path: &str, on_error: Label) {
         match &pattern.value {
@@ -178,24 +178,25 @@ impl<'e, 'p> Lowering<'e, 'p> {
         self.emitter.site(kind, span).path(self.path.clone())
     }
 
-    /// Appends a check of the structure whose error lies at the current path.
-    fn check(&mut self, instruction: Instruction, span: Span, on_error: Label) {
+    /// Appends a structural check whose error is at the current path.
+    fn check(&mut self, operation: Operation, span: Span) {
         let site = self.site(SiteKind::Structure, span);
-        self.check_at(instruction, site, on_error);
+        self.check_at(operation, site);
     }
 
-    /// Appends a check whose error lies at a site.
-    fn check_at(&mut self, instruction: Instruction, site: Site, on_error: Label) {
-        self.emitter
-            .block
-            .push(instruction.target(on_error).site(site));
+    /// Appends a check whose error is at a site.
+    fn check_at(&mut self, operation: Operation, site: Site) {
+        self.emitter.block.push(operation.site(site));
     }
 
-    /// Appends a jump for an anchored key that is not there.
+    /// Appends a jump for an anchored key that is missing.
     fn jump_if_missing(&mut self, register: Register, kind: SiteKind, key: &Member, label: Label) {
         let site = self.site(kind, key.key_span).written(&key.key);
-        let jump = Instruction::new(Op::JumpIfMissing).a(register.0);
-        self.check_at(jump, site, label);
+        let jump = Operation::JumpIfMissing {
+            src: register,
+            target: label,
+        };
+        self.check_at(jump, site);
     }
 
     fn register(&mut self, place: Place) -> Register {
@@ -204,9 +205,10 @@ impl<'e, 'p> Lowering<'e, 'p> {
             Place::Register(register) => register,
             Place::Path(path) => {
                 let register = self.emitter.block.register();
-                self.emitter
-                    .block
-                    .push(Instruction::new(Op::LoadPath).a(register.0).c(path));
+                self.emitter.block.push(Operation::LoadPath {
+                    dst: register,
+                    path,
+                });
                 register
             }
         }
@@ -219,12 +221,11 @@ impl<'e, 'p> Lowering<'e, 'p> {
             Place::Path(path) => Place::Path(self.emitter.module.path(Some(path), symbol)),
             Place::Register(source) => {
                 let register = self.emitter.block.register();
-                self.emitter.block.push(
-                    Instruction::new(Op::LoadField)
-                        .a(register.0)
-                        .b(source.0)
-                        .c(symbol.0),
-                );
+                self.emitter.block.push(Operation::LoadField {
+                    dst: register,
+                    src: source,
+                    key: symbol,
+                });
                 Place::Register(register)
             }
         }
@@ -254,7 +255,7 @@ impl<'e, 'p> Lowering<'e, 'p> {
     }
 
     /// Runs `body` with a loop's index and a slash appended to the path.
-    fn under_index<T>(&mut self, slot: u32, body: impl FnOnce(&mut Self) -> T) -> T {
+    fn under_index<T>(&mut self, slot: LoopSlot, body: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         self.path.push(Segment::LoopIndex(slot));
         self.path.push(Segment::Text("/".into()));
@@ -263,7 +264,7 @@ impl<'e, 'p> Lowering<'e, 'p> {
         result
     }
 
-    /// Section 3.1: by the type of the pattern.
+    /// docs/spec/patterns.md §3.1: by the type of the pattern.
     fn lower(&mut self, pattern: &Tree, place: Place, on_error: Label) -> Result<(), PatternError> {
         if self.depth >= self.emitter.module.limits.pattern_depth {
             let limit = self.emitter.module.limits.pattern_depth;
@@ -293,20 +294,25 @@ impl<'e, 'p> Lowering<'e, 'p> {
     fn lower_scalar(&mut self, pattern: &Tree, place: Place, on_error: Label) {
         if let Some(&value) = self.computed.get(&std::ptr::from_ref(pattern)) {
             let register = self.register(place);
-            let floats = u32::from(self.floats);
-            let test = Instruction::new(Op::TestValue)
-                .a(register.0)
-                .b(value.0)
-                .c(floats);
+            let test = Operation::TestValue {
+                src: register,
+                pattern: value,
+                floats: self.floats,
+                target: on_error,
+            };
             let written = pattern.as_str().unwrap_or(pattern.describe());
             let site = self.site(SiteKind::Leaf, pattern.span).written(written);
-            return self.check_at(test, site, on_error);
+            return self.check_at(test, site);
         }
         if let Some(leaf) = self.emitter.module.leaf(&pattern.value) {
             let register = self.register(place);
-            let test = Instruction::new(Op::TestLeaf).a(register.0).c(leaf);
+            let test = Operation::TestLeaf {
+                src: register,
+                leaf,
+                target: on_error,
+            };
             let site = self.site(SiteKind::Leaf, pattern.span);
-            self.check_at(test, site, on_error);
+            self.check_at(test, site);
         }
     }
 
@@ -319,21 +325,27 @@ impl<'e, 'p> Lowering<'e, 'p> {
     ) -> Result<(), PatternError> {
         let register = self.register(place);
         self.check(
-            Instruction::new(Op::RequireMap).a(register.0),
+            Operation::RequireMap {
+                src: register,
+                target: on_error,
+            },
             pattern.span,
-            on_error,
         );
-        // Children are loaded from the static path if there is one, so that the path
-        // cache is shared by all rules, else from the register.
+        // Children are loaded from the static path if there is one, so that all rules share
+        // the path cache, else from the register.
         let parent = match place {
             Place::Register(_) => Place::Register(register),
             Place::Subject | Place::Path(_) => place,
         };
         let kept: Vec<&Member> = match self.tags.get(&std::ptr::from_ref(pattern)) {
             Some(Tags::Dynamic(tags)) => {
-                let test = Instruction::new(Op::TestTags).a(register.0).c(*tags);
+                let test = Operation::TestTags {
+                    src: register,
+                    tags: *tags,
+                    target: on_error,
+                };
                 let site = self.site(SiteKind::Tags, pattern.span);
-                self.check_at(test, site, on_error);
+                self.check_at(test, site);
                 return Ok(());
             }
             Some(Tags::Static) => members
@@ -369,7 +381,8 @@ impl<'e, 'p> Lowering<'e, 'p> {
         Ok(())
     }
 
-    /// Section 3.2, step 3: anchor-bearing keys descending, then the others ascending.
+    /// docs/spec/patterns.md §3.2, step 3: keys containing anchors descending, then the
+    /// others ascending.
     fn order_plain<'t>(
         &self,
         mut plain: Vec<(&'t Member, AnchoredKey<'t>)>,
@@ -383,8 +396,8 @@ impl<'e, 'p> Lowering<'e, 'p> {
         front
     }
 
-    /// Whether a map key at any depth is an anchor (`+( )` does not count), once the
-    /// entries that section 9 drops are gone.
+    /// Whether a map key at any depth is an anchor (`+( )` does not count), after dropping
+    /// entries as in docs/spec/patterns.md §9.
     fn has_anchor(&self, tree: &Tree) -> bool {
         let tags = self.tags.contains_key(&std::ptr::from_ref(tree));
         match &tree.value {
@@ -402,7 +415,7 @@ impl<'e, 'p> Lowering<'e, 'p> {
         }
     }
 
-    /// Section 3.3 and, for global anchors, 4.6.
+    /// docs/spec/patterns.md §3.3 and, for global anchors, §4.6.
     fn lower_plain(
         &mut self,
         member: &Member,
@@ -413,17 +426,19 @@ impl<'e, 'p> Lowering<'e, 'p> {
         if key.anchor == Anchor::Global {
             return self.lower_global(member, key.inner, parent, on_error);
         }
-        // `+(key)` is no anchor here: the key is looked up as it stands.
+        // `+(key)` is not an anchor here: the key is looked up as written.
         let name = &*member.key;
         let place = self.child(parent, name);
         if member.value.as_str() == Some("*") {
             let register = self.register(place);
             let symbol = self.emitter.module.symbol(name);
-            let check = Instruction::new(Op::RequirePresent)
-                .a(register.0)
-                .c(symbol.0);
+            let check = Operation::RequirePresent {
+                src: register,
+                key: symbol,
+                target: on_error,
+            };
             let site = self.site(SiteKind::Leaf, member.key_span);
-            self.check_at(check, site, on_error);
+            self.check_at(check, site);
             return Ok(());
         }
         self.under(&format!("{name}/"), |this| {
@@ -432,7 +447,7 @@ impl<'e, 'p> Lowering<'e, 'p> {
     }
 }
 
-/// Whether matching against the pattern can end in a skip.
+/// Whether matching the pattern can end in a skip.
 fn may_skip(tree: &Tree) -> bool {
     match &tree.value {
         TreeValue::Map(members) => members
@@ -446,8 +461,8 @@ fn may_skip(tree: &Tree) -> bool {
 fn key_may_skip(anchor: Anchor, value: &Tree) -> bool {
     match anchor {
         Anchor::Conditional | Anchor::Global => true,
-        // Nothing that happens to an item leaves an existence anchor, and the value
-        // of a negation is never looked at.
+        // Whatever happens to an item stays inside an existence anchor, and the value of a
+        // negation is never evaluated.
         Anchor::Existence | Anchor::Negation => false,
         Anchor::None | Anchor::Equality | Anchor::AddIfNotPresent => may_skip(value),
     }

@@ -1,19 +1,19 @@
 //! Queries: texts of expressions over the whole context, and the loaders of the context
 //! entries that they mention.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::EntryLoading;
 use kpvm_syntax::jmespath::mentions;
 
 use super::emitter::Emitter;
 use super::expression::Current;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
 use kpvm_syntax::jmespath;
 
 /// What a DELETE rewrites.
 const REQUEST_OBJECT: &str = "request.object";
 
-/// Whether a query says `request.object` where it is no path of its own: in quotes,
-/// behind a dot, as a part of longer names, or in front of an index or call, which takes
+/// Whether a query contains `request.object` other than as a path of its own: in quotes,
+/// after a dot, as a part of longer names, or before an index or call, which applies to
 /// `object` alone.
 fn has_odd_request_object(query: &str) -> bool {
     let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
@@ -62,14 +62,14 @@ impl Emitter<'_> {
         result
     }
 
-    /// On DELETE the text is rewritten wherever it says `request.object`, in string
-    /// literals too (docs/spec/conditions.md §4.8): two expressions, of which one runs.
+    /// On DELETE the text is rewritten wherever it contains `request.object`, even in
+    /// string literals (docs/spec/conditions.md §4.8): two expressions, of which one runs.
     fn query_for_each_operation(&mut self, text: &str, on_error: Label) -> Register {
         self.scope.rewrites_delete = false;
         let result = self.block.register();
         let (otherwise, end) = (self.block.label(), self.block.label());
         self.block
-            .push(Instruction::new(Op::JumpUnlessDelete).target(otherwise));
+            .push(Operation::JumpUnlessDelete { target: otherwise });
         let rewritten = text.replace(REQUEST_OBJECT, "request.oldObject");
         let value = self.search(&rewritten, false, on_error);
         self.assign(result, value);
@@ -97,35 +97,35 @@ impl Emitter<'_> {
         }
     }
 
-    /// Images that cannot be read fail the query that mentions them, whether or not it
-    /// looks at them (docs/spec/conditions.md §7.1); that there are none does not.
+    /// Images that cannot be read fail the query that mentions them, whether or not it uses
+    /// them (docs/spec/conditions.md §7.1); having no images does not.
     pub(super) fn ensure_images(&mut self, on_error: Label) {
         let (caught, end) = (self.block.label(), self.block.label());
         let images = self.block.register();
-        self.block
-            .push(Instruction::new(Op::LoadImages).a(images.0).target(caught));
+        self.block.push(Operation::LoadImages {
+            dst: images,
+            target: caught,
+        });
         self.block.jump(end);
         self.block.place(caught);
-        self.block.push(
-            Instruction::new(Op::CatchMissing)
-                .a(images.0)
-                .target(on_error),
-        );
+        self.block.push(Operation::CatchMissing {
+            dst: images,
+            target: on_error,
+        });
         self.block.place(end);
     }
 
     /// Runs the loaders of the context entries that a query mentions.
     pub fn ensure_entries(&mut self, query: &str, on_error: Label) {
-        let mut first = 2;
+        let mut first = EntryLoading::FIRST;
         for entry in self.scope.entries() {
             if mentions(query, &entry.name) {
-                self.block.push(
-                    Instruction::new(Op::EnsureEntry)
-                        .c(entry.number)
-                        .b(u32::from(entry.restricted) | first)
-                        .target(on_error),
-                );
-                first = 0;
+                self.block.push(Operation::EnsureEntry {
+                    entry: entry.number,
+                    loading: first.with_if(entry.restricted, EntryLoading::RESTRICTED),
+                    target: on_error,
+                });
+                first = EntryLoading::NONE;
             }
         }
     }

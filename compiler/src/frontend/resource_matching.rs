@@ -1,26 +1,23 @@
-//! `MatchResources` of admission policies: resource rules and label selectors in, a block
-//! that ends matched or unmatched out, and what the match index lists its rule under
-//! (docs/spec/cel.md §6.3).
+//! `MatchResources` of admission policies: lowers resource rules and label selectors to a
+//! block that ends matched or unmatched, and gives the keys under which the match index
+//! lists the rule (docs/spec/cel.md §6.3).
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{ObjectScope, Operations};
 use kpvm_format::table::KeyKind;
 
-use crate::ir::{Block, IndexKey, Instruction, Label, Module, Site, SiteKind};
+use crate::ir::{AtSite, Block, IndexKey, Label, Module, Operation, Site, SiteKind};
 use crate::policy::match_resources::{MatchResources, ResourceRule};
 use crate::source::{Location, SourceId};
 
-/// Every operation, by its bit.
-const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
-
-/// Where the constraints stand, and how they treat what is missing.
+/// The origin of the constraints, and how they treat missing objects.
 #[derive(Debug, Clone, Copy)]
 pub struct Constraints<'c> {
-    /// What is lowered.
+    /// The constraints.
     pub matching: &'c MatchResources,
     /// Its field, e.g. `matchConstraints`.
     pub part: &'c str,
-    /// Whether an object that is not there counts for `objectSelector` as one without
-    /// labels, as in Kyverno's CEL policies; else it is never selected.
+    /// Whether `objectSelector` treats a missing object as one without labels, as in
+    /// Kyverno's CEL policies; otherwise it is never selected.
     pub absent_has_no_labels: bool,
     /// The file.
     pub source: SourceId,
@@ -32,36 +29,31 @@ impl Constraints<'_> {
         let mut block = Block::new();
         let unmatched = block.label();
         self.lower_test(unmatched, &mut block, module);
-        block.push(Instruction::new(Op::ReturnMatched));
+        block.push(Operation::ReturnMatched);
         block.place(unmatched);
-        block.push(Instruction::new(Op::ReturnUnmatched));
+        block.push(Operation::ReturnUnmatched);
         block
     }
 
-    /// Falls through where the constraints hold, else jumps to `unmatched`.
+    /// Falls through if the constraints match, else jumps to `unmatched`.
     pub fn lower_test(&self, unmatched: Label, block: &mut Block, module: &mut Module) {
         let matching = self.matching;
-        let selectors = [
-            (
-                Op::MatchNamespaceLabels,
-                "namespaceSelector",
-                &matching.namespace_selector,
-            ),
-            (
-                Op::MatchObjectLabels,
-                "objectSelector",
-                &matching.object_selector,
-            ),
-        ];
-        for (op, field, selector) in selectors {
-            if let Some(selector) = selector {
-                let site = self.site(SiteKind::Filter, None, field);
-                let absent = op == Op::MatchObjectLabels && self.absent_has_no_labels;
-                let test = Instruction::new(op)
-                    .b(u32::from(absent))
-                    .c(module.selector(selector));
-                block.push(test.target(unmatched).site(site));
-            }
+        if let Some(selector) = &matching.namespace_selector {
+            let site = self.site(SiteKind::Filter, None, "namespaceSelector");
+            let test = Operation::MatchNamespaceLabels {
+                selector: module.selector(selector),
+                target: unmatched,
+            };
+            block.push(test.site(site));
+        }
+        if let Some(selector) = &matching.object_selector {
+            let site = self.site(SiteKind::Filter, None, "objectSelector");
+            let test = Operation::MatchObjectLabels {
+                absent: self.absent_has_no_labels,
+                selector: module.selector(selector),
+                target: unmatched,
+            };
+            block.push(test.site(site));
         }
         for (index, rule) in matching.exclude_resource_rules.iter().enumerate() {
             let next = block.label();
@@ -84,8 +76,8 @@ impl Constraints<'_> {
         }
     }
 
-    /// Falls through when the rule holds, else jumps to `otherwise`. The cheap and
-    /// selective tests go first.
+    /// Falls through if the rule matches, else jumps to `otherwise`. The cheap and
+    /// selective tests come first.
     fn lower_rule(
         &self,
         rule: &ResourceRule,
@@ -98,35 +90,48 @@ impl Constraints<'_> {
             "resourceRules" => SiteKind::Filter,
             _ => SiteKind::Exclusion,
         };
-        let mut test = |instruction: Instruction, field: &str| {
+        let mut test = |test: Operation, field: &str| {
             let site = self.site(kind, Some(place), field);
-            block.push(instruction.target(otherwise).site(site));
+            block.push(test.site(site));
         };
-        let set = operation_set(&rule.operations);
-        if set != 0b1111 {
-            test(Instruction::new(Op::MatchOperations).b(set), "operations");
+        let operations = operation_set(&rule.operations);
+        let target = otherwise;
+        if operations != Operations::ALL {
+            test(
+                Operation::MatchOperations { operations, target },
+                "operations",
+            );
         }
-        let lists = [
-            (Op::MatchResources, "resources", &rule.resources, "*/*"),
-            (Op::MatchApiGroups, "apiGroups", &rule.api_groups, "*"),
-            (Op::MatchApiVersions, "apiVersions", &rule.api_versions, "*"),
-        ];
-        for (op, field, texts, everything) in lists {
-            if !texts.iter().any(|text| text == everything) {
-                let texts = module.text_list(texts);
-                test(Instruction::new(op).c(texts), field);
-            }
+        let restricts = |texts: &[String], everything| texts.iter().all(|text| text != everything);
+        if restricts(&rule.resources, "*/*") {
+            let resources = module.text_list(&rule.resources);
+            test(Operation::MatchResources { resources, target }, "resources");
         }
-        let scope = ["Namespaced", "Cluster"]
-            .iter()
-            .position(|scope| *scope == rule.scope);
+        if restricts(&rule.api_groups, "*") {
+            let groups = module.text_list(&rule.api_groups);
+            test(Operation::MatchApiGroups { groups, target }, "apiGroups");
+        }
+        if restricts(&rule.api_versions, "*") {
+            let versions = module.text_list(&rule.api_versions);
+            test(
+                Operation::MatchApiVersions { versions, target },
+                "apiVersions",
+            );
+        }
+        let scope = match rule.scope.as_str() {
+            "Namespaced" => Some(ObjectScope::Namespaced),
+            "Cluster" => Some(ObjectScope::Cluster),
+            _ => None,
+        };
         if let Some(scope) = scope {
-            test(Instruction::new(Op::MatchScope).b(scope as u32), "scope");
+            test(Operation::MatchScope { scope, target }, "scope");
         }
         if !rule.resource_names.is_empty() {
             let names = module.text_list(&rule.resource_names);
-            let instruction = Instruction::new(Op::MatchResourceNames).c(names);
-            test(instruction, "resourceNames");
+            test(
+                Operation::MatchResourceNames { names, target },
+                "resourceNames",
+            );
         }
     }
 
@@ -151,19 +156,16 @@ impl Constraints<'_> {
 }
 
 /// Bits of the operations; `*` stands for all of them.
-fn operation_set(operations: &[String]) -> u32 {
-    let bit = |name: &String| match name.as_str() {
-        "*" => 0b1111,
-        name => OPERATIONS
-            .iter()
-            .position(|known| *known == name)
-            .map_or(0, |bit| 1 << bit),
-    };
-    operations.iter().map(bit).fold(0, |set, bit| set | bit)
+fn operation_set(operations: &[String]) -> Operations {
+    let named = operations.iter().map(|name| match name.as_str() {
+        "*" => Operations::ALL,
+        name => Operations::named(name),
+    });
+    named.fold(Operations::NONE, Operations::with)
 }
 
-/// The names of resources under which the index lists a rule with these constraints;
-/// `*` where it has to be tried for every object.
+/// The names of resources under which the index lists a rule with these constraints; `*` if
+/// it must be tried for every object.
 pub fn index_names(matching: &MatchResources) -> Vec<String> {
     let mut names = Vec::new();
     for rule in &matching.resource_rules {
@@ -180,11 +182,11 @@ pub fn index_names(matching: &MatchResources) -> Vec<String> {
     names
 }
 
-/// The keys of which an object has at least one if the constraints hold for it; empty if
+/// The keys of which an object has at least one if the constraints match it; empty if
 /// nothing is known.
 pub fn index_keys(matching: &MatchResources) -> Vec<IndexKey> {
     let rules = matching.resource_rules.iter();
-    // One rule without keys could hold for everything.
+    // A single rule without keys could match anything.
     let all: Option<Vec<Vec<IndexKey>>> = rules.map(rule_keys).collect();
     all.unwrap_or_default().concat()
 }
@@ -204,13 +206,12 @@ fn rule_keys(rule: &ResourceRule) -> Option<Vec<IndexKey>> {
         return Some(names);
     }
     let set = operation_set(&rule.operations);
-    let keys: Vec<IndexKey> = OPERATIONS
+    let keys: Vec<IndexKey> = Operations::NAMED
         .iter()
-        .enumerate()
-        .filter(|(bit, _)| set & (1 << bit) != 0)
-        .map(|(_, name)| IndexKey::whole(KeyKind::Operation, name))
+        .filter(|(_, operation)| set.has(*operation))
+        .map(|(name, _)| IndexKey::whole(KeyKind::Operation, name))
         .collect();
-    Some(keys).filter(|keys| !keys.is_empty() && keys.len() < OPERATIONS.len())
+    Some(keys).filter(|keys| !keys.is_empty() && keys.len() < Operations::NAMED.len())
 }
 
 #[cfg(test)]
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// docs/spec/cel.md §6.3: every object for which the rules may hold is found.
+    /// docs/spec/cel.md §6.3: every object that the rules may match is found.
     #[test]
     fn rules_are_listed_under_what_every_matching_object_has() {
         let rows = [

@@ -1,22 +1,22 @@
-//! Values with variables in them (docs/spec/conditions.md §4): a tree in, code that computes
-//! the substituted value out. What has no variable is a constant.
+//! Values with variables (docs/spec/conditions.md §4): lowers a tree to code that computes
+//! the substituted value. A part without variables is a constant.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ForeachDepth;
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
 use super::emitter::Emitter;
 use super::scope::Scope;
 use super::variable::{self, VariableSpan};
-use crate::ir::{BlockId, Instruction, Label, Module, Register};
+use crate::ir::{BlockId, Label, Module, Operation, Register};
 use crate::policy::model::Spanned;
 use crate::source::SourceId;
 
-/// Whether a text has a variable in it.
+/// Whether a text contains a variable.
 pub fn has_variable(text: &str) -> bool {
     !variable::scan(text).is_empty()
 }
 
-/// Whether any text or key of a tree has a variable in it.
+/// Whether any text or key of a tree contains a variable.
 pub fn tree_has_variable(tree: &Tree) -> bool {
     match &tree.value {
         TreeValue::String(text) => has_variable(text),
@@ -28,7 +28,7 @@ pub fn tree_has_variable(tree: &Tree) -> bool {
     }
 }
 
-/// Every `\{{` made `{{`, as the substitution leaves a text without variables.
+/// Replaces every `\{{` by `{{`, as the substitution does in a text without variables.
 pub fn unescape(tree: &Tree) -> Tree {
     let text = |text: &str| {
         variable::unescape_variables(text)
@@ -53,8 +53,9 @@ pub fn unescape(tree: &Tree) -> Tree {
     Tree::new(value, tree.span)
 }
 
-/// Every `\{{` in a key made `{{`, but in maps that are computed as a whole. Texts keep
-/// their escapes until they become leaves, so that nobody takes them for variables.
+/// Replaces every `\{{` in a key by `{{`, except in maps that are computed as a whole.
+/// Texts keep their escapes until they become leaves, so that nothing takes them for
+/// variables.
 pub fn unescape_keys(tree: &Tree) -> Tree {
     let value = match &tree.value {
         TreeValue::Map(members) if members.iter().any(|member| has_variable(&member.key)) => {
@@ -94,13 +95,12 @@ impl Emitter<'_> {
             TreeValue::String(text) => self.text_template(text, path, on_error),
             TreeValue::List(items) => {
                 let list = self.block.enter_list();
-                self.block.push(Instruction::new(Op::ListBegin).a(list));
+                self.block.push(Operation::ListBegin { list });
                 for (index, item) in items.iter().enumerate() {
                     let item = self.template(item, &format!("{path}/{index}"), on_error);
-                    self.block
-                        .push(Instruction::new(Op::ListPush).a(list).b(item.0));
+                    self.block.push(Operation::ListPush { list, src: item });
                 }
-                let result = self.load(Instruction::new(Op::ListEnd).b(list));
+                let result = self.load(|dst| Operation::ListEnd { dst, list });
                 self.block.leave_list();
                 result
             }
@@ -114,33 +114,34 @@ impl Emitter<'_> {
         let mut members: Vec<&Member> = members.iter().collect();
         members.sort_by(|left, right| left.key.cmp(&right.key));
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         for member in &members {
             if computed_keys {
                 let key = self.key_template(&member.key, path, on_error);
-                self.block
-                    .push(Instruction::new(Op::ListPush).a(list).b(key.0));
+                self.block.push(Operation::ListPush { list, src: key });
             }
             let path = format!("{path}/{}", member.key.replace('/', "\\/"));
             let value = self.template(&member.value, &path, on_error);
-            self.block
-                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block.push(Operation::ListPush { list, src: value });
         }
-        let end = if computed_keys {
-            Instruction::new(Op::MapEndPairs)
+        let keys = if computed_keys {
+            None
         } else {
             let keys: Vec<String> = members
                 .iter()
                 .map(|member| variable::unescape_variables(&member.key).into_owned())
                 .collect();
-            Instruction::new(Op::MapEnd).c(self.module.text_list(&keys))
+            Some(self.module.text_list(&keys))
         };
-        let result = self.load(end.b(list));
+        let result = self.load(|dst| match keys {
+            None => Operation::MapEndPairs { dst, list },
+            Some(keys) => Operation::MapEnd { dst, list, keys },
+        });
         self.block.leave_list();
         result
     }
 
-    /// A key with variables has to come out as text; null leaves it as it is written.
+    /// A key with variables must be a text; null leaves it as written.
     pub fn key_template(&mut self, key: &str, path: &str, on_error: Label) -> Register {
         let value = self.text_template(key, path, on_error);
         if !has_variable(key) {
@@ -150,18 +151,17 @@ impl Emitter<'_> {
         let text = self.module.text(&error);
         let checked = self.block.register();
         let (unchanged, end) = (self.block.label(), self.block.label());
-        self.block.push(
-            Instruction::new(Op::JumpIfNull)
-                .a(value.0)
-                .target(unchanged),
-        );
-        self.block.push(
-            Instruction::new(Op::RequireKeyText)
-                .a(checked.0)
-                .b(value.0)
-                .c(text)
-                .target(on_error),
-        );
+        self.block.push(Operation::JumpIfNull {
+            src: value,
+            target: unchanged,
+        });
+        self.block.push(Operation::RequireKeyText {
+            dst: checked,
+            src: value,
+            text,
+            typed: false,
+            target: on_error,
+        });
         self.block.jump(end);
         self.block.place(unchanged);
         let written = self.constant(&TreeValue::String(key.into()));
@@ -170,8 +170,8 @@ impl Emitter<'_> {
         checked
     }
 
-    /// Lowers a text: one variable alone keeps its value's type, others are put into
-    /// the text. What a variable brings is data: it is never searched for variables.
+    /// Lowers a text: a single variable keeps its value's type, others are inserted into
+    /// the text. A variable's value is data: it is never searched for variables.
     pub fn text_template(&mut self, text: &str, path: &str, on_error: Label) -> Register {
         let pieces = pieces(text);
         if let [Piece::Variable { name, .. }] = pieces.as_slice() {
@@ -187,30 +187,28 @@ impl Emitter<'_> {
         let result = self.block.register();
         let end = self.block.label();
         let accumulator = self.block.enter_accumulator();
-        self.block
-            .push(Instruction::new(Op::TextBegin).a(accumulator));
+        self.block.push(Operation::TextBegin { accumulator });
         let last = pieces.len() - 1;
         for (index, piece) in pieces.iter().enumerate() {
             match piece {
                 Piece::Text(text) => {
                     let text = self.module.text(&variable::unescape_variables(text));
                     self.block
-                        .push(Instruction::new(Op::TextLiteral).a(accumulator).c(text));
+                        .push(Operation::TextLiteral { accumulator, text });
                 }
                 Piece::Variable { name } => {
                     let value = self.variable(name, path, on_error);
                     let only_variables =
                         !pieces.iter().any(|piece| matches!(piece, Piece::Text(_)));
                     if index == last && only_variables {
-                        // What stood in front came out empty: the last one is alone
-                        // now and keeps its type.
+                        // The text before it is empty: the last variable is now alone and
+                        // keeps its type.
                         let text_follows = self.block.label();
                         let alone = self.block.label();
-                        self.block.push(
-                            Instruction::new(Op::JumpIfTextEmpty)
-                                .a(accumulator)
-                                .target(alone),
-                        );
+                        self.block.push(Operation::JumpIfTextEmpty {
+                            accumulator,
+                            target: alone,
+                        });
                         self.block.jump(text_follows);
                         self.block.place(alone);
                         self.assign(result, value);
@@ -218,23 +216,24 @@ impl Emitter<'_> {
                         self.block.place(text_follows);
                     }
                     let failed = self.unresolved(name.shown(), path, on_error);
-                    self.block.push(
-                        Instruction::new(Op::TextValue)
-                            .a(accumulator)
-                            .b(value.0)
-                            .target(failed),
-                    );
+                    self.block.push(Operation::TextValue {
+                        accumulator,
+                        src: value,
+                        target: failed,
+                    });
                 }
             }
         }
-        self.block
-            .push(Instruction::new(Op::TextEnd).a(result.0).b(accumulator));
+        self.block.push(Operation::TextEnd {
+            dst: result,
+            accumulator,
+        });
         self.block.leave_accumulator();
         self.block.place(end);
         result
     }
 
-    /// Where errors of a variable arrive. DELETE rewrites the name, not the path.
+    /// Where a variable's errors arrive. DELETE rewrites the name, not the path.
     fn unresolved(&mut self, name: &str, path: &str, on_error: Label) -> Label {
         if !path.contains("request.object") {
             return self.wrapping(
@@ -271,7 +270,7 @@ pub(super) enum Piece {
     Variable { name: VariableText },
 }
 
-/// What a variable asks for.
+/// The text of a variable.
 pub(super) enum VariableText {
     /// The text of an expression.
     Plain(String),
@@ -287,16 +286,16 @@ impl VariableText {
     }
 }
 
-/// Cuts a text into its outermost variables and what stands between them.
+/// Splits a text into its outermost variables and the texts between them.
 ///
-/// The variables that the first pass of the substitution finds are those of `scan`; what
-/// stands between two of them is searched again, as the next pass does.
+/// The variables that the first pass of the substitution finds are those of `scan`; the
+/// text between two of them is searched again, as the next pass does.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut behind = 0;
     for span in variable::scan(text) {
         if span.start < behind {
-            // It lies inside the variable before.
+            // It is inside the previous variable.
             continue;
         }
         let (start, end, name) = grow(text, &span, behind);
@@ -316,8 +315,8 @@ fn push_text(text: &str, follows: bool, out: &mut Vec<Piece>) {
     }
 }
 
-/// A variable with everything that its place makes part of one: an innermost variable
-/// grows outwards while putting something else in its place makes a larger one around it.
+/// A variable with its surroundings: an innermost variable grows outwards as long as
+/// replacing it by something else completes a larger one around it.
 fn grow(text: &str, span: &VariableSpan, behind: usize) -> (usize, usize, VariableText) {
     let (mut start, mut end) = (span.start, span.end);
     let mut nested = false;
@@ -338,7 +337,7 @@ fn grow(text: &str, span: &VariableSpan, behind: usize) -> (usize, usize, Variab
     (start, end, name)
 }
 
-/// The end of a variable that begins at `open` and has whole variables inside.
+/// The end of a variable that begins at `open` and contains whole variables.
 fn closing(text: &str, open: usize) -> Option<usize> {
     let mut masked = text.to_owned();
     loop {
@@ -348,13 +347,13 @@ fn closing(text: &str, open: usize) -> Option<usize> {
         if inner.start == open {
             return Some(inner.end);
         }
-        // Put something of the same length in the inner variable's place.
+        // Replace the inner variable by something of the same length.
         masked.replace_range(inner.start..inner.end, &"x".repeat(inner.end - inner.start));
     }
 }
 
-/// What `{{@}}` stands for (docs/spec/conditions.md §4.6): the leaf's path without its first
-/// two parts, in the resource; only what stands behind a `foreach` counts.
+/// The value of `{{@}}` (docs/spec/conditions.md §4.6): the leaf's path without its first
+/// two parts, in the resource; only what follows a `foreach` counts.
 fn own_path(path: &str) -> String {
     let mut result = String::from("request.object");
     let path = path.replace("\\/", "\u{0}");
@@ -378,12 +377,12 @@ fn own_path(path: &str) -> String {
     result
 }
 
-/// Whether a text has variables, references or escapes of them in it.
+/// Whether a text contains variables, references or escapes of them.
 pub(crate) fn is_changed_by_substitution(text: &str) -> bool {
     has_variable(text) || text.contains("\\{{") || text.contains("$(")
 }
 
-/// anyPattern goes through JSON once more, which makes every number a float64
+/// anyPattern is serialised as JSON once more, which makes every number a float64
 /// (docs/spec/patterns.md §1).
 pub(crate) fn floats_only(tree: &Tree) -> Tree {
     let value = match &tree.value {
@@ -419,12 +418,12 @@ impl Module {
             message.span,
         );
         let value = emitter.document(&document, failed);
-        emitter
-            .block
-            .push(Instruction::new(Op::ReturnValue).a(value.0));
+        emitter.block.push(Operation::ReturnValue { src: value });
         emitter.flush_cold();
         emitter.block.place(failed);
-        emitter.block.push(Instruction::new(Op::ReturnFailed));
+        emitter.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(0),
+        });
         let block = emitter.block;
         Some(self.add(block))
     }

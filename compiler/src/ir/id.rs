@@ -1,11 +1,13 @@
-//! Numbers of the things that a module holds, a type for each kind of thing, and the tables
-//! that give them out.
+//! Numbers of the things in a module, with a type for each kind of thing, and the tables
+//! that assign them.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use kpvm_format::table::NONE;
+pub use kpvm_format::instruction::{
+    BlockId, ConstantId, ControlId, EntryId, ExclusionId, KindListId, LeafId, PairListId, PathId,
+    SelectorId, ShapeId, SliceId, SlotId, SubjectListId, TagPatternId, TextId, TextListId,
+};
 
 /// The number of an entry of a [`Table`].
 pub trait Id: Copy {
@@ -16,31 +18,9 @@ pub trait Id: Copy {
     fn number(self) -> u32;
 }
 
-/// What an operand of an instruction can be given as.
-pub trait Operand {
-    /// Its number.
-    fn number(self) -> u32;
-}
-
-impl Operand for u32 {
-    fn number(self) -> u32 {
-        self
-    }
-}
-
-impl<I: Id> Operand for Option<I> {
-    fn number(self) -> u32 {
-        self.map_or(NONE, Id::number)
-    }
-}
-
 macro_rules! ids {
-    ($( $(#[doc = $doc:literal])+ $name:ident = $prefix:literal; )+) => {
+    ($( $name:ident ),+ $(,)?) => {
         $(
-            $(#[doc = $doc])+
-            #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-            pub struct $name(pub u32);
-
             impl Id for $name {
                 fn of(number: u32) -> Self {
                     Self(number)
@@ -50,71 +30,54 @@ macro_rules! ids {
                     self.0
                 }
             }
-
-            impl Operand for $name {
-                fn number(self) -> u32 {
-                    self.0
-                }
-            }
-
-            impl From<$name> for u32 {
-                fn from(id: $name) -> u32 {
-                    id.0
-                }
-            }
-
-            impl fmt::Display for $name {
-                fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    write!(formatter, concat!($prefix, "{}"), self.0)
-                }
-            }
         )+
     };
 }
 
-ids! {
-    /// A block.
-    BlockId = "block";
-    /// A static path.
-    PathId = "path";
-    /// A leaf predicate.
-    LeafId = "leaf";
-    /// A list of kind selectors.
-    KindListId = "kinds";
-    /// A text.
-    TextId = "text";
-    /// A list of texts.
-    TextListId = "texts";
-    /// A list of annotation pairs.
-    PairListId = "pairs";
-    /// A label selector.
-    SelectorId = "selector";
-    /// A list of subjects.
-    SubjectListId = "subjects";
-    /// A label or annotation pattern with wildcard keys.
-    TagPatternId = "tags";
-    /// A constant value.
-    ConstantId = "constant";
-    /// A slice of a list.
-    SliceId = "slice";
-    /// A variable of a rule's context.
-    SlotId = "slot";
-    /// A context entry of a rule.
-    EntryId = "entry";
-    /// A type that values are decoded into.
-    ShapeId = "shape";
-    /// A control of the Pod Security Standards.
-    ControlId = "control";
-    /// An exclusion of findings.
-    ExclusionId = "exclusion";
-    /// A policy.
-    PolicyId = "policy";
-    /// A rule.
-    RuleId = "rule";
+/// A policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyId(pub u32);
+
+/// A rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId(pub u32);
+
+impl From<PolicyId> for u32 {
+    fn from(id: PolicyId) -> u32 {
+        id.0
+    }
 }
 
-/// Entries in the order of their numbers. The first number is 0, or that which follows the
-/// entries of the bundle that the module extends.
+impl From<RuleId> for u32 {
+    fn from(id: RuleId) -> u32 {
+        id.0
+    }
+}
+
+ids!(
+    BlockId,
+    PathId,
+    LeafId,
+    KindListId,
+    TextId,
+    TextListId,
+    PairListId,
+    SelectorId,
+    SubjectListId,
+    TagPatternId,
+    ConstantId,
+    SliceId,
+    SlotId,
+    EntryId,
+    ShapeId,
+    ControlId,
+    ExclusionId,
+    PolicyId,
+    RuleId,
+);
+
+/// Entries in the order of their numbers. The first number is 0, or follows the entries of
+/// the bundle that the module extends.
 #[derive(Debug, Clone)]
 pub struct Table<I, T> {
     first: u32,
@@ -141,12 +104,12 @@ impl<I: Id, T> Table<I, T> {
         }
     }
 
-    /// The id that the next entry gets.
+    /// The id of the next entry.
     pub fn next(&self) -> I {
         I::of(self.first + self.entries.len() as u32)
     }
 
-    /// Whether no number was given out, here or in the bundle that is extended.
+    /// Whether no number has been assigned, here or in the extended bundle.
     pub fn is_unused(&self) -> bool {
         self.next().number() == 0
     }
@@ -158,13 +121,13 @@ impl<I: Id, T> Table<I, T> {
         id
     }
 
-    /// The entry with an id; `None` for one of the bundle that is extended.
+    /// The entry with an id; `None` if it belongs to the extended bundle.
     pub fn get(&self, id: I) -> Option<&T> {
         let index = id.number().checked_sub(self.first)?;
         self.entries.get(index as usize)
     }
 
-    /// As [`Table::get`], to change it.
+    /// Like [`Table::get`], for modification.
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let index = id.number().checked_sub(self.first)?;
         self.entries.get_mut(index as usize)
@@ -188,7 +151,7 @@ impl<I: Id, T> Table<I, T> {
         &self.entries
     }
 
-    /// The entries in order, to change them.
+    /// The entries in order, for modification.
     pub fn entries_mut(&mut self) -> &mut [T] {
         &mut self.entries
     }

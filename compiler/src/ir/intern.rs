@@ -1,4 +1,4 @@
-//! Giving out numbers: equal things get equal ones.
+//! Assigns numbers: equal things get equal numbers.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::id::*;
 use super::module::Module;
 use super::record::*;
 
-/// The numbers of things that are there already.
+/// The numbers assigned so far.
 #[derive(Debug, Default)]
 pub(crate) struct Interned {
     paths: HashMap<PathStep, PathId>,
@@ -58,7 +58,7 @@ impl Module {
         self.text_lists.push(texts.collect())
     }
 
-    /// The predicate for a scalar pattern as it stands; `None` for maps and lists.
+    /// The predicate for a scalar pattern as written; `None` for maps and lists.
     pub fn plain_leaf(&mut self, pattern: &TreeValue) -> Option<LeafId> {
         let (kind, value, text) = match pattern {
             TreeValue::Null => (LeafKind::Null, 0, "<nil>".to_owned()),
@@ -90,7 +90,7 @@ impl Module {
         Some(id)
     }
 
-    /// A constant value; equal scalars are one.
+    /// A constant value; equal scalars share one.
     pub fn constant(&mut self, value: &TreeValue) -> ConstantId {
         let key = match value {
             TreeValue::List(_) | TreeValue::Map(_) => {
@@ -102,7 +102,7 @@ impl Module {
         self.keyed_constant(key, || Constant::Value(value.clone()))
     }
 
-    /// A constant that JSON does not have; equal ones are one.
+    /// A constant that JSON does not have; equal ones share one.
     pub fn special_constant(&mut self, constant: Constant) -> ConstantId {
         self.keyed_constant(format!("{constant:?}"), || constant)
     }

@@ -1,4 +1,4 @@
-//! A module: everything that front ends make of policies, before it becomes a bundle.
+//! A module: everything that the front ends make of policies, before it becomes a bundle.
 
 use kpvm_format::Tables;
 use kpvm_format::symbol::{SymbolId, SymbolTableBuilder};
@@ -11,10 +11,11 @@ use super::record::*;
 use super::rule::{Exception, Policy, Rule};
 use crate::policy::kind_selector::KindSelector;
 
-/// Everything that front ends make of policies.
+/// Everything that the front ends make of policies.
 ///
-/// Blocks refer to the other tables by number. A module may extend a bundle: then the numbers
-/// of its tables follow those of the bundle, and what has a smaller number is found there.
+/// Blocks refer to the other tables by number. A module may extend a bundle: the numbers of
+/// its tables then continue those of the bundle, and smaller numbers refer to the bundle's
+/// tables.
 #[derive(Debug)]
 pub struct Module {
     /// The keys that code looks up.
@@ -47,7 +48,7 @@ pub struct Module {
     pub slots: Table<SlotId, Slot>,
     /// The context entries.
     pub entries: Table<EntryId, Entry>,
-    /// The shapes, those inside another before it.
+    /// The shapes; a nested shape comes before the one that contains it.
     pub shapes: Table<ShapeId, Shape>,
     /// The controls of the Pod Security Standards.
     pub controls: Table<ControlId, Control>,
@@ -57,9 +58,9 @@ pub struct Module {
     pub rules: Table<RuleId, Rule>,
     /// The policies, in the order of evaluation.
     pub policies: Table<PolicyId, Policy>,
-    /// The exceptions, those of one rule in the order in which messages list them.
+    /// The exceptions; those of one rule are in the order in which messages list them.
     pub exceptions: Vec<Exception>,
-    /// The limits that front ends keep to.
+    /// The limits of the front ends.
     pub limits: Limits,
     pub(crate) interned: Interned,
 }
@@ -103,7 +104,7 @@ impl Module {
         }
     }
 
-    /// A module that extends a bundle: numbers go on from those of its tables.
+    /// A module that extends a bundle: its numbers continue those of the bundle's tables.
     pub fn extending(tables: &Tables<'_>, limits: Limits) -> Self {
         let mut symbols = SymbolTableBuilder::new();
         for number in 0..tables.symbols.len() as u32 {

@@ -1,4 +1,4 @@
-//! A module as text for people: a line for each instruction, operands by what they mean.
+//! A module as text for people: one line per instruction, with operands by their meaning.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -20,7 +20,7 @@ use crate::source::{Location, Sources};
 /// Writes every policy with its rules and their blocks.
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn print(module: &Module, sources: &Sources, out: &mut dyn Write) -> fmt::Result {
     let printer = Printer { module, sources };
     for policy in module.policies.entries() {
@@ -81,7 +81,7 @@ impl Printer<'_> {
         out.write_str("\n")
     }
 
-    /// Writes a block, and after it those that its instructions name.
+    /// Writes a block, followed by those that its instructions refer to.
     fn block(
         &self,
         title: &str,
@@ -106,13 +106,12 @@ impl Printer<'_> {
     }
 
     fn instruction(&self, instruction: &Instruction, out: &mut dyn Write) -> fmt::Result {
-        write!(out, "        {}", instruction.op.name())?;
-        for (index, operand) in instruction.op.operands().iter().enumerate() {
+        write!(out, "        {}", instruction.op().name())?;
+        for (index, (operand, value)) in instruction.operation.numbers().enumerate() {
             match index {
-                0 => write!(out, "{:1$}", "", 23 - instruction.op.name().len().min(22))?,
+                0 => write!(out, "{:1$}", "", 23 - instruction.op().name().len().min(22))?,
                 _ => out.write_str(", ")?,
             }
-            let value = instruction.field(operand.field);
             if let OperandKind::Immediate(kind) = operand.kind {
                 if !kind.is_named() {
                     write!(out, "{}=", operand.name)?;
@@ -226,15 +225,14 @@ impl Printer<'_> {
     }
 }
 
-/// The blocks that instructions of a block name.
+/// The blocks that instructions of a block refer to.
 fn blocks_of(block: &Block) -> Vec<BlockId> {
     let mut blocks = Vec::new();
     for item in &block.items {
         let Item::Instruction(instruction) = item else {
             continue;
         };
-        for operand in instruction.op.operands() {
-            let value = instruction.field(operand.field);
+        for (operand, value) in instruction.operation.numbers() {
             let is_block = matches!(
                 operand.kind,
                 OperandKind::Block | OperandKind::OptionalBlock

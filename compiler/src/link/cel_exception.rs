@@ -1,6 +1,5 @@
-//! Exceptions of policies.kyverno.io: which policies each of them names, and for each variant
-//! of these the block that says whether it holds
-//! (docs/spec/cel.md §6.5).
+//! Exceptions of policies.kyverno.io: which policies each exception names, and for each
+//! variant of a policy the block that says whether it applies (docs/spec/cel.md §6.5).
 
 use kpvm_format::table::{BodyKind, RuleFlags};
 
@@ -13,8 +12,8 @@ use crate::policy::spelling::nearest;
 use crate::policy::validating_policy::{CelException, Mode, PolicyRef};
 use crate::source::{Location, Sources};
 
-/// Adds exceptions for the policies that they name. One that names a policy which is not among
-/// the targets is a warning; one that does not compile for its policy, an error.
+/// Adds exceptions for the policies that they name. One that names a policy which is not
+/// among the targets gives a warning; one that does not compile for its policy, an error.
 pub(super) fn add(
     module: &mut Module,
     targets: &Targets,
@@ -41,7 +40,7 @@ pub(super) fn add(
         names.push((kind.to_owned(), policy.name.clone()));
     }
     let mut seen: Vec<Diagnostic> = Vec::new();
-    // The same is wrong for each variant of a policy.
+    // The error is the same for each variant of a policy.
     diagnostics.retain(|one| {
         let is_new = !seen.contains(one);
         seen.push(one.clone());
@@ -54,7 +53,7 @@ pub(super) fn add(
     }
 }
 
-/// Kind and policy of a rule, where it is one of CEL.
+/// Kind and policy of a rule, if it belongs to a CEL policy.
 fn policy_of<'t>(
     rule: &TargetRule,
     targets: &'t Targets,
@@ -114,7 +113,7 @@ fn add_exception(
     Ok(())
 }
 
-/// Warns of policies that nothing is called.
+/// Warns about names that no policy has.
 fn check_names(
     exception: &CelException,
     names: &[(String, String)],
@@ -122,7 +121,7 @@ fn check_names(
 ) {
     for policy in &exception.policies {
         let (kind, name) = (&policy.kind, &policy.name.value);
-        // Of other kinds it is not known what there is.
+        // For other kinds it is not known which policies exist.
         let is_validating = kind.ends_with("ValidatingPolicy") && !kind.contains("Image");
         let is_there = |(known_kind, known): &(String, String)| known_kind == kind && known == name;
         if !is_validating || names.iter().any(is_there) {

@@ -1,18 +1,16 @@
-//! A ValidatingAdmissionPolicy in, a rule for each of its bindings out
-//! (docs/spec/cel.md §5).
+//! Lowers a ValidatingAdmissionPolicy to a rule for each of its bindings (docs/spec/cel.md
+//! §5).
 //!
-//! Of several bindings that match the last one answers, so each is matched only where
-//! no later one is. Without a cluster the constraints of the policy itself count only
-//! where it has no binding.
+//! If several bindings match, the last one answers, so each is matched only where no later
+//! one is. Without a cluster, the policy's own constraints count only if it has no binding.
 
-use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, MessageKind, PolicyFlags, RuleFlags};
 
 use super::add_loaders;
 use crate::diagnostic::Diagnostic;
 use crate::frontend::cel::rule;
 use crate::frontend::resource_matching::{self, Constraints};
-use crate::ir::{self, Block, Instruction, Label, Module, PolicyId, RuleBlocks};
+use crate::ir::{self, Block, Label, Module, Operation, PolicyId, RuleBlocks};
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::match_resources::MatchResources;
 use crate::source::{Location, SourceId};
@@ -20,10 +18,10 @@ use crate::source::{Location, SourceId};
 /// The property that names the binding (docs/spec/cli.md §10.2).
 const BINDING: &str = "binding";
 
-/// A policy with more is refused: each is matched with all that come behind it.
+/// A policy with more bindings is refused: each is matched together with all later ones.
 const BINDINGS: usize = 200;
 
-/// Lowers a policy; returns what is wrong with it.
+/// Lowers a policy; returns its errors.
 pub(crate) fn lower_admission_policy(
     policy: &AdmissionPolicy,
     module: &mut Module,
@@ -47,7 +45,7 @@ pub(crate) fn lower_admission_policy(
     }
     for (index, binding) in policy.bindings.iter().enumerate() {
         let later = policy.bindings.get(index + 1..).unwrap_or_default();
-        // After one that matches everything nothing else ever answers.
+        // After one that matches everything, no other ever answers.
         if later.iter().all(|later| later.matching.is_some()) {
             lower_binding(policy, id, Some(binding), later, module);
         }
@@ -94,7 +92,7 @@ fn lower_binding(
             resource_matching::index_keys(matching),
         ),
     };
-    // A policy that nothing binds yet says no less than it will.
+    // A policy that has no binding yet is not more lenient than with one.
     let denies = binding.is_none_or(|binding| binding.actions.iter().any(|one| one == "Deny"));
     let property = |binding: &AdmissionBinding| (BINDING.to_owned(), binding.name.value.clone());
     let entry = ir::Rule {
@@ -129,7 +127,7 @@ fn lower_binding(
     module.rules.push(entry);
 }
 
-/// What a rule is matched with.
+/// What a rule is matched by.
 enum Matching<'m> {
     Nothing,
     Everything,
@@ -166,7 +164,7 @@ impl<'m> Matching<'m> {
         }
     }
 
-    /// Falls through where it is matched, else jumps to `unmatched`.
+    /// Falls through if it matches, else jumps to `unmatched`.
     fn lower(&self, unmatched: Label, block: &mut Block, module: &mut Module) {
         match *self {
             Matching::Constraints {
@@ -192,7 +190,7 @@ impl<'m> Matching<'m> {
     }
 }
 
-/// Matched where the constraints hold and those of no later binding do.
+/// Matches if the constraints do and those of no later binding do.
 fn lower_matching(
     matching: &Matching<'_>,
     later: &[AdmissionBinding],
@@ -202,13 +200,13 @@ fn lower_matching(
     for later in later {
         let next = block.label();
         Matching::of_binding(later).lower(next, &mut block, module);
-        block.push(Instruction::new(Op::ReturnUnmatched));
+        block.push(Operation::ReturnUnmatched);
         block.place(next);
     }
     let unmatched = block.label();
     matching.lower(unmatched, &mut block, module);
-    block.push(Instruction::new(Op::ReturnMatched));
+    block.push(Operation::ReturnMatched);
     block.place(unmatched);
-    block.push(Instruction::new(Op::ReturnUnmatched));
+    block.push(Operation::ReturnUnmatched);
     block
 }

@@ -1,6 +1,7 @@
-//! Lowering of a rule: its blocks, and what its message is.
+//! Lowering of a rule: its blocks and its message.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ReturnStatus;
+use kpvm_format::instruction::immediate::{AlternativeIndex, ForeachDepth};
 use kpvm_format::table::{BodyKind, MessageKind};
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
@@ -16,13 +17,13 @@ use crate::frontend::template::floats_only;
 use crate::frontend::template::is_changed_by_substitution;
 use crate::frontend::template::{has_variable, unescape_keys};
 use crate::frontend::{cel, context, matching, pattern, reference, variable};
-use crate::ir::{Block, BlockId, Instruction, Label, Module, RuleBlocks};
+use crate::ir::{Block, BlockId, Label, Module, Operation, RuleBlocks};
 use crate::policy::condition::Conditions;
 use crate::policy::model::{Policy, PolicyKind, Rule, Spanned, Validate};
 use crate::policy::read::text_of;
 use crate::source::Location;
 
-/// What the body, the message and the context of a rule become.
+/// The lowered body, message and context of a rule.
 pub(super) struct LoweredRule {
     pub(super) blocks: RuleBlocks,
     pub(super) body: BodyKind,
@@ -79,7 +80,7 @@ pub(super) fn lower_blocks(
     let body = module.add(body);
     add_loaders(loaders, module);
     let (message_kind, message, message_block) = match (&validate.pod_security, kind) {
-        // Kyverno does not look at the message of such a rule (docs/spec/pod-security.md §8).
+        // Kyverno ignores the message of such a rule (docs/spec/pod-security.md §8).
         (Some(tree), BodyKind::PodSecurity) => {
             let (level, version) = (text_of(tree, "level"), text_of(tree, "version"));
             (MessageKind::Text, format!("{level}:{version}"), None)
@@ -114,9 +115,9 @@ fn lower_preconditions(
     emitter.in_part("preconditions", |emitter| {
         emitter.conditions(conditions, Messages::OfFalse, on_false, wrapped);
     });
-    emitter.block.push(Instruction::new(Op::ReturnTrue));
+    emitter.block.push(Operation::ReturnTrue);
     emitter.block.place(on_false);
-    emitter.block.push(Instruction::new(Op::ReturnFalse));
+    emitter.block.push(Operation::ReturnFalse);
     end_failing(&mut emitter, failed);
     emitter.block
 }
@@ -125,11 +126,13 @@ fn lower_preconditions(
 fn end_failing(emitter: &mut Emitter<'_>, failed: Label) {
     emitter.flush_cold();
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
 }
 
-/// By the order in which Kyverno looks at the bodies: podSecurity, deny, pattern,
-/// anyPattern, foreach. An assertion counts only where it is alone (docs/spec/assert.md §1).
+/// In the order in which Kyverno checks the bodies: podSecurity, deny, pattern, anyPattern,
+/// foreach. An assertion counts only if it is alone (docs/spec/assert.md §1).
 fn lower_body(
     policy: &Policy,
     rule: &Rule,
@@ -188,7 +191,7 @@ fn lower_body(
         }
         (None, None, None) => {
             let Some(assert) = &validate.assert else {
-                emitter.block.push(Instruction::new(Op::ReturnNothing));
+                emitter.block.push(Operation::ReturnNothing);
                 return Ok((BodyKind::Deny, emitter.block, emitter.scope));
             };
             emitter.assertion_rule(assert).map_err(|error| {
@@ -218,9 +221,11 @@ fn lower_pattern(pattern: &Tree, emitter: &mut Emitter<'_>) -> Result<(), patter
     emitter.in_part("pattern", |emitter| {
         pattern::lower_pattern(&resolved, Subject::Resource, emitter, mismatch, wrapped)
     })?;
-    emitter.block.push(Instruction::new(Op::ReturnPass));
+    emitter.block.push(Operation::ReturnPass);
     emitter.block.place(mismatch);
-    emitter.block.push(Instruction::new(Op::ReturnError));
+    emitter.block.push(Operation::ReturnError {
+        depth: ForeachDepth(0),
+    });
     end_failing(emitter, failed);
     Ok(())
 }
@@ -241,7 +246,9 @@ fn lower_any_pattern(patterns: &Tree, validate: &Validate, emitter: &mut Emitter
         .map_or("", |message| &message.value);
     match &resolved.value {
         // Kyverno passes an empty list with the raw message of the rule.
-        TreeValue::List(items) if items.is_empty() => fixed_text(0, message, emitter),
+        TreeValue::List(items) if items.is_empty() => {
+            fixed_text(ReturnStatus::Pass, message, emitter)
+        }
         TreeValue::List(items) => return lower_alternatives(items, emitter),
         _ => emitter.in_part("anyPattern", |emitter| {
             pattern::lower_computed_alternatives(&resolved, message, emitter);
@@ -254,37 +261,36 @@ fn lower_alternatives(items: &[Tree], emitter: &mut Emitter<'_>) -> Lowered {
     let failed = emitter.block.label();
     let wrapped = emitter.wrapping("variable substitution failed: ", false, failed);
     let ends = |emitter: &mut Emitter<'_>, index| {
-        emitter
-            .block
-            .push(Instruction::new(Op::ReturnAlternative).c(index));
+        emitter.block.push(Operation::ReturnAlternative {
+            index: AlternativeIndex(index),
+        });
     };
     emitter.in_part("anyPattern", |emitter| {
         pattern::lower_any_pattern(items, Subject::Resource, emitter, ends, wrapped)
     })?;
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnAlternativesFailed));
+    emitter.block.push(Operation::ReturnAlternativesFailed {
+        depth: ForeachDepth(0),
+    });
     end_failing(emitter, failed);
     Ok(())
 }
 
-/// An error that comes before the question whether there is a resource to look at.
+/// An error that comes before the check whether there is a resource.
 fn substitution_error(error: &str, emitter: &mut Emitter<'_>) {
     fixed_text(
-        2,
+        ReturnStatus::ErrorWithoutResource,
         &format!("variable substitution failed: {error}"),
         emitter,
     );
 }
 
-fn fixed_text(status: u32, text: &str, emitter: &mut Emitter<'_>) {
+fn fixed_text(status: ReturnStatus, text: &str, emitter: &mut Emitter<'_>) {
     let text = emitter.module.text(text);
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnText).b(status).c(text));
+    emitter.block.push(Operation::ReturnText { status, text });
 }
 
-/// Without conditions a deny rule always fails; `any: []` never does (docs/spec/policies.md, case 33).
+/// Without conditions a deny rule always fails; `any: []` never does
+/// (docs/spec/policies.md, case 33).
 fn lower_deny(deny: &Tree, policy: &Policy, emitter: &mut Emitter<'_>) -> Result<(), LowerError> {
     let conditions = match deny
         .get("conditions")
@@ -308,15 +314,17 @@ fn lower_deny(deny: &Tree, policy: &Policy, emitter: &mut Emitter<'_>) -> Result
     emitter.in_part("deny.conditions", |emitter| {
         emitter.conditions(&conditions, Messages::OfTrue, passes, wrapped);
     });
-    emitter.block.push(Instruction::new(Op::ReturnDeny));
+    emitter.block.push(Operation::ReturnDeny {
+        depth: ForeachDepth(0),
+    });
     emitter.block.place(passes);
-    emitter.block.push(Instruction::new(Op::ReturnPass));
+    emitter.block.push(Operation::ReturnPass);
     end_failing(emitter, failed);
     Ok(())
 }
 
-/// The message as the outcome needs it (docs/spec/patterns.md §12; docs/spec/policies.md §8.1):
-/// what it is, its text, and the block that computes it.
+/// The message as the outcome needs it (docs/spec/patterns.md §12; docs/spec/policies.md
+/// §8.1): its kind, its text, and the block that computes it.
 fn lower_message(
     validate: &Validate,
     policy: &Policy,
@@ -372,18 +380,14 @@ fn lower_properties(
     let mut emitter = Emitter::new(policy.source, scope.clone(), module);
     let failed = emitter.block.label();
     let list = emitter.block.enter_list();
-    emitter.block.push(Instruction::new(Op::ListBegin).a(list));
+    emitter.block.push(Operation::ListBegin { list });
     for Member { key, value, .. } in resolved.as_map().unwrap_or_default() {
         let text = value.as_str().unwrap_or_default();
         let value = emitter.text_template(text, &format!("/{key}"), failed);
-        emitter
-            .block
-            .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+        emitter.block.push(Operation::ListPush { list, src: value });
     }
-    let result = emitter.load(Instruction::new(Op::ListEnd).b(list));
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnValue).a(result.0));
+    let result = emitter.load(|dst| Operation::ListEnd { dst, list });
+    emitter.block.push(Operation::ReturnValue { src: result });
     end_failing(&mut emitter, failed);
     Some(emitter.block)
 }

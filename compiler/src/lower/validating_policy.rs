@@ -1,6 +1,6 @@
-//! A ValidatingPolicy in, a rule for each of the policies that it is evaluated as out.
+//! Lowers a ValidatingPolicy to a rule for each of the policies that it is evaluated as.
 
-use kpvm_format::instruction::Op;
+use crate::ir::Operation;
 use kpvm_format::table::{BodyKind, MessageKind, PolicyFlags, RuleFlags};
 
 use super::add_loaders;
@@ -8,12 +8,12 @@ use crate::diagnostic::Diagnostic;
 use crate::frontend::cel::rule::place_in_scalar;
 use crate::frontend::cel::validating_policy::{Failure, Programs};
 use crate::frontend::resource_matching::{self, Constraints};
-use crate::ir::{self, Block, Instruction, Module, PolicyId, RuleBlocks};
+use crate::ir::{self, Block, Module, PolicyId, RuleBlocks};
 use crate::policy::validating_autogen::{Variant, variants};
 use crate::policy::validating_policy::{Mode, ValidatingPolicy};
 use crate::source::{Location, SourceId};
 
-/// The property that says which validation decided.
+/// The property that names the deciding validation.
 const INDEX_KEY: &str = "cel.validationIndex";
 
 /// Diagnostics of expressions that do not compile, each with its place in `source`, the
@@ -38,7 +38,7 @@ pub(crate) fn refused(failures: Vec<Failure<'_>>, id: SourceId, source: &str) ->
     diagnostics
 }
 
-/// Everything that is wrong with the expressions of a policy, those of autogen included.
+/// All errors in the expressions of a policy, including those of autogen.
 pub(crate) fn check(policy: &ValidatingPolicy, source: &str) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for variant in variants(policy) {
@@ -46,7 +46,7 @@ pub(crate) fn check(policy: &ValidatingPolicy, source: &str) -> Vec<Diagnostic> 
         {
             for found in refused(failures, policy.source, source) {
                 let found = found.subject(&policy.name.value);
-                // What is wrong with the policy is wrong with those made of it.
+                // An error in the policy is repeated in the policies generated from it.
                 if !diagnostics.iter().any(|one| one.location == found.location) {
                     diagnostics.push(found);
                 }
@@ -56,7 +56,7 @@ pub(crate) fn check(policy: &ValidatingPolicy, source: &str) -> Vec<Diagnostic> 
     diagnostics
 }
 
-/// Lowers a policy whose expressions were checked; returns what is wrong all the same.
+/// Lowers a policy whose expressions have been checked; returns any remaining errors.
 pub(crate) fn lower_validating_policy(
     policy: &ValidatingPolicy,
     module: &mut Module,
@@ -101,8 +101,8 @@ fn lower_variant(
         .map_err(|failures| refused(failures, policy.source, ""))?;
     let (first_slot, first_entry) = (module.slots.next(), module.entries.next());
     let matching = match (policy.mode, &spec.constraints) {
-        (Mode::Json, _) => ends(Op::ReturnMatched),
-        (Mode::Kubernetes, None) => ends(Op::ReturnUnmatched),
+        (Mode::Json, _) => ends(Operation::ReturnMatched),
+        (Mode::Kubernetes, None) => ends(Operation::ReturnUnmatched),
         (Mode::Kubernetes, Some(matching)) => Constraints {
             matching,
             part: "matchConstraints",
@@ -164,8 +164,8 @@ fn lower_variant(
     Ok(())
 }
 
-fn ends(op: Op) -> Block {
+fn ends(operation: Operation) -> Block {
     let mut block = Block::new();
-    block.push(Instruction::new(op));
+    block.push(operation);
     block
 }

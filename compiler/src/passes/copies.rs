@@ -1,11 +1,11 @@
-//! Copies: a value that is computed only to be copied is computed where it is copied to.
+//! Copies: a value that is computed only to be copied is computed directly into the copy.
 
 use std::collections::{HashMap, HashSet};
 
 use kpvm_format::instruction::Op;
 
 use super::registers::writers;
-use crate::ir::{Block, Item, Register};
+use crate::ir::{Block, Item, Operation, Register, Rename};
 
 /// Runs the pass over a block.
 pub(super) fn run(block: &mut Block) {
@@ -18,7 +18,7 @@ pub(super) fn run(block: &mut Block) {
             }
         }
     }
-    // The last instruction that only computes, if nothing but its `CelOnError` follows it.
+    // The last instruction that only computes, if only its `CelOnError` follows it.
     let mut computes: Option<usize> = None;
     let mut copies = HashSet::new();
     for position in 0..block.items.len() {
@@ -26,28 +26,24 @@ pub(super) fn run(block: &mut Block) {
             computes = None;
             continue;
         };
-        let (into, from) = (instruction.a, Register(instruction.b));
-        match instruction.op {
-            Op::Move if writers.get(&from) == Some(&1) && readers.get(&from) == Some(&1) => {
+        match instruction.operation {
+            Operation::Move { dst, src }
+                if writers.get(&src) == Some(&1) && readers.get(&src) == Some(&1) =>
+            {
                 let computed = computes.take().and_then(|at| block.items.get_mut(at));
                 if let Some(Item::Instruction(computed)) = computed
-                    && computed.a == from.0
+                    && computed.writes() == Some(src)
                 {
-                    computed.a = into;
+                    computed.operation = computed.operation.translate(&mut Rename {
+                        source: |register| register,
+                        destination: |_| dst,
+                        target: |label| label,
+                    });
                     copies.insert(position);
                 }
             }
-            Op::CelOnError => {}
-            Op::LoadConstant
-            | Op::CelPath
-            | Op::CelSelect
-            | Op::CelFind
-            | Op::CelFindIndex
-            | Op::CelIfFind
-            | Op::CelUnary
-            | Op::CelBinary
-            | Op::CelCall
-            | Op::CelVariable => computes = Some(position),
+            Operation::CelOnError { .. } => {}
+            operation if computes_value(operation.op()) => computes = Some(position),
             _ => computes = None,
         }
     }
@@ -56,4 +52,21 @@ pub(super) fn run(block: &mut Block) {
         position += 1;
         !copies.contains(&(position - 1))
     });
+}
+
+/// Whether an operation does nothing but compute the value of its register, or fail.
+fn computes_value(op: Op) -> bool {
+    matches!(
+        op,
+        Op::LoadConstant
+            | Op::CelPath
+            | Op::CelSelect
+            | Op::CelFind
+            | Op::CelFindIndex
+            | Op::CelIfFind
+            | Op::CelUnary
+            | Op::CelBinary
+            | Op::CelCall
+            | Op::CelVariable
+    )
 }

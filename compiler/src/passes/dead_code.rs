@@ -1,5 +1,5 @@
-//! Dead code: removes instructions that nothing reaches, labels that nobody jumps to, and
-//! jumps to the next instruction.
+//! Dead code: removes unreachable instructions, labels without jumps, and jumps to the next
+//! instruction.
 
 use std::collections::HashSet;
 
@@ -25,9 +25,9 @@ fn remove_unreachable(block: &mut Block) -> bool {
             true
         }
         Item::Instruction(instruction) => {
-            let keep = reachable || matches!(instruction.op, Op::LoopBegin | Op::LoopNext);
+            let keep = reachable || matches!(instruction.op(), Op::LoopBegin | Op::LoopNext);
             reachable = if keep {
-                !instruction.op.ends_block()
+                !instruction.op().ends_block()
             } else {
                 false
             };
@@ -70,7 +70,7 @@ fn remove_idle_jumps(block: &mut Block) -> bool {
                 Item::Label(label) => Some(*label),
                 Item::Instruction(_) => None,
             });
-        instruction.op == Op::Jump
+        instruction.op() == Op::Jump
             && instruction
                 .jump()
                 .is_some_and(|label| behind.into_iter().any(|next| next == label))

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::{Effects, Op};
 
 use crate::ir::{Block, Item, Register};
 
@@ -11,27 +11,26 @@ pub(super) fn run(block: &mut Block) {
     while remove_dead_loads(block) {}
 }
 
-/// Whether all that the operation does is to write its register.
+/// Whether the operation only writes its register.
 fn is_pure(op: Op) -> bool {
-    matches!(
-        op,
-        Op::LoadPath | Op::LoadField | Op::LoadIndex | Op::CelRoot
-    )
+    op.effects().are_within(Effects::READING)
 }
 
 fn remove_dead_loads(block: &mut Block) -> bool {
     let read: HashSet<Register> = block
         .items
         .iter()
-        .flat_map(|item| match item {
-            Item::Instruction(instruction) => instruction.reads().collect::<Vec<_>>(),
-            Item::Label(_) => Vec::new(),
+        .filter_map(|item| match item {
+            Item::Instruction(instruction) => Some(instruction.reads()),
+            Item::Label(_) => None,
         })
+        .flatten()
         .collect();
     let before = block.items.len();
     block.items.retain(|item| match item {
         Item::Instruction(instruction) => {
-            !is_pure(instruction.op) || read.contains(&Register(instruction.a))
+            let is_read = |register| read.contains(&register);
+            !is_pure(instruction.op()) || instruction.writes().is_none_or(is_read)
         }
         Item::Label(_) => true,
     });

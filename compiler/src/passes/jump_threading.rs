@@ -1,19 +1,19 @@
-//! Jump threading: a jump to a jump goes to where that one goes.
+//! Jump threading: a jump to a jump goes directly to the final target.
 
 use std::collections::HashMap;
 
-use kpvm_format::instruction::{Op, OperandKind};
+use kpvm_format::instruction::Op;
 
-use crate::ir::{Block, Instruction, Item, Label};
+use crate::ir::{Block, Instruction, Item, Label, Rename};
 
 /// Runs the pass over a block.
 pub(super) fn run(block: &mut Block) {
     let mut forwarded: HashMap<Label, Label> = label_targets(block)
         .into_iter()
-        .filter(|(_, instruction)| instruction.op == Op::Jump)
+        .filter(|(_, instruction)| instruction.op() == Op::Jump)
         .filter_map(|(label, instruction)| Some((label, instruction.jump()?)))
         .collect();
-    // Jumps only go forward, so following them ends.
+    // Jumps only go forward, so following them terminates.
     let labels: Vec<Label> = forwarded.keys().copied().collect();
     for label in labels {
         let mut target = forwarded[&label];
@@ -26,18 +26,17 @@ pub(super) fn run(block: &mut Block) {
         let Item::Instruction(instruction) = item else {
             continue;
         };
-        for operand in instruction.op.operands() {
-            if operand.kind == OperandKind::Forward {
-                let field = instruction.field_mut(operand.field);
-                *field = forwarded
-                    .get(&Label(*field))
-                    .map_or(*field, |label| label.0);
-            }
+        if instruction.op() != Op::LoopNext {
+            instruction.operation = instruction.operation.translate(&mut Rename {
+                source: |register| register,
+                destination: |register| register,
+                target: |label| forwarded.get(&label).copied().unwrap_or(label),
+            });
         }
     }
 }
 
-/// The items behind a label up to the first instruction.
+/// The first instruction after each label.
 fn label_targets(block: &Block) -> HashMap<Label, &Instruction> {
     let mut targets = HashMap::new();
     let mut pending = Vec::new();

@@ -1,4 +1,4 @@
-//! Registers of a block: who writes them.
+//! The writers of a block's registers.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ pub(super) fn writers(block: &Block) -> HashMap<Register, usize> {
     let mut writers = HashMap::new();
     for item in &block.items {
         if let Item::Instruction(instruction) = item {
-            for register in instruction.writes() {
+            if let Some(register) = instruction.writes() {
                 *writers.entry(register).or_insert(0) += 1;
             }
         }

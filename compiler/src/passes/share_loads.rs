@@ -1,39 +1,50 @@
-//! Common loads: a value that was loaded on every path to an instruction is not loaded again,
-//! and where a field was found it is not tested for again.
+//! Common loads: a value that was loaded on every path to an instruction is not loaded
+//! again, and a field that was found is not tested again.
 
 use std::collections::HashMap;
 
-use kpvm_format::instruction::{Op, OperandKind};
+use kpvm_format::instruction::Op;
 
 use super::registers::writers;
-use crate::ir::{Block, Instruction, Item, Label, Register};
+use crate::ir::{Block, Instruction, Item, Label, Operation, Register, Rename};
 
-/// What identifies a loaded value: operation, source register, and path, key or index.
-type Load = (Op, u32, u32);
+/// What identifies a loaded value: the operation without its register and its target.
+type Load = Operation;
 
-fn load_of(instruction: &Instruction) -> Option<Load> {
-    let op = match instruction.op {
-        // A field that is there has the value that `CelSelect` gives.
-        Op::CelIfHas => Op::CelSelect,
-        op @ (Op::LoadPath
-        | Op::LoadField
-        | Op::LoadIndex
-        | Op::CelPath
-        | Op::CelSelect
-        | Op::CelRange
-        | Op::CelRoot
-        | Op::CelVariable) => op,
+/// The value that an instruction loads, if it is one that can be shared.
+fn load_of(operation: Operation) -> Option<Load> {
+    let load = match operation {
+        // A field that is present has the value that `CelSelect` loads.
+        Operation::CelIfHas {
+            dst,
+            src,
+            key,
+            target,
+            ..
+        } => Operation::CelSelect {
+            dst,
+            src,
+            key,
+            target,
+        },
+        Operation::LoadPath { .. }
+        | Operation::LoadField { .. }
+        | Operation::LoadIndex { .. }
+        | Operation::CelPath { .. }
+        | Operation::CelSelect { .. }
+        | Operation::CelRange { .. }
+        | Operation::CelRoot { .. }
+        | Operation::CelVariable { .. } => operation,
         _ => return None,
     };
-    // `CelRange` has no operand `c`; `e` tells its loads apart.
-    let what = match op {
-        Op::CelRange => instruction.e,
-        _ => instruction.c,
-    };
-    Some((op, instruction.b, what))
+    Some(load.translate(&mut Rename {
+        source: |register| register,
+        destination: |_| Register::SUBJECT,
+        target: |_| Label(0),
+    }))
 }
 
-/// Most loads that are remembered at a time: each keeps a register from other uses.
+/// The largest number of loads remembered at a time: each keeps a register from other uses.
 const MOST_KNOWN: usize = 64;
 
 /// Runs the pass over a block.
@@ -45,7 +56,7 @@ pub(super) fn run(block: &mut Block) {
     let mut known: Option<HashMap<Load, Register>> = Some(HashMap::new());
     let mut at_label: HashMap<Label, HashMap<Load, Register>> = HashMap::new();
     let mut renamed: HashMap<Register, Register> = HashMap::new();
-    // What a test loaded, known after its `CelOnError`.
+    // The load of a test, known after its `CelOnError`.
     let mut tested: Option<(Load, Register)> = None;
     let mut drops_on_error = false;
     let mut items = std::mem::take(&mut block.items);
@@ -59,51 +70,52 @@ pub(super) fn run(block: &mut Block) {
             let Some(available) = &mut known else {
                 return true;
             };
-            if instruction.op == Op::CelOnError && std::mem::take(&mut drops_on_error) {
+            let operation = instruction.operation;
+            if operation.op() == Op::CelOnError && std::mem::take(&mut drops_on_error) {
                 return false;
             }
+            let jumps_if_there = matches!(operation, Operation::CelIfHas { when: true, .. });
             let mut loaded = None;
-            let dst = Register(instruction.a);
-            if let Some(load) = load_of(instruction)
+            if let (Some(load), Some(dst)) = (load_of(operation), operation.destination())
                 && writers.get(&dst) == Some(&1)
             {
                 if let Some(&register) = available.get(&load) {
                     renamed.insert(dst, register);
-                    if instruction.op != Op::CelIfHas {
+                    let Operation::CelIfHas { when, target, .. } = operation else {
                         return false;
-                    }
-                    // The field is there.
+                    };
+                    // The field is present.
                     drops_on_error = true;
-                    if instruction.e == 0 {
+                    if !when {
                         return false;
                     }
-                    *instruction = Instruction::new(Op::Jump).d(instruction.d);
+                    *instruction = Operation::Jump { target }.into();
                 } else if available.len() < MOST_KNOWN {
                     loaded = Some((load, dst));
                 }
             }
-            match instruction.op {
-                // The item of the next round is another value.
-                Op::LoopNext => forget(available, Register(instruction.e)),
-                // Other parameters, other variables.
-                Op::CelBindParams => available.clear(),
-                op => {
-                    if let Some(label) = instruction.jump() {
+            match instruction.operation {
+                // The item of the next iteration is another value.
+                Operation::LoopNext { item, .. } => forget(available, item),
+                // Other parameters mean other variables.
+                Operation::CelBindParams { .. } => available.clear(),
+                operation => {
+                    if let Some(label) = operation.target() {
                         let mut there = available.clone();
-                        if op == Op::CelIfHas && instruction.e != 0 {
+                        if jumps_if_there {
                             there.extend(loaded.take());
                         }
                         let met = meet(Some(there), at_label.get(&label));
                         at_label.extend(met.map(|met| (label, met)));
                     }
-                    match op {
+                    match operation.op() {
                         Op::CelIfHas => tested = loaded,
                         Op::CelOnError => available.extend(tested.take()),
                         _ => available.extend(loaded),
                     }
                 }
             }
-            if instruction.op.ends_block() && !drops_on_error {
+            if instruction.op().ends_block() && !drops_on_error {
                 known = None;
             }
             true
@@ -113,14 +125,11 @@ pub(super) fn run(block: &mut Block) {
 }
 
 fn rename_sources(instruction: &mut Instruction, renamed: &HashMap<Register, Register>) {
-    for operand in instruction.op.operands() {
-        if operand.kind == OperandKind::Source {
-            let field = instruction.field_mut(operand.field);
-            *field = renamed
-                .get(&Register(*field))
-                .map_or(*field, |register| register.0);
-        }
-    }
+    instruction.operation = instruction.operation.translate(&mut Rename {
+        source: |register| renamed.get(&register).copied().unwrap_or(register),
+        destination: |register| register,
+        target: |label| label,
+    });
 }
 
 fn meet(
@@ -138,12 +147,12 @@ fn meet(
     }
 }
 
-/// Forgets everything that was loaded from `register`, directly or not.
+/// Forgets everything that was loaded from `register`, directly or indirectly.
 fn forget(available: &mut HashMap<Load, Register>, register: Register) {
     let mut stale = vec![register];
     while let Some(register) = stale.pop() {
-        available.retain(|&(_, source, _), loaded| {
-            let derived = source == register.0;
+        available.retain(|load, loaded| {
+            let derived = load.sources().any(|source| source == register);
             if derived {
                 stale.push(*loaded);
             }

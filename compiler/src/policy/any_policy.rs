@@ -10,11 +10,11 @@ use crate::source::SourceId;
 /// A policy of any kind that is compiled.
 #[allow(clippy::large_enum_variant)] // few, and all of them live as long
 pub(crate) enum AnyPolicy {
-    /// Of kyverno.io.
+    /// One of kyverno.io.
     Classic(Policy),
-    /// Of policies.kyverno.io.
+    /// One of policies.kyverno.io.
     Validating(ValidatingPolicy),
-    /// Of Kubernetes.
+    /// One of Kubernetes.
     Admission(AdmissionPolicy),
 }
 
@@ -47,7 +47,7 @@ impl AnyPolicy {
         }
     }
 
-    /// What no other policy has: kind, namespace and name.
+    /// What identifies the policy: kind, namespace and name.
     pub(crate) fn identity(&self) -> (&'static str, Option<String>, String) {
         let namespace = match self {
             AnyPolicy::Classic(policy) => policy.namespace.clone(),

@@ -1,4 +1,4 @@
-//! Policies and rules as text for people: what was read, a line for each part that is there.
+//! Policies and rules as text for people: one line for each part that is present.
 
 use std::fmt::{self, Write};
 

@@ -62,6 +62,8 @@ effects! {
     WRITES_STATE = 17;
     /// Depends on such state.
     READS_STATE = 18;
+    /// Ends the block in some cases that are no error.
+    MAY_END = 19;
 }
 
 impl Effects {

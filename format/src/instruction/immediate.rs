@@ -414,6 +414,22 @@ flag_sets! {
     }
 }
 
+impl Operations {
+    /// Each operation with its name.
+    pub const NAMED: [(&'static str, Operations); 4] = [
+        ("CREATE", Operations::CREATE),
+        ("UPDATE", Operations::UPDATE),
+        ("DELETE", Operations::DELETE),
+        ("CONNECT", Operations::CONNECT),
+    ];
+
+    /// The operation of that name; the empty set if there is none.
+    pub fn named(name: &str) -> Operations {
+        let known = Self::NAMED.iter().find(|(known, _)| *known == name);
+        known.map_or(Self::NONE, |&(_, operation)| operation)
+    }
+}
+
 impl NoteFlags {
     /// The flags of a place among the findings of a control; the last of four for more.
     #[must_use]
@@ -590,7 +606,7 @@ macro_rules! immediate_types {
             const KIND: super::OperandKind = super::OperandKind::Immediate(ImmediateType::$kind);
 
             #[inline(always)]
-            fn encode(value: $type) -> u32 {
+            fn number<R: super::operand::Representation>(value: $type) -> u32 {
                 Immediate::encode(value)
             }
 

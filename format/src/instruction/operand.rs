@@ -5,7 +5,7 @@
 //! registers are bytes and targets are positions, and the compiler's, where registers are
 //! virtual and targets are labels. Everything else is the same in both.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::hash::Hash;
 
 use super::immediate::ImmediateType;
@@ -18,6 +18,12 @@ pub trait Representation: Copy + Debug + Eq + Hash + 'static {
     type Register: Copy + Debug + Eq + Hash;
     /// A place in the block.
     type Target: Copy + Debug + Eq + Hash;
+
+    /// The number of a register.
+    fn register_number(register: Self::Register) -> u32;
+
+    /// The number of a place.
+    fn target_number(target: Self::Target) -> u32;
 }
 
 /// The representation in bundles.
@@ -27,6 +33,16 @@ pub struct Encoded;
 impl Representation for Encoded {
     type Register = RegisterId;
     type Target = Position;
+
+    #[inline(always)]
+    fn register_number(register: RegisterId) -> u32 {
+        u32::from(register.0)
+    }
+
+    #[inline(always)]
+    fn target_number(target: Position) -> u32 {
+        target.0
+    }
 }
 
 /// A register of the frame.
@@ -116,8 +132,8 @@ pub trait OperandType {
     /// What its number means.
     const KIND: OperandKind;
 
-    /// The number in the encoding.
-    fn encode(value: Self::Of<Encoded>) -> u32;
+    /// The operand's number, which is what the encoding holds.
+    fn number<R: Representation>(value: Self::Of<R>) -> u32;
 
     /// The operand with that number, if it can be one.
     fn decode(number: u32) -> Option<Self::Of<Encoded>>;
@@ -151,7 +167,7 @@ pub trait OperandType {
 
 /// Operand types whose representation differs.
 macro_rules! represented {
-    ($( $name:ident: $associated:ident as $encoded:ident($number:ty), $accessor:ident; )+) => {$(
+    ($( $name:ident: $associated:ident by $to_number:ident as $encoded:ident($number:ty), $accessor:ident; )+) => {$(
         #[doc = concat!("Operand type of [`OperandKind::", stringify!($name), "`].")]
         #[derive(Debug)]
         pub enum $name {}
@@ -162,8 +178,8 @@ macro_rules! represented {
             const KIND: OperandKind = OperandKind::$name;
 
             #[inline(always)]
-            fn encode(value: $encoded) -> u32 {
-                u32::from(value.0)
+            fn number<R: Representation>(value: R::$associated) -> u32 {
+                R::$to_number(value)
             }
 
             #[inline(always)]
@@ -193,15 +209,15 @@ macro_rules! represented {
 }
 
 represented! {
-    Source: Register as RegisterId(u8), source;
-    Destination: Register as RegisterId(u8), destination;
-    Forward: Target as Position(u32), target;
-    Backward: Target as Position(u32), target;
+    Source: Register by register_number as RegisterId(u8), source;
+    Destination: Register by register_number as RegisterId(u8), destination;
+    Forward: Target by target_number as Position(u32), target;
+    Backward: Target by target_number as Position(u32), target;
 }
 
 /// Operand types that are numbers in every representation.
 macro_rules! ids {
-    ($( $(#[doc = $doc:literal])+ $name:ident is $kind:ident; )+) => {$(
+    ($( $(#[doc = $doc:literal])+ $name:ident is $kind:ident, $prefix:literal; )+) => {$(
         $(#[doc = $doc])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub u32);
@@ -214,6 +230,18 @@ macro_rules! ids {
             }
         }
 
+        impl From<$name> for u32 {
+            fn from(id: $name) -> u32 {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(out, concat!($prefix, "{}"), self.0)
+            }
+        }
+
         ids!(@operand $name, $kind);
     )+};
     (@operand $name:ident, $kind:ident) => {
@@ -223,7 +251,7 @@ macro_rules! ids {
             const KIND: OperandKind = OperandKind::$kind;
 
             #[inline(always)]
-            fn encode(value: $name) -> u32 {
+            fn number<R: Representation>(value: $name) -> u32 {
                 value.0
             }
 
@@ -251,47 +279,47 @@ macro_rules! ids {
 
 ids! {
     /// Number of a loop slot of the frame.
-    LoopSlot is Loop;
+    LoopSlot is Loop, "loop";
     /// Number of a fold slot of the frame.
-    FoldSlot is Fold;
+    FoldSlot is Fold, "fold";
     /// Number of a list accumulator of the frame.
-    ListSlot is List;
+    ListSlot is List, "list";
     /// Number of a text accumulator of the frame.
-    TextSlot is Accumulator;
+    TextSlot is Accumulator, "text";
     /// Number of a static path.
-    PathId is Path;
+    PathId is Path, "path";
     /// Number of a leaf predicate.
-    LeafId is Leaf;
+    LeafId is Leaf, "leaf";
     /// Number of a text.
-    TextId is Text;
+    TextId is Text, "text";
     /// Number of a list of kind selectors.
-    KindsId is Kinds;
+    KindListId is Kinds, "kinds";
     /// Number of a list of texts.
-    TextsId is Texts;
+    TextListId is Texts, "texts";
     /// Number of a list of pairs.
-    PairsId is Pairs;
+    PairListId is Pairs, "pairs";
     /// Number of a label selector.
-    SelectorId is Selector;
+    SelectorId is Selector, "selector";
     /// Number of a list of subjects.
-    SubjectsId is Subjects;
+    SubjectListId is Subjects, "subjects";
     /// Number of a label or annotation pattern.
-    TagPatternId is TagPattern;
+    TagPatternId is TagPattern, "tags";
     /// Number of a constant value.
-    ConstantId is Constant;
+    ConstantId is Constant, "constant";
     /// Number of a slice.
-    SliceId is Slice;
+    SliceId is Slice, "slice";
     /// Number of a variable of a rule's context.
-    VariableId is Slot;
+    SlotId is Slot, "slot";
     /// Number of a context entry.
-    EntryId is Entry;
+    EntryId is Entry, "entry";
     /// Number of a block.
-    BlockId is Block;
+    BlockId is Block, "block";
     /// Number of a shape.
-    ShapeId is Shape;
+    ShapeId is Shape, "shape";
     /// Number of a control.
-    ControlId is Control;
+    ControlId is Control, "control";
     /// Number of an exclusion.
-    ExclusionId is Exclusion;
+    ExclusionId is Exclusion, "exclusion";
 }
 
 ids!(@operand SymbolId, Symbol);
@@ -305,7 +333,7 @@ impl OperandType for OptionalBlock {
 
     const KIND: OperandKind = OperandKind::OptionalBlock;
 
-    fn encode(value: Option<BlockId>) -> u32 {
+    fn number<R: Representation>(value: Option<BlockId>) -> u32 {
         value.map_or(NONE, |block| block.0)
     }
 

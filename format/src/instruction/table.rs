@@ -123,13 +123,20 @@ macro_rules! instruction_set {
                 }
             }
 
-            /// Calls `each` with every register that it reads.
-            pub fn for_each_source(&self, mut each: impl FnMut(R::Register)) {
-                match *self {
+            /// The registers that it reads.
+            pub fn sources(&self) -> impl Iterator<Item = R::Register> + use<R> {
+                let sources: [Option<R::Register>; 5] = match *self {
                     $( Operation::$name $( { $($operand),+ } )? => {
-                        $($( <$kind as OperandType>::source::<R>($operand).map(&mut each); )+)?
+                        #[allow(unused_mut, reason = "there may be no operands")]
+                        let mut sources = [None; 5];
+                        $(
+                            let all = [$( <$kind as OperandType>::source::<R>($operand) ),+];
+                            sources[..all.len()].copy_from_slice(&all);
+                        )?
+                        sources
                     } )+
-                }
+                };
+                sources.into_iter().flatten()
             }
 
             /// The register that it writes.
@@ -139,6 +146,20 @@ macro_rules! instruction_set {
                         None $($( .or(<$kind as OperandType>::destination::<R>($operand)) )+)?
                     } )+
                 }
+            }
+
+            /// Its operands with their numbers, in the order of the table.
+            pub fn numbers(&self) -> impl Iterator<Item = (&'static Operand, u32)> + use<R> {
+                let mut numbers = [0; 5];
+                match *self {
+                    $( Operation::$name $( { $($operand),+ } )? => {
+                        $(
+                            let all = [$( <$kind as OperandType>::number::<R>($operand) ),+];
+                            numbers[..all.len()].copy_from_slice(&all);
+                        )?
+                    } )+
+                }
+                self.op().operands().iter().zip(numbers)
             }
 
             /// The same operation in another representation.
@@ -163,7 +184,7 @@ macro_rules! instruction_set {
                     $( Operation::$name $( { $($operand),+ } )? => {
                         $($( instruction.set(
                             Field::$field,
-                            <$kind as OperandType>::encode($operand),
+                            <$kind as OperandType>::number::<Encoded>($operand),
                         ); )+)?
                     } )+
                 }
@@ -288,7 +309,7 @@ instruction_set! {
     Move { dst: A Destination, src: B Source } [];
     /// Loads a variable of the context by its name: of the rule, else of the request; an unknown
     /// one is a missing key.
-    LoadVariable { dst: A Destination, slot: C VariableId, target: D Forward }
+    LoadVariable { dst: A Destination, slot: C SlotId, target: D Forward }
         [READS_CONTEXT READS_REQUEST MAKES_VALUE WRITES_ERROR JUMPS];
     /// Loads a value of the request's context: `request`, `serviceAccountName`, values given by the
     /// host.
@@ -303,9 +324,9 @@ instruction_set! {
     /// Makes a map of the whole context.
     LoadContext { dst: A Destination } [READS_SUBJECT READS_REQUEST READS_CONTEXT MAKES_VALUE];
     /// Puts a value into a variable of the context.
-    StoreVariable { slot: C VariableId, src: A Source } [WRITES_CONTEXT];
+    StoreVariable { slot: C SlotId, src: A Source } [WRITES_CONTEXT];
     /// Loads a variable without looking further; missing when it is not set.
-    SaveVariable { dst: A Destination, slot: C VariableId } [READS_CONTEXT];
+    SaveVariable { dst: A Destination, slot: C SlotId } [READS_CONTEXT];
     /// Runs the loader of a context entry unless it has run.
     EnsureEntry { entry: C EntryId, loading: B EntryLoading, target: D Forward }
         [READS_CONTEXT WRITES_CONTEXT RUNS_BLOCK WRITES_ERROR JUMPS ASKS_HOST IS_RANDOM READS_SUBJECT READS_REQUEST];
@@ -368,7 +389,7 @@ instruction_set! {
     /// Makes a list of what was appended.
     ListEnd { dst: A Destination, list: B ListSlot } [READS_SLOT MAKES_VALUE];
     /// Makes a map of what was appended, under the keys of a list of texts.
-    MapEnd { dst: A Destination, list: B ListSlot, keys: C TextsId } [READS_SLOT MAKES_VALUE];
+    MapEnd { dst: A Destination, list: B ListSlot, keys: C TextListId } [READS_SLOT MAKES_VALUE];
     /// Makes a map of what was appended: keys (texts) and values in turn.
     MapEndPairs { dst: A Destination, list: B ListSlot } [READS_SLOT MAKES_VALUE];
     /// Calls a function with what was appended as arguments.
@@ -453,7 +474,7 @@ instruction_set! {
     EnterNested [WRITES_STATE];
     /// Ends a nested foreach: jumps when it counted nothing; a list of it that could not be
     /// evaluated ends the rule.
-    LeaveNested { depth: B ForeachDepth, target: D Forward } [WRITES_STATE READS_STATE JUMPS];
+    LeaveNested { depth: B ForeachDepth, target: D Forward } [WRITES_STATE READS_STATE JUMPS MAY_END];
     /// Jumps when no alternative failed rather than skipped.
     JumpIfAllSkipped { target: D Forward } [READS_STATE JUMPS];
     /// Runs a context entry again if it has run: the element that it saw is gone.
@@ -492,11 +513,11 @@ instruction_set! {
     Conform { dst: A Destination, src: B Source, shape: C ShapeId, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
     /// Jumps when a value's text or key satisfies one of the wildcards.
-    JumpIfText { src: A Source, of: E TextOf, texts: C TextsId, target: D Forward }
+    JumpIfText { src: A Source, of: E TextOf, texts: C TextListId, target: D Forward }
         [READS_SUBJECT JUMPS];
     /// Runs a block of checks over a value and keeps what it notes as findings; `places` are those
     /// of the value's `spec` and `metadata` in the resource.
-    RunChecks { src: A Source, block: C BlockId, places: D TextsId }
+    RunChecks { src: A Source, block: C BlockId, places: D TextListId }
         [READS_SUBJECT RUNS_BLOCK NOTES WRITES_STATE];
     /// Notes that a value breaks a control; `owner`: the container concerned, if any.
     Note {
@@ -532,7 +553,7 @@ instruction_set! {
         [READS_SUBJECT MAKES_VALUE JUMPS];
     /// Assertion: notes a failure unless the value is as expected; ends as an error where the two
     /// cannot be compared.
-    AssertValue { actual: A Source, expected: B Source } [READS_SUBJECT NOTES WRITES_ERROR];
+    AssertValue { actual: A Source, expected: B Source } [READS_SUBJECT NOTES WRITES_ERROR MAY_END];
     /// Assertion: notes a failure.
     NoteFailure { src: A Source, failure: B AssertionFailure } [READS_SUBJECT NOTES];
     /// Ends: the assertion cannot be evaluated.
@@ -666,19 +687,19 @@ instruction_set! {
     ReturnFailError { number: D ExpressionNumber } [READS_ERROR ENDS];
     /// CEL: ends with a computed message; falls through if it is none.
     ReturnFailValue { src: A Source, form: B MessageForm, number: D ExpressionNumber }
-        [READS_SUBJECT];
+        [READS_SUBJECT MAY_END];
 
     /// Match: the request's kind and subresource are selected.
-    MatchKinds { kinds: C KindsId, target: D Forward } [READS_REQUEST JUMPS];
+    MatchKinds { kinds: C KindListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the operation is in the set.
     MatchOperations { operations: B Operations, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the object's name, or generateName, satisfies one wildcard.
-    MatchNames { names: C TextsId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
+    MatchNames { names: C TextListId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: the object's namespace (a Namespace's own name) satisfies one wildcard.
-    MatchNamespaces { namespaces: C TextsId, target: D Forward }
+    MatchNamespaces { namespaces: C TextListId, target: D Forward }
         [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: every annotation pair is found.
-    MatchAnnotations { annotations: C PairsId, target: D Forward }
+    MatchAnnotations { annotations: C PairListId, target: D Forward }
         [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: the label selector selects the object.
     MatchSelector { selector: C SelectorId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
@@ -689,23 +710,23 @@ instruction_set! {
         target: D Forward,
     } [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: the user has one of the roles.
-    MatchRoles { roles: C TextsId, target: D Forward } [READS_REQUEST JUMPS];
+    MatchRoles { roles: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the user has one of the cluster roles.
-    MatchClusterRoles { roles: C TextsId, target: D Forward } [READS_REQUEST JUMPS];
+    MatchClusterRoles { roles: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the user is one of the subjects.
-    MatchSubjects { subjects: C SubjectsId, target: D Forward } [READS_REQUEST JUMPS];
+    MatchSubjects { subjects: C SubjectListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Jumps when the request carries no user information at all.
     JumpIfNoUser { target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the API group of the resource is one of the texts, or `*` is (docs/spec/cel.md §6.3).
-    MatchApiGroups { groups: C TextsId, target: D Forward } [READS_REQUEST JUMPS];
+    MatchApiGroups { groups: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the API version of the resource is one of the texts, or `*` is.
-    MatchApiVersions { versions: C TextsId, target: D Forward } [READS_REQUEST JUMPS];
+    MatchApiVersions { versions: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the resource with its subresource is one of `pods`, `pods/log`, `pods/*`, `*/log`,
     /// `*` and `*/*`.
-    MatchResources { resources: C TextsId, target: D Forward } [READS_REQUEST JUMPS];
+    MatchResources { resources: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the object's name is one of the texts; where it has none, its generateName begins
     /// with one.
-    MatchResourceNames { names: C TextsId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
+    MatchResourceNames { names: C TextListId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: the object is of that scope.
     MatchScope { scope: B ObjectScope, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: the selector selects the labels of the object or of the old object; one that is not

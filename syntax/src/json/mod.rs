@@ -1,10 +1,11 @@
 //! JSON with places.
 //!
-//! Text goes in; [`Tree`]s with the span of every value come out, or a [`Fault`] with its offset.
-//! The grammar is that of Go's `encoding/json`: nothing lenient, the last of equal keys wins, half
-//! a surrogate pair is U+FFFD.
+//! Texts are parsed into [`Tree`]s with the span of every value, or a [`Fault`] with its
+//! offset. The grammar is that of Go's `encoding/json`: nothing lenient, the last of equal
+//! keys wins, half a surrogate pair is U+FFFD.
 //!
-//! [`read`] and [`read_stream`] build trees. [`Reader`] gives tokens to those who need no tree.
+//! [`read`] and [`read_stream`] build trees. [`Reader`] returns tokens, for callers that
+//! need no tree.
 
 mod reader;
 mod tree;

@@ -7,35 +7,35 @@ use crate::document::{JsonError, Kind};
 /// Why a request cannot be evaluated at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvaluateError {
-    /// Neither a new nor an old object.
+    /// There is neither a new nor an old object.
     NoObject,
-    /// The object's text is no JSON, or crosses a limit.
+    /// The object's text is not JSON, or exceeds a limit.
     Json {
         /// `object` or `old object`.
         role: &'static str,
         /// What is wrong and where.
         error: JsonError,
     },
-    /// The object does not fit.
+    /// The object is too large.
     TooLarge {
         /// `object` or `old object`.
         role: &'static str,
     },
-    /// The object is no map.
+    /// The object is not a map.
     NotAMap {
         /// `object` or `old object`.
         role: &'static str,
-        /// What it is.
+        /// What it is instead.
         found: &'static str,
     },
-    /// The object says no kind, and the request does not either.
+    /// Neither the object nor the request has a kind.
     NoKind {
-        /// What stands under `kind`.
+        /// The value of `kind`.
         found: &'static str,
     },
     /// `apiVersion` is not `version` or `group/version`.
     ApiVersion {
-        /// What stands there.
+        /// Its value.
         found: String,
     },
 }

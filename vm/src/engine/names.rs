@@ -1,5 +1,5 @@
-//! Names of the objects of a request and their kinds, copied from the documents so that
-//! values can be added to the document buffer while rules look at the names.
+//! Names of the objects in a request and their kinds, copied from the documents so that
+//! values can be added to the document buffer while rules use the names.
 
 use kpvm_semantics::resource_kind::make_plural;
 
@@ -18,14 +18,14 @@ pub(super) fn push_name(names: &mut String, name: &str) -> NameRange {
     start..names.len()
 }
 
-/// Makes the name of its resource of the kind that stands behind `start`.
+/// Turns the kind that begins at `start` into the name of its resource.
 pub(super) fn plural_behind(names: &mut String, start: usize) -> NameRange {
     make_plural(names, start);
     start..names.len()
 }
 
-/// The facts about an object that matching asks for, its names copied so that values
-/// can be added to the buffer while they are looked at.
+/// The facts about an object that matching needs; the names are copied so that values can
+/// be added to the buffer while they are in use.
 pub(super) struct ObjectNames {
     pub(super) root: NodeId,
     pub(super) name: NameRange,
@@ -78,7 +78,7 @@ impl ObjectNames {
     }
 }
 
-/// A kind, copied likewise.
+/// A kind, copied in the same way.
 pub(super) struct KindNames {
     pub(super) group: NameRange,
     pub(super) version: NameRange,
@@ -104,7 +104,7 @@ impl KindNames {
     }
 }
 
-/// The kind that an object says it is.
+/// The kind that an object claims to be.
 pub(super) fn kind_of<'v>(
     view: &View<'v>,
     object: NodeId,

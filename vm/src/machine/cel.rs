@@ -6,9 +6,7 @@
 use kpvm_format::Tables;
 use kpvm_format::cel::{Function, Root};
 use kpvm_format::instruction::immediate::{ErrorList, ForeachDepth, MessageForm, RangeOver};
-use kpvm_format::instruction::{
-    ConstantId, EntryId, ListSlot, PathId, RegisterId, TextId, VariableId,
-};
+use kpvm_format::instruction::{ConstantId, EntryId, ListSlot, PathId, RegisterId, SlotId, TextId};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{Constant, ConstantKind};
 use smallvec::SmallVec;
@@ -254,7 +252,7 @@ impl Machine {
         scene: &Scene<'_>,
     ) -> Option<Flow> {
         let record = scene.tables.entries.get(entry.index())?;
-        let value = self.variable(VariableId(record.slot.get()))?;
+        let value = self.variable(SlotId(record.slot.get()))?;
         Some(match scene.view.extended(value) {
             Some(Extended::Error(text)) => self.fail(scene.view.piece_str(text)),
             _ => self.set(register, value),
@@ -585,7 +583,7 @@ impl Machine {
         let Some(record) = setting.tables.entries.get(entry.index()) else {
             return Flow::End(Ending::OutOfFuel);
         };
-        let slot = VariableId(record.slot.get());
+        let slot = SlotId(record.slot.get());
         let value = match self.variable(slot) {
             Some(value) => value,
             None => {

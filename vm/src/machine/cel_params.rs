@@ -14,7 +14,7 @@ use super::{Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
 use crate::host::ExternalQuery;
 
-/// What a host that knows no cluster comes to.
+/// The error if the host knows no cluster.
 const NO_CLUSTER: &str = "nothing is known of a cluster here";
 
 impl Machine {
@@ -60,7 +60,7 @@ fn push(objects: &[Value], setting: Setting<'_>, world: &mut World<'_>) -> Resul
     buffer.take().map_err(|error| error.to_string())
 }
 
-/// What the host has for a binding; nothing where it leaves that to the cluster's rules.
+/// The host's objects for a binding; `None` if it leaves the choice to the cluster's rules.
 fn bound(wanted: &Value, world: &mut World<'_>) -> Result<Option<Vec<Value>>, String> {
     let reference = wanted.get("paramRef").unwrap_or(&Value::Null);
     let answer = world
@@ -139,7 +139,7 @@ fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<V
     Ok(found)
 }
 
-/// The namespace of the object; that of a Namespace does not count.
+/// The namespace of the object; empty for a Namespace.
 fn own_namespace<'s>(setting: Setting<'s>) -> &'s str {
     match setting.subject.kind {
         "Namespace" => "",

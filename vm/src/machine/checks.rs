@@ -4,7 +4,7 @@
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{NoteFlags, TextOf};
 use kpvm_format::instruction::{
-    BlockId, ControlId, ExclusionId, RegisterId, ShapeId, TextId, TextsId,
+    BlockId, ControlId, ExclusionId, RegisterId, ShapeId, TextId, TextListId,
 };
 
 use super::failure::Flow;
@@ -63,7 +63,7 @@ impl Machine {
         &mut self,
         subject: NodeId,
         block: BlockId,
-        places: TextsId,
+        places: TextListId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -155,7 +155,7 @@ impl Machine {
         &mut self,
         value: NodeId,
         of: TextOf,
-        texts: TextsId,
+        texts: TextListId,
         scene: &Scene<'_>,
     ) -> Flow {
         let text = match of {

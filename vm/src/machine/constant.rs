@@ -1,4 +1,4 @@
-//! Constants: made once for each evaluation.
+//! Constants: built once per evaluation.
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::{ConstantId, RegisterId};
@@ -10,7 +10,7 @@ use crate::document::{Extended, Label, NodeId};
 use crate::function::{FunctionError, Values};
 
 impl Machine {
-    /// A constant that has been made in this evaluation, else [`NodeId::MISSING`].
+    /// A constant that has been built in this evaluation, or [`NodeId::MISSING`].
     #[inline]
     pub(super) fn known_constant(&self, number: ConstantId) -> NodeId {
         match self.constants.get(number.index()) {
@@ -30,7 +30,7 @@ impl Machine {
         self.set_or_end(register, outcome)
     }
 
-    /// Makes a constant.
+    /// Builds a constant.
     fn constant(
         &mut self,
         number: ConstantId,

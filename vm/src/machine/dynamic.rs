@@ -1,8 +1,8 @@
-//! Patterns that are known only at run time: what a variable in a pattern gave.
+//! Patterns that are known only at run time: the values of variables in a pattern.
 //!
-//! A scalar is the usual case and is compared as a leaf is. A map or list is walked
-//! here by the rules of docs/spec/patterns.md §3 to 5; this is the one pattern matcher
-//! that does not run bytecode. Label keys are not expanded (§9).
+//! A scalar is the usual case and is compared like a leaf. A map or list is walked here by
+//! the rules of docs/spec/patterns.md §3 to §5; this is the only pattern matcher that does
+//! not run bytecode. Label keys are not expanded (§9).
 
 use super::ErrorKind;
 use crate::document::{Kind, NodeId, View};
@@ -11,10 +11,10 @@ use kpvm_semantics::anchor::{self, Anchor};
 use kpvm_semantics::leaf::LeafPattern;
 use kpvm_semantics::pattern_string::{Scalar, StringPattern};
 
-/// Nesting of maps and lists in such a pattern.
+/// The deepest nesting of maps and lists in such a pattern.
 const MAX_DEPTH: usize = 256;
 
-/// Bytes of a shown value.
+/// The largest value that is shown, in bytes.
 const SHOWN_BYTES: usize = 64 << 10;
 
 /// Why a value does not satisfy a pattern.
@@ -43,7 +43,7 @@ impl Mismatch {
     }
 }
 
-/// Matches a value with a pattern value.
+/// Matches a value against a pattern that is itself a value.
 pub(super) struct Matcher<'v> {
     pub(super) view: View<'v>,
     /// Whether the pattern's numbers count as float64 (anyPattern).

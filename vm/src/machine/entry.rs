@@ -2,7 +2,7 @@
 //! the entry's name (docs/spec/conditions.md §8).
 
 use kpvm_format::instruction::EntryId;
-use kpvm_format::instruction::VariableId;
+use kpvm_format::instruction::SlotId;
 use kpvm_format::instruction::immediate::{EntryLoading, ForeachDepth};
 use kpvm_format::table;
 
@@ -25,8 +25,8 @@ pub(super) enum EntryState {
     Failed,
 }
 
-fn variable_of(record: &table::Entry) -> VariableId {
-    VariableId(record.slot.get())
+fn variable_of(record: &table::Entry) -> SlotId {
+    SlotId(record.slot.get())
 }
 
 impl Machine {

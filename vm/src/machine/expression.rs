@@ -5,7 +5,9 @@ use kpvm_format::condition::ConditionOperator;
 use kpvm_format::function::Function;
 use kpvm_format::instruction::immediate::MessageSeparator;
 use kpvm_format::instruction::immediate::{ArithmeticOperator, Comparison, SignedIndex};
-use kpvm_format::instruction::{BlockId, ListSlot, LoopSlot, RegisterId, SliceId, TextId, TextsId};
+use kpvm_format::instruction::{
+    BlockId, ListSlot, LoopSlot, RegisterId, SliceId, TextId, TextListId,
+};
 use kpvm_format::symbol::SymbolId;
 
 use super::failure::{Flow, Outcome};
@@ -211,7 +213,7 @@ impl Machine {
         &mut self,
         register: RegisterId,
         list: ListSlot,
-        keys: Option<TextsId>,
+        keys: Option<TextListId>,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {

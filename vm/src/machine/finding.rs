@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::NoteFlags as How;
-use kpvm_format::instruction::{BlockId, ControlId, TextId, TextsId};
+use kpvm_format::instruction::{BlockId, ControlId, TextId, TextListId};
 use kpvm_format::table::{self, NONE};
 
 use crate::document::{Kind, NodeId, View};
@@ -44,7 +44,7 @@ pub(crate) struct Findings {
     block: BlockId,
     subject: Option<NodeId>,
     /// List of texts: where `spec` and `metadata` of the subject stand in the resource.
-    places: TextsId,
+    places: TextListId,
     /// What is noted now.
     noted: Vec<Finding>,
     /// What was found, in the order of messages.
@@ -67,7 +67,7 @@ impl Default for Findings {
         Self {
             block: BlockId(NONE),
             subject: None,
-            places: TextsId(NONE),
+            places: TextListId(NONE),
             noted: Vec::new(),
             found: Vec::new(),
             left: Vec::new(),
@@ -83,7 +83,7 @@ impl Findings {
     }
 
     /// Begins a run over a value.
-    pub(super) fn begin(&mut self, block: BlockId, subject: NodeId, places: TextsId) {
+    pub(super) fn begin(&mut self, block: BlockId, subject: NodeId, places: TextListId) {
         self.block = block;
         self.subject = Some(subject);
         self.places = places;
@@ -358,7 +358,7 @@ impl<'v> Shown<'v> {
     }
 
     /// Where `spec` (0) or `metadata` (1) stand in the resource.
-    fn place(&self, places: TextsId, number: usize) -> &'v str {
+    fn place(&self, places: TextListId, number: usize) -> &'v str {
         self.tables.text_list(places.0).nth(number).unwrap_or("")
     }
 

@@ -1,5 +1,5 @@
-//! The operations of `foreach`: its elements, what is counted, and the values that its
-//! context keeps (docs/spec/conditions.md §8.3).
+//! The operations of `foreach`: its elements, counters, and the values that its context
+//! keeps (docs/spec/conditions.md §8.3).
 
 use kpvm_format::instruction::RegisterId;
 use kpvm_format::instruction::immediate::ForeachDepth;
@@ -12,14 +12,14 @@ use crate::document::{Kind, NodeId, Numbers, View};
 use crate::function::FunctionError;
 use crate::text;
 
-/// What the elements of a `foreach` amount to so far.
+/// The results of a `foreach`'s elements so far.
 #[derive(Debug, Default)]
 pub(super) struct ForeachState {
     passed: u32,
     list_error: Option<String>,
 }
 
-/// Steps that copying one value takes.
+/// Steps that copying one value costs.
 const STEPS_PER_COPY: u64 = 8;
 
 impl Machine {
@@ -186,17 +186,17 @@ impl Machine {
     }
 }
 
-/// How a value has to change for the context to keep it.
+/// How a value must be changed before the context keeps it.
 enum Stored {
     AsItIs,
-    /// There are integers in it, or views of members.
+    /// It contains integers, or views of members.
     Copied,
     /// JSON has no such number.
     NotFinite(f64),
 }
 
-/// `None` when there is not enough fuel to copy the value; values may share members, so
-/// that a small one can be large when written out.
+/// `None` if there is not enough fuel to copy the value; values may share members, so that
+/// a small one can be large when written out.
 fn stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<Stored> {
     let mut stored = Stored::AsItIs;
     let mut open: SmallVec<[NodeId; 32]> = SmallVec::new();
@@ -223,8 +223,8 @@ fn stored_form(view: &View<'_>, value: NodeId, fuel: &mut u64) -> Option<Stored>
     Some(stored)
 }
 
-/// Maps merge, anything else is replaced. The depth is that of values of the buffer,
-/// which is bounded.
+/// Maps are merged, anything else is replaced. The recursion is as deep as values of the
+/// buffer, whose depth is bounded.
 fn merge(into: &mut Value, added: Value) {
     match (into, added) {
         (Value::Object(into), Value::Object(added)) => {

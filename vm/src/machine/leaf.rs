@@ -1,5 +1,5 @@
-//! Leaf predicates over nodes (docs/spec/patterns.md §3.1 and 5), from the records of a
-//! bundle: nothing is parsed here but the value.
+//! Leaf predicates over nodes (docs/spec/patterns.md §3.1 and §5), from the records of a
+//! bundle: only the value is parsed here.
 
 use kpvm_format::Tables;
 use kpvm_format::table::{self, ComparisonFlags, Join, LeafKind};
@@ -12,12 +12,12 @@ use kpvm_semantics::pattern_string::{Comparison, Scalar, ScalarOperand};
 use kpvm_semantics::quantity::Quantity;
 use kpvm_semantics::wildcard;
 
-/// Whether the value satisfies the predicate; every item of a list must.
+/// Whether the value satisfies the predicate; for a list, whether every item does.
 pub(super) fn holds(leaf: u32, value: NodeId, scene: &Scene<'_>) -> bool {
     leaf_holds(leaf, value, &scene.view, scene.tables)
 }
 
-/// As [`holds`], outside of a run.
+/// Like [`holds`], outside of a run.
 pub(crate) fn leaf_holds(leaf: u32, value: NodeId, view: &View<'_>, tables: &Tables<'_>) -> bool {
     let holds = |value| {
         scalar_of(value, view).is_some_and(|value| leaf_of_scalar_holds(leaf, value, tables))
@@ -28,7 +28,7 @@ pub(crate) fn leaf_holds(leaf: u32, value: NodeId, view: &View<'_>, tables: &Tab
     holds(value)
 }
 
-/// Whether a scalar satisfies the predicate; what is missing is null.
+/// Whether a scalar satisfies the predicate; a missing value counts as null.
 pub(crate) fn leaf_of_scalar_holds(leaf: u32, value: Scalar<'_>, tables: &Tables<'_>) -> bool {
     let Some(leaf) = tables.leaves.get(leaf as usize) else {
         return false;
@@ -104,7 +104,7 @@ fn conjunction_holds(
     value: &ScalarOperand<'_>,
     tables: &Tables<'_>,
 ) -> bool {
-    // `either` carries the first half of an outside range to the second.
+    // `either` carries the result of the first half of an outside range to the second.
     let mut either = false;
     for comparison in comparisons {
         let holds = either || comparison_holds(comparison, value, tables);
@@ -130,7 +130,7 @@ fn comparison_holds(
     ) else {
         return false;
     };
-    // The usual case, a text against text, needs nothing else.
+    // The usual case, text against text, needs nothing else.
     if record.flags == 0
         && let Scalar::String(text) = value.value()
     {

@@ -3,7 +3,7 @@
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{NamespaceSelection, Operations};
-use kpvm_format::instruction::{KindsId, PairsId, SelectorId, SubjectsId, TextsId};
+use kpvm_format::instruction::{KindListId, PairListId, SelectorId, SubjectListId, TextListId};
 use kpvm_format::table::{Range, RequirementOperator, SubjectKind};
 
 use super::Scene;
@@ -122,19 +122,19 @@ pub(super) fn namespace_matches(
 }
 
 /// Whether the user has one of the roles.
-pub(super) fn has_role(roles: TextsId, scene: &Scene<'_>) -> bool {
+pub(super) fn has_role(roles: TextListId, scene: &Scene<'_>) -> bool {
     let user = scene.request.user;
     user.is_some_and(|user| lists_meet(roles, user.roles, scene.tables))
 }
 
 /// Whether the user has one of the cluster roles.
-pub(super) fn has_cluster_role(roles: TextsId, scene: &Scene<'_>) -> bool {
+pub(super) fn has_cluster_role(roles: TextListId, scene: &Scene<'_>) -> bool {
     let user = scene.request.user;
     user.is_some_and(|user| lists_meet(roles, user.cluster_roles, scene.tables))
 }
 
 /// Whether the user is one of the subjects.
-pub(super) fn is_subject(subjects: SubjectsId, scene: &Scene<'_>) -> bool {
+pub(super) fn is_subject(subjects: SubjectListId, scene: &Scene<'_>) -> bool {
     // Without a user the name is empty, which `exclude` can describe, as does `*`.
     subjects_match(
         subjects,
@@ -144,7 +144,11 @@ pub(super) fn is_subject(subjects: SubjectsId, scene: &Scene<'_>) -> bool {
 }
 
 /// Whether a list of kind selectors selects the request's kind and subresource.
-pub(crate) fn kinds_match(list: KindsId, tables: &Tables<'_>, request: &RequestFacts<'_>) -> bool {
+pub(crate) fn kinds_match(
+    list: KindListId,
+    tables: &Tables<'_>,
+    request: &RequestFacts<'_>,
+) -> bool {
     let range = tables
         .kind_lists
         .get(list.index())
@@ -169,13 +173,13 @@ pub(crate) fn kinds_match(list: KindsId, tables: &Tables<'_>, request: &RequestF
 }
 
 /// Whether one wildcard of a list describes the text.
-pub(crate) fn wildcard_list_matches(list: TextsId, text: &str, tables: &Tables<'_>) -> bool {
+pub(crate) fn wildcard_list_matches(list: TextListId, text: &str, tables: &Tables<'_>) -> bool {
     tables
         .text_list(list.0)
         .any(|pattern| wildcard::matches(pattern.as_bytes(), text.as_bytes()))
 }
 
-pub(super) fn annotations_match(list: PairsId, scene: &Scene<'_>) -> bool {
+pub(super) fn annotations_match(list: PairListId, scene: &Scene<'_>) -> bool {
     let tables = scene.tables;
     let range = tables
         .pair_lists
@@ -190,12 +194,12 @@ pub(super) fn annotations_match(list: PairsId, scene: &Scene<'_>) -> bool {
     })
 }
 
-fn lists_meet(list: TextsId, values: &[&str], tables: &Tables<'_>) -> bool {
+fn lists_meet(list: TextListId, values: &[&str], tables: &Tables<'_>) -> bool {
     tables.text_list(list.0).any(|text| values.contains(&text))
 }
 
 fn subjects_match(
-    list: SubjectsId,
+    list: SubjectListId,
     user: &crate::engine::UserInfo<'_>,
     tables: &Tables<'_>,
 ) -> bool {

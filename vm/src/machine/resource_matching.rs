@@ -3,7 +3,7 @@
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::ObjectScope;
-use kpvm_format::instruction::{SelectorId, TextsId};
+use kpvm_format::instruction::{SelectorId, TextListId};
 
 use super::Scene;
 use super::matching::{RequestFacts, SelectorLabels, selector_matches};
@@ -13,14 +13,14 @@ use crate::document::NodeId;
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Whether a list holds the text or `*`.
-pub(super) fn lists(list: TextsId, text: &str, tables: &Tables<'_>) -> bool {
+pub(super) fn lists(list: TextListId, text: &str, tables: &Tables<'_>) -> bool {
     tables
         .text_list(list.0)
         .any(|listed| listed == "*" || listed == text)
 }
 
 /// Whether the resource, with its subresource, is one of a list.
-pub(super) fn resource_matches(resources: TextsId, scene: &Scene<'_>) -> bool {
+pub(super) fn resource_matches(resources: TextListId, scene: &Scene<'_>) -> bool {
     let request = scene.request;
     scene
         .tables
@@ -29,7 +29,7 @@ pub(super) fn resource_matches(resources: TextsId, scene: &Scene<'_>) -> bool {
 }
 
 /// Whether the object's name is one of a list, or its generateName begins with one.
-pub(super) fn name_matches(names: TextsId, scene: &Scene<'_>) -> bool {
+pub(super) fn name_matches(names: TextListId, scene: &Scene<'_>) -> bool {
     let subject = scene.subject;
     scene.tables.text_list(names.0).any(|name| {
         if subject.name.is_empty() {

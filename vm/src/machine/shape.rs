@@ -17,7 +17,7 @@ use crate::function::{FunctionError, Values, check_rfc3339};
 use kpvm_semantics::Quantity;
 use kpvm_semantics::number::format_json_float;
 
-/// The value of a shape's `kind` in the bundle's table.
+/// Decodes values into the shapes of a bundle's table.
 #[derive(Clone, Copy)]
 pub(super) struct Decoder<'d> {
     pub(super) tables: &'d Tables<'d>,

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::{TagPatternId, VariableId};
+use kpvm_format::instruction::{SlotId, TagPatternId};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, TagEntry};
 use kpvm_semantics::anchor::Anchor;
@@ -211,7 +211,7 @@ impl Machine {
         };
         let slot = record.slot.get();
         let computed = (slot != NONE)
-            .then(|| self.variable(VariableId(slot)))
+            .then(|| self.variable(SlotId(slot)))
             .flatten();
         Entry {
             number,

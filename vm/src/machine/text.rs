@@ -1,4 +1,4 @@
-//! The operations of texts that are put together at run time.
+//! The operations on texts that are built at run time.
 
 use kpvm_format::instruction::{RegisterId, TextId, TextSlot};
 
@@ -59,7 +59,7 @@ impl Machine {
         self.set_or_end(register, outcome)
     }
 
-    /// What the variables of a key gave, if it is a text.
+    /// The value of a key's variables, if it is a text.
     pub(super) fn require_key_text(
         &mut self,
         register: RegisterId,

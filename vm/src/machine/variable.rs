@@ -2,7 +2,7 @@
 //! (docs/spec/conditions.md §6 and 7).
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::{RegisterId, VariableId};
+use kpvm_format::instruction::{RegisterId, SlotId};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::NONE;
 
@@ -12,7 +12,7 @@ use crate::document::NodeId;
 
 impl Machine {
     /// The value of a variable, if it is set.
-    pub(super) fn variable(&self, slot: VariableId) -> Option<NodeId> {
+    pub(super) fn variable(&self, slot: SlotId) -> Option<NodeId> {
         let &(stamp, value) = self.variables.get(slot.index())?;
         (stamp == self.rule && !value.is_missing()).then_some(value)
     }
@@ -22,7 +22,7 @@ impl Machine {
         self.rule += 1;
     }
 
-    pub(super) fn set_variable(&mut self, slot: VariableId, value: NodeId) {
+    pub(super) fn set_variable(&mut self, slot: SlotId, value: NodeId) {
         if let Some(entry) = self.variables.get_mut(slot.index()) {
             *entry = (self.rule, value);
         }
@@ -31,7 +31,7 @@ impl Machine {
     pub(super) fn load_variable(
         &mut self,
         register: RegisterId,
-        slot: VariableId,
+        slot: SlotId,
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
@@ -140,7 +140,7 @@ impl Machine {
         for (offset, slot) in Tables::range(tables.slots, slots).iter().enumerate() {
             let name = tables.symbols.text(SymbolId(slot.name.get()));
             if let Some(value) = self
-                .variable(VariableId(start + offset as u32))
+                .variable(SlotId(start + offset as u32))
                 .filter(|_| !name.is_empty())
             {
                 members.push((name.to_owned(), value));

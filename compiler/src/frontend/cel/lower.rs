@@ -1,10 +1,10 @@
-//! Checked expressions to IR (docs/spec/cel.md §3.4 to 3.6).
+//! Lowers checked expressions to IR (docs/spec/cel.md §3.4 to §3.6).
 //!
-//! Errors jump. Where an error may be absorbed (`&&`, `||`, `all`, `exists`) it is
-//! caught in a register, and raised again behind the last operand unless one decided.
-//! The operands of `&&` and `||` behind one that may fail are there twice: once for the way
-//! that everything goes, which no error ever joins, so that what is known there (a field
-//! that was looked for is there) stays known; and once for what goes on with an error.
+//! Errors jump. Where an error may be absorbed (`&&`, `||`, `all`, `exists`) it is caught
+//! in a register, and raised again after the last operand unless one of them decided. The
+//! operands of `&&` and `||` that follow one that may fail are emitted twice: once for the
+//! usual path, which no error ever joins, so that what is known there (a tested field is
+//! present) stays known; and once for the path after an error.
 
 mod call;
 mod comprehension;
@@ -16,7 +16,6 @@ mod optional;
 use std::collections::HashMap;
 
 use kpvm_format::cel::Root;
-use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use self::literal::constant_of;
@@ -24,7 +23,7 @@ use super::Program;
 use super::ast::{Expr, Fold, Node};
 use super::check::Checked;
 use crate::frontend::emitter::Emitter;
-use crate::ir::{EntryId, Instruction, Item, Label, Register};
+use crate::ir::{EntryId, Instruction, Item, Label, Operation, Register};
 
 /// Where the value of a declared variable comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,30 +32,30 @@ pub enum Source {
     Root(Root),
     /// The object whose fields are variables that are computed when needed.
     Variables,
-    /// Null, whatever there is.
+    /// Always null.
     Null,
     /// Nowhere: using it is an error.
     Unbound,
 }
 
-/// The places that names stand for.
+/// What names refer to.
 #[derive(Debug, Clone, Default)]
 pub struct Bindings {
-    /// Variables that are no keys of the input value, by name.
+    /// Variables that are not keys of the input value, by name.
     pub sources: HashMap<String, Source>,
     /// Entries of the fields of a [`Source::Variables`].
     pub variables: HashMap<String, EntryId>,
-    /// Those of them that are the same for every resource.
+    /// Those variables whose value is the same for every resource.
     pub constants: HashMap<String, Tree>,
-    /// The namespace of the policy, if it is one of a namespace.
+    /// The namespace of a namespaced policy.
     pub namespace: String,
 }
 
 impl Bindings {
-    /// Names the entry of a variable.
+    /// Records the entry of a variable.
     pub fn add_variable(&mut self, name: &str, entry: EntryId, program: Option<&Program>) {
         self.variables.insert(name.to_owned(), entry);
-        // Of several of the same name the last counts.
+        // Of several variables with the same name, the last one counts.
         let constant = program.and_then(|program| constant_of(&program.expression));
         match constant {
             Some(constant) => self.constants.insert(name.to_owned(), constant),
@@ -85,8 +84,11 @@ pub fn lower_truth(
     let mut lowering = lowering(program, bindings, emitter);
     let value = lowering.value(&program.expression, on_error);
     if !program.checked.is_bool(&program.expression) {
-        let check = Instruction::new(Op::CelRequireBool).a(value.0);
-        lowering.push(check.target(on_error));
+        let check = Operation::CelRequireBool {
+            src: value,
+            target: on_error,
+        };
+        lowering.push(check);
     }
     value
 }
@@ -120,7 +122,7 @@ fn lowering<'a, 'p>(
 struct Local {
     name: String,
     register: Register,
-    /// The register may hold an error, to be raised where the variable is used.
+    /// The register may hold an error, which is raised where the variable is used.
     fails: bool,
 }
 
@@ -129,12 +131,12 @@ struct Lowering<'a, 'p> {
     checked: &'a Checked,
     bindings: &'a Bindings,
     locals: Vec<Local>,
-    /// This is code for what goes on with an error; no second such code is made for it.
+    /// This is the code for the path after an error; it is not duplicated again.
     has_failed: bool,
 }
 
 impl Lowering<'_, '_> {
-    fn push(&mut self, instruction: Instruction) {
+    fn push(&mut self, instruction: impl Into<Instruction>) {
         self.emitter.block.push(instruction);
     }
 
@@ -154,19 +156,22 @@ impl Lowering<'_, '_> {
         self.emitter.block.register()
     }
 
-    /// Appends an operation that writes a register of its own and may fail.
-    fn compute(&mut self, instruction: Instruction, on_error: Label) -> Register {
+    /// Appends an operation that writes a new register and may fail.
+    fn compute(&mut self, operation: impl FnOnce(Register) -> Operation) -> Register {
         let register = self.register();
-        self.push(instruction.a(register.0).target(on_error));
+        self.push(operation(register));
         register
     }
 
     fn set_constant(&mut self, register: Register, value: &TreeValue) {
         let constant = self.emitter.module.constant(value);
-        self.push(Instruction::new(Op::LoadConstant).a(register.0).c(constant));
+        self.push(Operation::LoadConstant {
+            dst: register,
+            constant,
+        });
     }
 
-    /// Whether anything behind item `start` of the block jumps to the label.
+    /// Whether anything after item `start` of the block jumps to the label.
     fn is_used(&self, label: Label, start: usize) -> bool {
         let items = self.emitter.block.items.get(start..).unwrap_or_default();
         items.iter().any(|item| match item {
@@ -175,11 +180,17 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// Puts an instruction in front of item `at`.
+    /// Inserts an instruction before item `at`.
     fn insert_constant(&mut self, at: usize, register: Register, value: &TreeValue) {
         let constant = self.emitter.module.constant(value);
-        let load = Instruction::new(Op::LoadConstant).a(register.0).c(constant);
-        self.emitter.block.items.insert(at, Item::Instruction(load));
+        let load = Operation::LoadConstant {
+            dst: register,
+            constant,
+        };
+        self.emitter
+            .block
+            .items
+            .insert(at, Item::Instruction(load.into()));
     }
 
     fn value(&mut self, expression: &Expr, on_error: Label) -> Register {
@@ -269,7 +280,7 @@ impl Lowering<'_, '_> {
             self.jump(end);
             self.place(failed);
             self.set_constant(register, &TreeValue::Null);
-            self.push(Instruction::new(Op::CelCatch).a(register.0));
+            self.push(Operation::CelCatch { dst: register });
             self.place(end);
         }
         self.locals.push(Local {
@@ -279,7 +290,7 @@ impl Lowering<'_, '_> {
         });
     }
 
-    /// Whether evaluating it is the same as not evaluating it.
+    /// Whether the expression can be evaluated or not without any difference.
     fn cannot_fail(&self, expression: &Expr) -> bool {
         match &expression.node {
             Node::Literal(_) => true,

@@ -1,11 +1,14 @@
 //! `validate.cel` of a rule (docs/spec/cel.md §2): its preconditions, variables,
-//! expressions and messages as one body and one loader for each variable.
+//! expressions and messages as one body and a loader for each variable.
 //!
-//! What does not compile is no error of the policy: as in Kyverno it fails where it is
-//! evaluated. [`check`] says so before anything runs.
+//! An expression that does not compile is not an error of the policy: as in Kyverno it
+//! fails when it is evaluated. [`check`] reports it before anything runs.
 
 use kpvm_format::cel::Root;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::LoopSlot;
+use kpvm_format::instruction::immediate::{
+    ErrorList, ExpressionNumber, ForeachDepth, MessageForm, ParametersFor, ReturnStatus,
+};
 use kpvm_format::table::SiteKind;
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
@@ -15,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::scope::Scope;
-use crate::ir::{Block, Entry, EntryId, Instruction, Label, Module, Register, Site};
+use crate::ir::{AtSite, Block, Entry, EntryId, Label, Module, Operation, Register, Site};
 use crate::policy::admission_policy::{AdmissionBinding, AdmissionPolicy};
 use crate::policy::model::{Policy, Rule};
 use crate::source::{Location, SourceId};
@@ -23,7 +26,7 @@ use crate::source::{Location, SourceId};
 /// The object whose fields are the variables of a rule.
 pub(super) const VARIABLES: &str = "kubernetes.variables";
 
-/// A text of a rule that is CEL, and where it stands.
+/// A CEL text of a rule and its place.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'t> {
     /// The text.
@@ -46,7 +49,7 @@ fn items<'t>(tree: Option<&'t Tree>, key: &str) -> &'t [Tree] {
     list.and_then(Tree::as_list).unwrap_or_default()
 }
 
-/// What a rule's expressions may use, its variables included.
+/// What a rule's expressions may use, including its variables.
 pub(super) struct Scene {
     pub(super) environment: Environment,
     pub(super) bindings: Bindings,
@@ -99,7 +102,7 @@ impl Scene {
         self.bindings.sources.insert(name.to_owned(), source);
     }
 
-    /// Makes a variable known to what comes behind it.
+    /// Makes a variable known to the expressions after it.
     fn add_variable(&mut self, name: &str, program: Option<&Program>) {
         // docs/spec/cel.md §2.5: other types are not kept.
         let ty = match program.map(Program::result) {
@@ -111,7 +114,7 @@ impl Scene {
         self.environment.declare_field(VARIABLES, name, ty);
     }
 
-    /// An expression of a message: `authorizer` is not there (docs/spec/cel.md §2.3).
+    /// An expression of a message: `authorizer` is not available (docs/spec/cel.md §2.3).
     fn compile_message(&self, text: &str) -> Result<Program, Vec<TypeError>> {
         let mut scene = Scene {
             environment: self.environment.clone(),
@@ -122,7 +125,7 @@ impl Scene {
         scene.compile(text, Some(&Type::String))
     }
 
-    /// An expression that has to be of a type.
+    /// An expression that must have a certain type.
     pub(super) fn compile(
         &self,
         text: &str,
@@ -145,7 +148,7 @@ impl Scene {
     }
 }
 
-/// What Kyverno says of an expression that does not compile (docs/spec/cel.md §2.3).
+/// Kyverno's error for an expression that does not compile (docs/spec/cel.md §2.3).
 fn compilation_error(text: &str, errors: &[TypeError]) -> String {
     match errors {
         [only] if only.message.starts_with("must evaluate to ") => {
@@ -169,7 +172,7 @@ pub fn check(policy: &Policy, source: &str, severity: Severity, diagnostics: &mu
     }
 }
 
-/// As [`check`], for a ValidatingAdmissionPolicy.
+/// Like [`check`], for a ValidatingAdmissionPolicy.
 pub fn check_admission_policy(
     policy: &AdmissionPolicy,
     source: &str,
@@ -180,20 +183,20 @@ pub fn check_admission_policy(
     body.check(source, &policy.name.value, severity, diagnostics);
 }
 
-/// Whose expressions they are.
+/// Which kind of policy the expressions belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// `validate.cel` of a rule: whatever goes wrong is a failure (docs/spec/cel.md §2.2).
+    /// `validate.cel` of a rule: any error is a failure (docs/spec/cel.md §2.2).
     Rule,
-    /// A ValidatingAdmissionPolicy: errors are errors, unless they are those of a match
-    /// condition and ignored (docs/spec/cel.md §5).
+    /// A ValidatingAdmissionPolicy: errors are errors, except those of a match condition if
+    /// they are ignored (docs/spec/cel.md §5).
     AdmissionPolicy {
-        /// Whether they are.
+        /// Whether errors of match conditions are ignored.
         ignores_failure: bool,
     },
 }
 
-/// Everything of a policy that is CEL.
+/// All CEL parts of a policy.
 struct Body<'t> {
     source: SourceId,
     dialect: Dialect,
@@ -203,15 +206,15 @@ struct Body<'t> {
     annotations: &'t [Tree],
     /// The path of the validations.
     part: &'static str,
-    /// The message where a validation has none.
+    /// The default message of validations.
     message: Option<&'t str>,
-    /// Whether `params` is there at all.
+    /// Whether `params` is declared.
     has_params: bool,
-    /// What they are asked for with.
+    /// The description of the parameters to fetch.
     params: Option<TreeValue>,
 }
 
-/// What a rule has; nothing if it has no `validate.cel`.
+/// The parts of a rule; `None` if it has no `validate.cel`.
 fn of_rule<'t>(policy: &Policy, rule: &'t Rule, message: Option<&'t str>) -> Option<Body<'t>> {
     let cel = rule.validate.as_ref()?.cel.as_ref()?;
     let given = |key: &str| cel.get(key).filter(|value| !value.is_null());
@@ -324,8 +327,8 @@ impl Body<'_> {
     }
 }
 
-/// Where byte `at` of a text stands in the file in which it is written as the YAML
-/// scalar at `span`: behind quotes, escapes, indentation and folds.
+/// The position in the file of byte `at` of a text that is written as the YAML scalar at
+/// `span`: accounts for quotes, escapes, indentation and folds.
 pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span {
     let Some(raw) = source.get(span.start as usize..span.end as usize) else {
         return span;
@@ -357,7 +360,7 @@ pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span 
         }
         match rest.strip_prefix(character) {
             Some(after) => rest = after,
-            // Written with an escape of another kind.
+            // Written with another kind of escape.
             None => return span,
         }
     }
@@ -372,7 +375,7 @@ pub fn place_in_scalar(source: &str, span: Span, text: &str, at: usize) -> Span 
     }
 }
 
-/// Lowers the body of a rule with `validate.cel`; nothing without.
+/// Lowers the body of a rule with `validate.cel`; does nothing without.
 pub fn lower_rule(
     policy: &Policy,
     rule: &Rule,
@@ -458,7 +461,7 @@ impl Body<'_> {
         if let Some(params) = &params {
             params.next(&mut emitter);
         }
-        emitter.block.push(Instruction::new(Op::ReturnPass));
+        emitter.block.push(Operation::ReturnPass);
         for cold in cold {
             cold.lower(&scene, &mut emitter);
         }
@@ -470,19 +473,21 @@ impl Body<'_> {
 }
 
 impl Dialect {
-    /// How a block ends with the error of an expression.
-    fn error(self) -> Op {
+    /// How a block ends on an expression's error.
+    fn error(self) -> Operation {
         match self {
-            Dialect::Rule => Op::ReturnFailError,
-            Dialect::AdmissionPolicy { .. } => Op::ReturnErrorText,
+            Dialect::Rule => Operation::ReturnFailError {
+                number: ExpressionNumber(0),
+            },
+            Dialect::AdmissionPolicy { .. } => Operation::ReturnErrorText,
         }
     }
 }
 
-/// The loop over the parameters of a rule: each is evaluated by itself, and the first
-/// that does not hold decides (docs/spec/cel.md §2.2, steps 7 to 10).
+/// The loop over the parameters of a rule: each is evaluated separately, and the first that
+/// fails decides (docs/spec/cel.md §2.2, steps 7 to 10).
 struct Params {
-    slot: u32,
+    slot: LoopSlot,
     start: Label,
     item: Register,
     end: Label,
@@ -497,29 +502,43 @@ fn begin_params(dialect: Dialect, wanted: &TreeValue, emitter: &mut Emitter<'_>)
         start: block.label(),
         end: block.label(),
         item: Register(0),
-        slot: 0,
+        slot: LoopSlot(0),
     };
     let all = block.register();
-    let is_bound = u32::from(dialect != Dialect::Rule);
-    let collect = Instruction::new(Op::CelParams).a(all.0).b(wanted.0);
-    let collect = collect.e(is_bound);
-    block.push(collect.target(params.failed));
+    let collect = Operation::CelParams {
+        dst: all,
+        src: wanted,
+        whose: match dialect {
+            Dialect::Rule => ParametersFor::Rule,
+            Dialect::AdmissionPolicy { .. } => ParametersFor::Binding,
+        },
+        target: params.failed,
+    };
+    block.push(collect);
     let params = Params {
         slot: block.enter_loop(),
         item: block.register(),
         ..params
     };
-    let begin = Instruction::new(Op::LoopBegin).a(params.slot).b(all.0);
-    block.push(begin.e(params.item.0).target(params.end));
+    block.push(Operation::LoopBegin {
+        loop_slot: params.slot,
+        list: all,
+        item: params.item,
+        target: params.end,
+    });
     block.place(params.start);
-    block.push(Instruction::new(Op::CelBindParams).a(params.item.0));
+    block.push(Operation::CelBindParams { src: params.item });
     params
 }
 
 impl Params {
     fn next(&self, emitter: &mut Emitter<'_>) {
-        let next = Instruction::new(Op::LoopNext).a(self.slot).e(self.item.0);
-        emitter.block.push(next.target(self.start));
+        let next = Operation::LoopNext {
+            loop_slot: self.slot,
+            item: self.item,
+            target: self.start,
+        };
+        emitter.block.push(next);
         emitter.block.place(self.end);
         emitter.block.leave_loop();
     }
@@ -527,16 +546,16 @@ impl Params {
     fn fail(&self, emitter: &mut Emitter<'_>) {
         emitter.block.place(self.failed);
         wrap("error in parameterized resource: ", emitter);
-        emitter.block.push(Instruction::new(Op::ReturnErrorText));
+        emitter.block.push(Operation::ReturnErrorText);
     }
 }
 
-/// What becomes of an expression that does not hold or fails.
+/// Code for an expression that is false or fails.
 struct Cold {
     on_false: Label,
     on_error: Label,
     /// How an error ends.
-    error: Op,
+    error: Operation,
     expression: String,
     message: Option<Program>,
     fallback: String,
@@ -550,18 +569,19 @@ impl Cold {
             let unusable = emitter.block.label();
             let value = lower::lower(message, &scene.bindings, emitter, unusable);
             emitter.block.push(
-                Instruction::new(Op::ReturnFailValue)
-                    .a(value.0)
-                    .site(self.site.clone()),
+                Operation::ReturnFailValue {
+                    src: value,
+                    form: MessageForm::Kubernetes,
+                    number: ExpressionNumber(0),
+                }
+                .site(self.site.clone()),
             );
             emitter.block.place(unusable);
         }
         return_text(&self.fallback, &self.site, emitter);
         emitter.block.place(self.on_error);
         wrap(&failed_prefix(&self.expression), emitter);
-        emitter
-            .block
-            .push(Instruction::new(self.error).site(self.site));
+        emitter.block.push(self.error.site(self.site));
     }
 }
 
@@ -569,27 +589,31 @@ fn failed_prefix(expression: &str) -> String {
     format!("expression '{expression}' resulted in error: ")
 }
 
-/// Puts a text in front of the error's and goes on behind.
+/// Prefixes the error's text and continues after that.
 pub(super) fn wrap(prefix: &str, emitter: &mut Emitter<'_>) {
     let behind = emitter.block.label();
     let text = emitter.module.text(prefix);
-    emitter
-        .block
-        .push(Instruction::new(Op::WrapError).c(text).target(behind));
+    emitter.block.push(Operation::WrapError {
+        query: false,
+        text,
+        target: behind,
+    });
     emitter.block.place(behind);
 }
 
 pub(super) fn begin(text: &str, emitter: &mut Emitter<'_>) {
     let text = emitter.module.text(text);
-    emitter.block.push(Instruction::new(Op::CelBegin).c(text));
+    emitter.block.push(Operation::CelBegin { text });
 }
 
 fn return_text(text: &str, site: &Site, emitter: &mut Emitter<'_>) {
     let text = emitter.module.text(text);
     emitter.block.push(
-        Instruction::new(Op::ReturnFailText)
-            .c(text)
-            .site(site.clone()),
+        Operation::ReturnFailText {
+            text,
+            number: ExpressionNumber(0),
+        }
+        .site(site.clone()),
     );
 }
 
@@ -599,7 +623,7 @@ fn return_error(text: &str, site: &Site, emitter: &mut Emitter<'_>) {
     emitter.block.place(failed);
     emitter
         .block
-        .push(Instruction::new(Op::ReturnErrorText).site(site.clone()));
+        .push(Operation::ReturnErrorText.site(site.clone()));
 }
 
 /// A variable and its loader (docs/spec/cel.md §2.5).
@@ -621,9 +645,7 @@ fn lower_variable(
     match &program {
         Ok(program) => {
             let value = lower::lower(program, &scene.bindings, &mut emitter, failed);
-            emitter
-                .block
-                .push(Instruction::new(Op::ReturnValue).a(value.0));
+            emitter.block.push(Operation::ReturnValue { src: value });
             emitter.block.place(failed);
             let prefix = format!("composited variable \"{name}\" fails to evaluate: ");
             wrap(&prefix, &mut emitter);
@@ -637,7 +659,9 @@ fn lower_variable(
             emitter.block.place(failed);
         }
     }
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
     let block = emitter.block;
     let location = Location {
         source,
@@ -650,7 +674,7 @@ fn lower_variable(
     scene.bindings.add_variable(name, entry, program);
 }
 
-/// The entry of a variable; its loader is set when that is lowered.
+/// The entry of a variable; its loader is set when it is lowered.
 pub(super) fn add_entry(location: Location, module: &mut Module) -> EntryId {
     let slot = module.slot("");
     module.entries.push(Entry {
@@ -661,8 +685,8 @@ pub(super) fn add_entry(location: Location, module: &mut Module) -> EntryId {
     })
 }
 
-/// All are evaluated: one that is false decides, whatever errors others had
-/// (docs/spec/cel.md §2.7). No namespace is known to them.
+/// All are evaluated: one that is false decides, even if others failed (docs/spec/cel.md
+/// §2.7). They do not know the namespace.
 fn lower_preconditions(
     dialect: Dialect,
     conditions: &[Tree],
@@ -671,9 +695,7 @@ fn lower_preconditions(
 ) {
     let on_false = emitter.block.label();
     let errors = emitter.block.enter_list();
-    emitter
-        .block
-        .push(Instruction::new(Op::ListBegin).a(errors));
+    emitter.block.push(Operation::ListBegin { list: errors });
     let mut bindings = scene.bindings.clone();
     bindings
         .sources
@@ -691,9 +713,11 @@ fn lower_preconditions(
                 emitter.block.jump(next);
                 emitter.block.place(failed);
                 let prefix = emitter.module.text(&failed_prefix(text.text));
-                emitter
-                    .block
-                    .push(Instruction::new(Op::WrapError).c(prefix).target(caught));
+                emitter.block.push(Operation::WrapError {
+                    query: false,
+                    text: prefix,
+                    target: caught,
+                });
             }
             Err(problems) => {
                 emitter.fail(&compilation_error(text.text, &problems), caught);
@@ -703,32 +727,36 @@ fn lower_preconditions(
         let error = emitter.constant(&TreeValue::Null);
         let copy = emitter.block.register();
         emitter.assign(copy, error);
-        emitter.block.push(Instruction::new(Op::CelCatch).a(copy.0));
-        emitter
-            .block
-            .push(Instruction::new(Op::ListPush).a(errors).b(copy.0));
+        emitter.block.push(Operation::CelCatch { dst: copy });
+        emitter.block.push(Operation::ListPush {
+            list: errors,
+            src: copy,
+        });
         emitter.block.place(next);
     }
     let (failed, held) = (emitter.block.label(), emitter.block.label());
-    emitter
-        .block
-        .push(Instruction::new(Op::CelRaiseAll).a(errors).target(failed));
+    emitter.block.push(Operation::CelRaiseAll {
+        list: errors,
+        form: ErrorList::Distinct,
+        target: failed,
+    });
     emitter.block.jump(held);
     emitter.block.place(failed);
     match dialect {
         Dialect::AdmissionPolicy {
             ignores_failure: true,
         } => emitter.block.jump(on_false),
-        dialect => emitter.block.push(Instruction::new(dialect.error())),
+        dialect => emitter.block.push(dialect.error()),
     }
     emitter.block.place(on_false);
     let text = emitter.module.text(match dialect {
         Dialect::Rule => "cel preconditions not met",
         Dialect::AdmissionPolicy { .. } => "match conditions aren't met",
     });
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnText).b(3).c(text));
+    emitter.block.push(Operation::ReturnText {
+        status: ReturnStatus::Skip,
+        text,
+    });
     emitter.block.place(held);
     emitter.block.leave_list();
 }

@@ -1,12 +1,15 @@
 //! ValidatingPolicies (docs/spec/cel.md §6.2): match conditions and validations as one
 //! body, variables as loaders, audit annotations and the conditions of exceptions as
-//! blocks of their own.
+//! separate blocks.
 //!
-//! What does not compile keeps the whole policy from loading; [`Programs::compile`] says
-//! what that is, and only what compiled can be lowered.
+//! An expression that does not compile keeps the whole policy from loading;
+//! [`Programs::compile`] reports these errors, and only compiled programs can be lowered.
 
+use crate::ir::Register;
 use kpvm_format::cel::Root;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{
+    ErrorList, ExpressionNumber, ForeachDepth, MessageForm, ReturnStatus,
+};
 use kpvm_format::table::SiteKind;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
@@ -16,7 +19,7 @@ use super::{Environment, Program, Type, TypeError};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::scope::Scope;
-use crate::ir::{Block, Instruction, Label, Module, Site};
+use crate::ir::{AtSite, Block, Label, Module, Operation, Site};
 use crate::policy::validating_policy::{Mode, ValidatingSpec};
 use crate::source::{Location, SourceId};
 
@@ -28,11 +31,11 @@ const EXCEPTIONS: &str = "kyverno.Exceptions";
 pub struct Failure<'t> {
     /// The expression.
     pub text: Text<'t>,
-    /// What is wrong with it.
+    /// The errors.
     pub errors: Vec<TypeError>,
 }
 
-/// A compiled expression and where it stands.
+/// A compiled expression and its place.
 struct Compiled<'t> {
     program: Program,
     text: Text<'t>,
@@ -40,7 +43,7 @@ struct Compiled<'t> {
 
 struct Validation<'t> {
     condition: Compiled<'t>,
-    /// What is said where it does not hold; computed, if there is an expression.
+    /// The message if the validation fails; computed if there is an expression.
     message: &'t str,
     message_expression: Option<Compiled<'t>>,
 }
@@ -104,14 +107,14 @@ fn scene(mode: Mode, namespace: Option<&str>) -> Scene {
     scene
 }
 
-/// Collects what compiles and what does not.
+/// Collects the programs and the failures.
 struct Compiler<'t, 'f> {
     scene: Scene,
     failures: &'f mut Vec<Failure<'t>>,
 }
 
 impl<'t> Compiler<'t, '_> {
-    /// The expression under a key; nothing where none is written, or it does not compile.
+    /// The expression under a key; `None` if there is none or it does not compile.
     fn compile(
         &mut self,
         tree: &'t Tree,
@@ -128,7 +131,7 @@ impl<'t> Compiler<'t, '_> {
         }
     }
 
-    /// As [`Compiler::compile`], for an expression that has to be there.
+    /// Like [`Compiler::compile`], for a required expression.
     fn required(
         &mut self,
         tree: &'t Tree,
@@ -163,8 +166,8 @@ fn name_of<'t>(tree: &'t Tree, key: &str) -> &'t str {
 }
 
 impl<'t> Programs<'t> {
-    /// Compiles everything, in the order in which things become known: no condition knows
-    /// a variable. `namespace` is that of a namespaced policy.
+    /// Compiles everything, in the order in which things become known: conditions do not
+    /// know variables. `namespace` is that of a namespaced policy.
     ///
     /// # Errors
     /// Every expression that does not compile.
@@ -203,7 +206,7 @@ impl<'t> Programs<'t> {
                 message_expression: message,
             }));
         }
-        // Those of JSON are not even compiled.
+        // Those of JSON policies are not even compiled.
         let annotations = spec.annotations.iter().filter(|_| mode == Mode::Kubernetes);
         let annotations = annotations.filter_map(|annotation| {
             let compiled = compiler.required(annotation, "valueExpression", None)?;
@@ -267,7 +270,9 @@ impl<'t> Programs<'t> {
                 emitter.block.jump(skipped);
             } else {
                 wrap("failed to load context: ", &mut emitter);
-                emitter.block.push(Instruction::new(Op::ReturnFailed));
+                emitter.block.push(Operation::ReturnFailed {
+                    depth: ForeachDepth(0),
+                });
             }
             emitter.block.place(held);
         }
@@ -283,19 +288,20 @@ impl<'t> Programs<'t> {
                 labels
             })
             .collect();
-        emitter.block.push(Instruction::new(Op::ReturnPass));
+        emitter.block.push(Operation::ReturnPass);
         for (index, (validation, labels)) in self.validations.iter().zip(labels).enumerate() {
             self.lower_failure(index, validation, labels, &mut emitter);
         }
         emitter.block.place(skipped);
         let text = emitter.module.text("skip");
-        emitter
-            .block
-            .push(Instruction::new(Op::ReturnText).b(3).c(text));
+        emitter.block.push(Operation::ReturnText {
+            status: ReturnStatus::Skip,
+            text,
+        });
         emitter.block
     }
 
-    /// What becomes of a validation that does not hold, or fails.
+    /// Code for a validation that is false or fails.
     fn lower_failure(
         &self,
         index: usize,
@@ -314,16 +320,20 @@ impl<'t> Programs<'t> {
         emitter.block.place(on_false);
         let mut message = validation.message;
         if let Some(computed) = &validation.message_expression {
-            // What is empty is no message, and falls through.
-            let give = |value: u32, emitter: &mut Emitter<'_>| {
-                let give = Instruction::new(Op::ReturnFailValue).a(value).b(1);
-                emitter.block.push(give.d(number).site(site.clone()));
+            // An empty text is not a message, and falls through.
+            let give = |value: Register, emitter: &mut Emitter<'_>| {
+                let give = Operation::ReturnFailValue {
+                    src: value,
+                    form: MessageForm::NotEmpty,
+                    number: ExpressionNumber(number),
+                };
+                emitter.block.push(give.site(site.clone()));
             };
             let failed = emitter.block.label();
             begin(computed.text.text, emitter);
             let bindings = &self.scene.bindings;
             let value = lower::lower(&computed.program, bindings, emitter, failed);
-            give(value.0, emitter);
+            give(value, emitter);
             let end = emitter.block.label();
             emitter.block.jump(end);
             emitter.block.place(failed);
@@ -338,43 +348,54 @@ impl<'t> Programs<'t> {
             message => message,
         };
         let text = emitter.module.text(message);
-        let fail = Instruction::new(Op::ReturnFailText).c(text).d(number);
+        let fail = Operation::ReturnFailText {
+            text,
+            number: ExpressionNumber(number),
+        };
         emitter.block.push(fail.site(site.clone()));
         emitter.block.place(on_error);
         wrap("error: ", emitter);
-        let fail = Instruction::new(Op::ReturnFailError).d(number);
+        let fail = Operation::ReturnFailError {
+            number: ExpressionNumber(number),
+        };
         emitter.block.push(fail.site(site));
     }
 
-    /// Lowers the audit annotations to a block that gives the list of their values.
+    /// Lowers the audit annotations to a block that returns the list of their values.
     pub fn lower_annotations(&self, source: SourceId, module: &mut Module) -> Option<Block> {
         if self.annotations.is_empty() {
             return None;
         }
         let mut emitter = Emitter::new(source, Scope::default(), module);
         let list = emitter.block.enter_list();
-        emitter.block.push(Instruction::new(Op::ListBegin).a(list));
+        emitter.block.push(Operation::ListBegin { list });
         let wrapped = emitter.block.label();
         for (key, compiled) in &self.annotations {
             let (failed, next) = (emitter.block.label(), emitter.block.label());
             begin(compiled.text.text, &mut emitter);
             let bindings = &self.scene.bindings;
             let value = lower::lower(&compiled.program, bindings, &mut emitter, failed);
-            let push = Instruction::new(Op::ListPush).a(list).b(value.0);
+            let push = Operation::ListPush { list, src: value };
             emitter.block.push(push);
             emitter.block.jump(next);
             emitter.block.place(failed);
             let prefix = format!("failed to evaluate auditAnnotation '{key}': ");
             let prefix = emitter.module.text(&prefix);
-            let wrap = Instruction::new(Op::WrapError).c(prefix);
-            emitter.block.push(wrap.target(wrapped));
+            let wrap = Operation::WrapError {
+                query: false,
+                text: prefix,
+                target: wrapped,
+            };
+            emitter.block.push(wrap);
             emitter.block.place(next);
         }
-        let result = emitter.load(Instruction::new(Op::ListEnd).b(list));
-        let end = Instruction::new(Op::ReturnValue).a(result.0);
+        let result = emitter.load(|dst| Operation::ListEnd { dst, list });
+        let end = Operation::ReturnValue { src: result };
         emitter.block.push(end);
         emitter.block.place(wrapped);
-        emitter.block.push(Instruction::new(Op::ReturnFailed));
+        emitter.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(0),
+        });
         Some(emitter.block)
     }
 }
@@ -387,8 +408,8 @@ pub struct ExceptionPrograms<'t> {
 }
 
 impl<'t> ExceptionPrograms<'t> {
-    /// Compiles them. They are evaluated before there are variables, and before it is
-    /// known what exceptions allow.
+    /// Compiles them. They are evaluated before variables exist, and before it is known
+    /// what exceptions allow.
     ///
     /// # Errors
     /// Every expression that does not compile.
@@ -425,16 +446,18 @@ impl<'t> ExceptionPrograms<'t> {
         let (otherwise, failed) = (emitter.block.label(), emitter.block.label());
         let (conditions, bindings) = (&self.conditions, &self.bindings);
         lower_conditions(conditions, bindings, &mut emitter, otherwise, failed);
-        emitter.block.push(Instruction::new(Op::ReturnMatched));
+        emitter.block.push(Operation::ReturnMatched);
         emitter.block.place(failed);
         if self.ignores_failure {
             emitter.block.jump(otherwise);
         } else {
             wrap("failed to load context: ", &mut emitter);
-            emitter.block.push(Instruction::new(Op::ReturnFailed));
+            emitter.block.push(Operation::ReturnFailed {
+                depth: ForeachDepth(0),
+            });
         }
         emitter.block.place(otherwise);
-        emitter.block.push(Instruction::new(Op::ReturnUnmatched));
+        emitter.block.push(Operation::ReturnUnmatched);
         emitter.block
     }
 }
@@ -449,9 +472,7 @@ fn lower_conditions(
     failed: Label,
 ) {
     let errors = emitter.block.enter_list();
-    emitter
-        .block
-        .push(Instruction::new(Op::ListBegin).a(errors));
+    emitter.block.push(Operation::ListBegin { list: errors });
     for (index, condition) in conditions.iter().enumerate() {
         let (on_error, next) = (emitter.block.label(), emitter.block.label());
         let part = format!("matchConditions[{index}]");
@@ -459,24 +480,29 @@ fn lower_conditions(
         emitter.block.jump(next);
         emitter.block.place(on_error);
         let error = caught(emitter);
-        let push = Instruction::new(Op::ListPush).a(errors).b(error);
+        let push = Operation::ListPush {
+            list: errors,
+            src: error,
+        };
         emitter.block.push(push);
         emitter.block.place(next);
     }
-    let raise = Instruction::new(Op::CelRaiseAll).a(errors).b(1);
-    emitter.block.push(raise.target(failed));
+    let raise = Operation::CelRaiseAll {
+        list: errors,
+        form: ErrorList::Joined,
+        target: failed,
+    };
+    emitter.block.push(raise);
     emitter.block.leave_list();
 }
 
-/// Makes a value of the error at hand; its register.
-fn caught(emitter: &mut Emitter<'_>) -> u32 {
+/// Turns the current error into a value and returns its register.
+fn caught(emitter: &mut Emitter<'_>) -> Register {
     let nothing = emitter.constant(&TreeValue::Null);
     let error = emitter.block.register();
     emitter.assign(error, nothing);
-    emitter
-        .block
-        .push(Instruction::new(Op::CelCatch).a(error.0));
-    error.0
+    emitter.block.push(Operation::CelCatch { dst: error });
+    error
 }
 
 fn condition_site(kind: SiteKind, condition: &Compiled<'_>, part: &str, source: SourceId) -> Site {
@@ -498,11 +524,14 @@ fn lower_test(
     begin(condition.text.text, emitter);
     let held = lower::lower_truth(&condition.program, bindings, emitter, on_error);
     let site = condition_site(SiteKind::Condition, condition, part, emitter.source);
-    let test = Instruction::new(Op::CelTest).a(held.0);
-    emitter.block.push(test.target(on_false).site(site));
+    let test = Operation::CelTest {
+        src: held,
+        target: on_false,
+    };
+    emitter.block.push(test.site(site));
 }
 
-/// The block of a variable; its error is what the expression that uses it fails with.
+/// The block of a variable; its error becomes that of the expression that uses it.
 fn value_block(
     compiled: &Compiled<'_>,
     bindings: &Bindings,
@@ -512,9 +541,11 @@ fn value_block(
     let mut emitter = Emitter::new(source, Scope::default(), module);
     let failed = emitter.block.label();
     let value = lower::lower(&compiled.program, bindings, &mut emitter, failed);
-    let end = Instruction::new(Op::ReturnValue).a(value.0);
+    let end = Operation::ReturnValue { src: value };
     emitter.block.push(end);
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
     emitter.block
 }

@@ -1,17 +1,19 @@
-//! `anyPattern`: alternatives, of which one has to hold.
+//! `anyPattern`: alternatives, one of which must match.
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{
+    AlternativeIndex, ForeachDepth, ItemCount, ReturnStatus,
+};
 use kpvm_syntax::tree::Tree;
 
 use super::{Lowering, PatternError, Subject};
 use crate::frontend::emitter::Emitter;
-use crate::ir::{Instruction, Label, Register, Segment, SiteKind};
+use crate::ir::{AtSite, Label, Operation, Register, Segment, SiteKind};
 
-/// As [`lower_any_pattern`], for the element of a foreach: jumps to `passed` when an
-/// alternative holds.
+/// Like [`lower_any_pattern`], for the element of a foreach: jumps to `passed` if an
+/// alternative matches.
 ///
 /// # Errors
-/// When a pattern is nested deeper than the limit.
+/// If a pattern is nested more deeply than the limit.
 pub fn lower_any_pattern_of_element(
     patterns: &[Tree],
     subject: Subject,
@@ -28,13 +30,13 @@ pub fn lower_any_pattern_of_element(
     })
 }
 
-/// Lowers the alternatives of an `anyPattern`: jumps to `on_match` with the first that
-/// holds, falls through when none does. All variables are substituted first.
+/// Lowers the alternatives of an `anyPattern`: jumps to `on_match` at the first that
+/// matches, falls through if none does. All variables are substituted first.
 ///
-/// `ends` writes what follows when the alternative of that number holds.
+/// `ends` writes the code for a match of the alternative with that number.
 ///
 /// # Errors
-/// When a pattern is nested deeper than the limit.
+/// If a pattern is nested more deeply than the limit.
 pub fn lower_any_pattern(
     patterns: &[Tree],
     subject: Subject,
@@ -47,7 +49,7 @@ pub fn lower_any_pattern(
     lowering.alternatives(patterns, subject, &mut ends)
 }
 
-/// Lowers an `anyPattern` that is written as no list. Where it is one variable, the
+/// Lowers an `anyPattern` that is not written as a list. If it is a single variable, the
 /// value may be a list; anything else is an error.
 ///
 /// An empty list passes with the raw `message`.
@@ -60,67 +62,71 @@ pub fn lower_computed_alternatives(patterns: &Tree, message: &str, emitter: &mut
         emitter.block.label(),
         emitter.block.label(),
     );
-    // Whether there is a resource to look at comes before what kind of value it is.
-    let no_subject = Instruction::new(Op::JumpIfNoSubject).a(Register::SUBJECT.0);
-    emitter.block.push(no_subject.target(done));
-    emitter.block.push(
-        Instruction::new(Op::RequireAlternatives)
-            .a(list.0)
-            .target(failed),
-    );
-    emitter.block.push(
-        Instruction::new(Op::JumpIfShorter)
-            .a(list.0)
-            .c(1)
-            .target(empty),
-    );
+    // The check for a resource comes before that of the value's type.
+    let no_subject = Operation::JumpIfNoSubject {
+        src: Register::SUBJECT,
+        target: done,
+    };
+    emitter.block.push(no_subject);
+    emitter.block.push(Operation::RequireAlternatives {
+        src: list,
+        target: failed,
+    });
+    emitter.block.push(Operation::JumpIfShorter {
+        src: list,
+        length: ItemCount(1),
+        target: empty,
+    });
     let slot = emitter.block.enter_loop();
     let item = emitter.block.register();
     let next = emitter.block.label();
-    emitter.block.push(
-        Instruction::new(Op::LoopBegin)
-            .a(slot)
-            .b(list.0)
-            .e(item.0)
-            .target(done),
-    );
+    emitter.block.push(Operation::LoopBegin {
+        loop_slot: slot,
+        list,
+        item,
+        target: done,
+    });
     emitter.block.place(body);
     let span = patterns.span;
     let site = emitter
         .site(SiteKind::Leaf, span)
         .path(vec![Segment::Text("/".into())])
         .written(patterns.as_str().unwrap_or_default());
-    let test = Instruction::new(Op::TestValue)
-        .a(Register::SUBJECT.0)
-        .b(item.0)
-        .c(1);
-    emitter.block.push(test.target(next).site(site));
+    let test = Operation::TestValue {
+        src: Register::SUBJECT,
+        pattern: item,
+        floats: true,
+        target: next,
+    };
+    emitter.block.push(test.site(site));
     emitter
         .block
-        .push(Instruction::new(Op::ReturnAlternativeAt).a(slot));
+        .push(Operation::ReturnAlternativeAt { loop_slot: slot });
     emitter.block.place(next);
-    let note = Instruction::new(Op::AlternativeFailedAt).a(slot);
+    let note = Operation::AlternativeFailedAt { loop_slot: slot };
     let site = emitter.site(SiteKind::Alternative, span);
     emitter.block.push(note.site(site));
-    emitter.block.push(
-        Instruction::new(Op::LoopNext)
-            .a(slot)
-            .e(item.0)
-            .target(body),
-    );
+    emitter.block.push(Operation::LoopNext {
+        loop_slot: slot,
+        item,
+        target: body,
+    });
     emitter.block.place(done);
     emitter.block.leave_loop();
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnAlternativesFailed));
+    emitter.block.push(Operation::ReturnAlternativesFailed {
+        depth: ForeachDepth(0),
+    });
     emitter.block.place(empty);
     let message = emitter.module.text(message);
-    emitter
-        .block
-        .push(Instruction::new(Op::ReturnText).c(message));
+    emitter.block.push(Operation::ReturnText {
+        status: ReturnStatus::Pass,
+        text: message,
+    });
     emitter.flush_cold();
     emitter.block.place(failed);
-    emitter.block.push(Instruction::new(Op::ReturnFailed));
+    emitter.block.push(Operation::ReturnFailed {
+        depth: ForeachDepth(0),
+    });
 }
 
 impl Lowering<'_, '_> {
@@ -137,7 +143,9 @@ impl Lowering<'_, '_> {
             ends(self.emitter, index as u32);
             self.emitter.block.place(failed);
             let site = self.emitter.site(SiteKind::Alternative, pattern.span);
-            let note = Instruction::new(Op::AlternativeFailed).c(index as u32);
+            let note = Operation::AlternativeFailed {
+                index: AlternativeIndex(index as u32),
+            };
             self.emitter.block.push(note.site(site));
             self.emitter.leave_part(entered);
         }

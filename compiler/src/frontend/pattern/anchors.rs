@@ -1,11 +1,11 @@
 //! Keys with anchors (docs/spec/patterns.md §4).
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::ExistencePatternDefect;
 use kpvm_semantics::anchor::Anchor;
 use kpvm_syntax::tree::{Member, Tree};
 
 use super::{Lowering, PatternError, Place, go_type, key_may_skip};
-use crate::ir::{Instruction, Label, Register, SiteKind};
+use crate::ir::{Label, Operation, Register, SiteKind};
 use kpvm_semantics::anchor::{self, AnchoredKey};
 
 /// The value under a key, plain or anchored; the smallest key text wins.
@@ -21,15 +21,15 @@ impl Lowering<'_, '_> {
     pub(super) fn record_anchor(&mut self, map: Register, text: &str, inner: &str) {
         let symbol = self.emitter.module.symbol(inner);
         let text = self.emitter.module.text(text);
-        self.emitter.block.push(
-            Instruction::new(Op::RecordAnchor)
-                .a(map.0)
-                .c(symbol.0)
-                .d(text),
-        );
+        self.emitter.block.push(Operation::RecordAnchor {
+            src: map,
+            key: symbol,
+            text,
+        });
     }
 
-    /// Section 3.2, step 2. Without an entry that can skip, errors need no folding.
+    /// docs/spec/patterns.md §3.2, step 2. Without an entry that can skip, errors need no
+    /// folding.
     pub(super) fn lower_anchored(
         &mut self,
         anchored: &[(&Member, AnchoredKey<'_>)],
@@ -45,30 +45,28 @@ impl Lowering<'_, '_> {
                 .try_for_each(|(member, key)| self.lower_anchor(member, *key, parent, on_error));
         }
         let fold = self.emitter.block.enter_fold();
-        self.emitter
-            .block
-            .push(Instruction::new(Op::FoldBegin).a(fold));
+        self.emitter.block.push(Operation::FoldBegin { fold });
         for (member, key) in anchored {
             let (failed, next) = (self.emitter.block.label(), self.emitter.block.label());
             self.lower_anchor(member, *key, parent, failed)?;
-            self.emitter
-                .block
-                .push(Instruction::new(Op::FoldApplied).a(fold));
+            self.emitter.block.push(Operation::FoldApplied { fold });
             self.emitter.block.jump(next);
             self.emitter.block.place(failed);
-            self.emitter
-                .block
-                .push(Instruction::new(Op::FoldKeyError).a(fold).target(on_error));
+            self.emitter.block.push(Operation::FoldKeyError {
+                fold,
+                target: on_error,
+            });
             self.emitter.block.place(next);
         }
-        self.emitter
-            .block
-            .push(Instruction::new(Op::FoldKeysEnd).a(fold).target(on_error));
+        self.emitter.block.push(Operation::FoldKeysEnd {
+            fold,
+            target: on_error,
+        });
         self.emitter.block.leave_fold();
         Ok(())
     }
 
-    /// Sections 4.2 to 4.5.
+    /// docs/spec/patterns.md §4.2 to §4.5.
     fn lower_anchor(
         &mut self,
         member: &Member,
@@ -95,9 +93,8 @@ impl Lowering<'_, '_> {
                 let absent = this.emitter.block.label();
                 this.jump_if_missing(register, SiteKind::Absence, member, absent);
                 this.check(
-                    Instruction::new(Op::FailNegation),
+                    Operation::FailNegation { target: on_error },
                     member.key_span,
-                    on_error,
                 );
                 this.emitter.block.place(absent);
                 Ok(())
@@ -124,14 +121,13 @@ impl Lowering<'_, '_> {
         self.emitter.block.jump(end);
         self.emitter.block.place(missing);
         self.check(
-            Instruction::new(Op::FailConditional),
+            Operation::FailConditional { target: on_error },
             member.key_span,
-            on_error,
         );
         self.emitter.block.place(failed);
-        let wrap = Instruction::new(Op::WrapConditional);
+        let wrap = Operation::WrapConditional { target: on_error };
         let site = self.site(SiteKind::Structure, member.key_span);
-        self.check_at(wrap, site.written(&member.key), on_error);
+        self.check_at(wrap, site.written(&member.key));
         self.emitter.block.place(end);
         Ok(())
     }
@@ -146,16 +142,21 @@ impl Lowering<'_, '_> {
         let span = member.value.span;
         self.jump_if_missing(register, SiteKind::Anchor, member, end);
         self.check(
-            Instruction::new(Op::RequireExistenceList).a(register.0),
+            Operation::RequireExistenceList {
+                src: register,
+                target: on_error,
+            },
             span,
-            on_error,
         );
         let Some(items) = member.value.as_list() else {
             let kind = self.emitter.module.text(go_type(&member.value));
             self.check(
-                Instruction::new(Op::FailExistencePattern).b(0).c(kind),
+                Operation::FailExistencePattern {
+                    defect: ExistencePatternDefect::NotAList,
+                    kind,
+                    target: on_error,
+                },
                 span,
-                on_error,
             );
             self.emitter.block.place(end);
             return Ok(());
@@ -164,9 +165,12 @@ impl Lowering<'_, '_> {
             if item.as_map().is_none() {
                 let kind = self.emitter.module.text("[]interface {}");
                 self.check(
-                    Instruction::new(Op::FailExistencePattern).b(1).c(kind),
+                    Operation::FailExistencePattern {
+                        defect: ExistencePatternDefect::ItemNotAMap,
+                        kind,
+                        target: on_error,
+                    },
                     item.span,
-                    on_error,
                 );
                 break;
             }
@@ -187,7 +191,7 @@ impl Lowering<'_, '_> {
             self.emitter.block.place(other);
             self.loop_next(slot, element, body);
             self.emitter.block.place(none);
-            self.check(Instruction::new(Op::FailExistence), item.span, on_error);
+            self.check(Operation::FailExistence { target: on_error }, item.span);
             self.emitter.block.place(matched);
             self.emitter.block.leave_loop();
         }
@@ -215,8 +219,8 @@ impl Lowering<'_, '_> {
             this.emitter.block.jump(end);
             this.emitter.block.place(failed);
             let site = this.site(SiteKind::Structure, member.key_span);
-            let wrap = Instruction::new(Op::WrapGlobal);
-            this.check_at(wrap, site.written(&member.key), on_error);
+            let wrap = Operation::WrapGlobal { target: on_error };
+            this.check_at(wrap, site.written(&member.key));
             Ok::<(), PatternError>(())
         })?;
         self.emitter.block.place(end);

@@ -1,32 +1,37 @@
-//! Lists: of scalars, of maps, and positional ones (docs/spec/patterns.md §3.4).
+//! Lists: of scalars, of maps, and positional (docs/spec/patterns.md §3.4).
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{ItemCount, ItemIndex};
+use kpvm_format::instruction::{FoldSlot, LoopSlot};
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::{Lowering, PatternError, Place, may_skip};
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
 
 impl Lowering<'_, '_> {
-    pub(super) fn loop_begin(&mut self, slot: u32, list: Register, item: Register, empty: Label) {
-        self.emitter.block.push(
-            Instruction::new(Op::LoopBegin)
-                .a(slot)
-                .b(list.0)
-                .e(item.0)
-                .target(empty),
-        );
+    pub(super) fn loop_begin(
+        &mut self,
+        slot: LoopSlot,
+        list: Register,
+        item: Register,
+        empty: Label,
+    ) {
+        self.emitter.block.push(Operation::LoopBegin {
+            loop_slot: slot,
+            list,
+            item,
+            target: empty,
+        });
     }
 
-    pub(super) fn loop_next(&mut self, slot: u32, item: Register, body: Label) {
-        self.emitter.block.push(
-            Instruction::new(Op::LoopNext)
-                .a(slot)
-                .e(item.0)
-                .target(body),
-        );
+    pub(super) fn loop_next(&mut self, slot: LoopSlot, item: Register, body: Label) {
+        self.emitter.block.push(Operation::LoopNext {
+            loop_slot: slot,
+            item,
+            target: body,
+        });
     }
 
-    /// Section 3.4: by the first item of the pattern.
+    /// docs/spec/patterns.md §3.4: by the first item of the pattern.
     pub(super) fn lower_list(
         &mut self,
         pattern: &Tree,
@@ -36,16 +41,17 @@ impl Lowering<'_, '_> {
     ) -> Result<(), PatternError> {
         let register = self.register(place);
         self.check(
-            Instruction::new(Op::RequireList).a(register.0),
+            Operation::RequireList {
+                src: register,
+                target: on_error,
+            },
             pattern.span,
-            on_error,
         );
         match items.first().map(|first| (first, &first.value)) {
             None => {
                 self.check(
-                    Instruction::new(Op::FailEmptyPattern),
+                    Operation::FailEmptyPattern { target: on_error },
                     pattern.span,
-                    on_error,
                 );
                 Ok(())
             }
@@ -64,8 +70,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A list whose first item is a variable: what that gives decides how the list is
-    /// matched.
+    /// A list whose first item is a variable: its value decides how the list is matched.
     fn lower_computed_list(
         &mut self,
         pattern: &Tree,
@@ -74,24 +79,26 @@ impl Lowering<'_, '_> {
         on_error: Label,
     ) {
         let list = self.emitter.block.enter_list();
-        let begin = Instruction::new(Op::ListBegin).a(list);
+        let begin = Operation::ListBegin { list };
         self.emitter.block.push(begin);
         for item in items {
             let item = match self.computed.get(&std::ptr::from_ref(item)) {
                 Some(&computed) => computed,
-                // Its variables came out before; they do so again.
+                // Its variables were substituted without error before; they will be again.
                 None => self.emitter.template(item, "", on_error),
             };
-            let push = Instruction::new(Op::ListPush).a(list).b(item.0);
+            let push = Operation::ListPush { list, src: item };
             self.emitter.block.push(push);
         }
-        let value = self.emitter.load(Instruction::new(Op::ListEnd).b(list));
+        let value = self.emitter.load(|dst| Operation::ListEnd { dst, list });
         self.emitter.block.leave_list();
-        let test = Instruction::new(Op::TestValue)
-            .a(register.0)
-            .b(value.0)
-            .c(u32::from(self.floats));
-        self.check(test, pattern.span, on_error);
+        let test = Operation::TestValue {
+            src: register,
+            pattern: value,
+            floats: self.floats,
+            target: on_error,
+        };
+        self.check(test, pattern.span);
     }
 
     fn lower_list_of_maps(
@@ -106,9 +113,7 @@ impl Lowering<'_, '_> {
         let item = self.emitter.block.register();
         let fold = folding.then(|| self.emitter.block.enter_fold());
         if let Some(fold) = fold {
-            self.emitter
-                .block
-                .push(Instruction::new(Op::FoldBegin).a(fold));
+            self.emitter.block.push(Operation::FoldBegin { fold });
         }
         self.loop_begin(slot, list, item, end);
         self.emitter.block.place(body);
@@ -127,9 +132,10 @@ impl Lowering<'_, '_> {
         self.loop_next(slot, item, body);
         self.emitter.block.place(end);
         if let Some(fold) = fold {
-            self.emitter
-                .block
-                .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
+            self.emitter.block.push(Operation::FoldItemsEnd {
+                fold,
+                target: on_error,
+            });
             self.emitter.block.leave_fold();
         }
         self.emitter.block.leave_loop();
@@ -140,19 +146,18 @@ impl Lowering<'_, '_> {
         &mut self,
         pattern: &Tree,
         item: Register,
-        fold: u32,
+        fold: FoldSlot,
         on_error: Label,
     ) -> Result<(), PatternError> {
         let (failed, next) = (self.emitter.block.label(), self.emitter.block.label());
         self.lower(pattern, Place::Register(item), failed)?;
-        self.emitter
-            .block
-            .push(Instruction::new(Op::FoldApplied).a(fold));
+        self.emitter.block.push(Operation::FoldApplied { fold });
         self.emitter.block.jump(next);
         self.emitter.block.place(failed);
-        self.emitter
-            .block
-            .push(Instruction::new(Op::FoldItemError).a(fold).target(on_error));
+        self.emitter.block.push(Operation::FoldItemError {
+            fold,
+            target: on_error,
+        });
         self.emitter.block.place(next);
         Ok(())
     }
@@ -166,36 +171,37 @@ impl Lowering<'_, '_> {
     ) -> Result<(), PatternError> {
         let length = items.len() as u32;
         self.check(
-            Instruction::new(Op::RequireLength).a(list.0).c(length),
+            Operation::RequireLength {
+                src: list,
+                length: ItemCount(length),
+                target: on_error,
+            },
             pattern.span,
-            on_error,
         );
         let fold = items
             .iter()
             .any(may_skip)
             .then(|| self.emitter.block.enter_fold());
         if let Some(fold) = fold {
-            self.emitter
-                .block
-                .push(Instruction::new(Op::FoldBegin).a(fold));
+            self.emitter.block.push(Operation::FoldBegin { fold });
         }
         for (index, item) in items.iter().enumerate() {
             let register = self.emitter.block.register();
-            self.emitter.block.push(
-                Instruction::new(Op::LoadIndex)
-                    .a(register.0)
-                    .b(list.0)
-                    .c(index as u32),
-            );
+            self.emitter.block.push(Operation::LoadIndex {
+                dst: register,
+                src: list,
+                index: ItemIndex(index as u32),
+            });
             self.under(&format!("{index}/"), |this| match fold {
                 None => this.lower(item, Place::Register(register), on_error),
                 Some(fold) => this.lower_folded_item(item, register, fold, on_error),
             })?;
         }
         if let Some(fold) = fold {
-            self.emitter
-                .block
-                .push(Instruction::new(Op::FoldItemsEnd).a(fold).target(on_error));
+            self.emitter.block.push(Operation::FoldItemsEnd {
+                fold,
+                target: on_error,
+            });
             self.emitter.block.leave_fold();
         }
         Ok(())

@@ -2,16 +2,15 @@
 
 use super::Lowering;
 use super::anchors::find_inner;
-use crate::ir::{Instruction, Register, TagEntry, TagPattern, TagPatternId};
+use crate::ir::{Operation, Register, TagEntry, TagPattern, TagPatternId};
 use crate::source::Location;
-use kpvm_format::instruction::Op;
 use kpvm_semantics::anchor::Anchor;
 use kpvm_semantics::anchor::{self, AnchoredKey};
 use kpvm_semantics::wildcard::contains_wildcard;
 use kpvm_syntax::tree::{Member, Tree, TreeValue};
 
-/// A map under `metadata.labels` or `metadata.annotations`: entries that are not text
-/// are dropped there (docs/spec/patterns.md §9).
+/// A map under `metadata.labels` or `metadata.annotations`, from which entries that are not
+/// text are dropped (docs/spec/patterns.md §9).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tags {
     /// No key has a wildcard.
@@ -21,7 +20,8 @@ pub(super) enum Tags {
 }
 
 impl Lowering<'_, '_> {
-    /// Section 9: looks for label and annotation maps below this map's `metadata`.
+    /// docs/spec/patterns.md §9: looks for label and annotation maps below this map's
+    /// `metadata`.
     pub(super) fn plan_tags(&mut self, members: &[Member], register: Register) {
         let Some(metadata) = find_inner(members, "metadata").and_then(Tree::as_map) else {
             return;
@@ -33,7 +33,7 @@ impl Lowering<'_, '_> {
             let Some(entries) = tree.as_map() else {
                 continue;
             };
-            // What a variable gives may be no text, which is known only then.
+            // The value of a variable may not be a text, which is known only at run time.
             let is_dynamic = |member: &Member| {
                 matches!(member.value.value, TreeValue::String(_))
                     && (contains_wildcard(anchor::parse(&member.key).inner)
@@ -43,9 +43,10 @@ impl Lowering<'_, '_> {
             };
             let plan = if entries.iter().any(is_dynamic) {
                 let tags = self.write_tag_pattern(tag, entries);
-                self.emitter
-                    .block
-                    .push(Instruction::new(Op::ExpandTags).a(register.0).c(tags));
+                self.emitter.block.push(Operation::ExpandTags {
+                    src: register,
+                    tags,
+                });
                 Tags::Dynamic(tags)
             } else {
                 Tags::Static
@@ -64,14 +65,17 @@ impl Lowering<'_, '_> {
             let Some(leaf) = self.emitter.module.leaf(&member.value.value) else {
                 continue;
             };
-            // A value with variables travels in a variable of its own.
+            // A value with variables is passed in a variable of its own.
             let computed = self
                 .computed
                 .get(&std::ptr::from_ref(&member.value))
                 .copied();
             let slot = computed.map(|computed| {
                 let slot = self.emitter.module.slot("");
-                let store = Instruction::new(Op::StoreVariable).a(computed.0).c(slot);
+                let store = Operation::StoreVariable {
+                    slot,
+                    src: computed,
+                };
                 self.emitter.block.push(store);
                 slot
             });

@@ -1,24 +1,25 @@
-//! From the table of controls to one block of checks over a pod (docs/spec/pod-security.md §6):
-//! what is about the pod first, then one loop over the containers of each kind. What
-//! breaks a control is noted and the checks go on; a pod that breaks none costs its tests.
+//! Turns the table of controls into one block of checks over a pod
+//! (docs/spec/pod-security.md §6): first the checks of the pod itself, then one loop over
+//! the containers of each kind. Violations are recorded and the checks continue; a pod
+//! without violations costs only its tests.
 //!
 //! The subject of the block is a map with `spec` and `metadata`, decoded.
 
-use kpvm_format::instruction::Op;
-use kpvm_format::symbol::SymbolId;
-use kpvm_format::table::NoteFlags as How;
+use kpvm_format::instruction::immediate::ItemCount;
+use kpvm_format::instruction::immediate::NoteFlags as How;
+use kpvm_format::instruction::immediate::TextOf;
 use kpvm_syntax::tree::TreeValue;
 
 use super::controls::{CONTROLS, Control, Demand, Inherited, Of, Revision, Test};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::scope::Scope;
-use crate::ir::{ControlId, Instruction, Label, Module, Register, TextListId};
+use crate::ir::{ControlId, Label, Module, Operation, Register, TextListId};
 use crate::source::SourceId;
 
 /// The lists of containers, in the order in which they are visited.
 pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Members of a pod's spec that checks look at besides the containers.
+/// Members of a pod's spec that checks need besides the containers.
 pub fn spec_fields() -> Vec<&'static str> {
     let tests = CONTROLS
         .iter()
@@ -36,7 +37,7 @@ pub fn spec_fields() -> Vec<&'static str> {
     fields
 }
 
-/// The general paths of the errors that a control can have, those of all revisions.
+/// The general paths of the errors of a control, over all revisions.
 pub fn error_paths(control: &Control) -> Vec<String> {
     let tests = control.revisions.iter().flat_map(|revision| revision.tests);
     let mut paths: Vec<String> = tests
@@ -82,7 +83,7 @@ pub fn emitter<'p>(chosen: &[Chosen], source: SourceId, module: &'p mut Module) 
     let metadata = checks.field(Register::SUBJECT, "metadata");
     checks.annotations = checks.field(metadata, "annotations");
     checks.all(chosen);
-    checks.emitter.block.push(Instruction::new(Op::ReturnTrue));
+    checks.emitter.block.push(Operation::ReturnTrue);
     checks.emitter
 }
 
@@ -95,17 +96,17 @@ struct Checks<'p> {
     lists: Vec<(Vec<String>, TextListId)>,
 }
 
-/// What a finding is said to be.
+/// What a finding reports.
 #[derive(Clone, Copy)]
 struct Noted<'n> {
     control: ControlId,
-    how: u8,
+    how: How,
     path: &'n str,
-    /// The container, if it concerns one.
+    /// The container, if there is one.
     owner: Option<Register>,
 }
 
-/// One test with what it needs to know.
+/// One test with its surroundings.
 #[derive(Clone, Copy)]
 struct Case {
     control: ControlId,
@@ -115,7 +116,7 @@ struct Case {
 
 impl Case {
     /// The object without which there is nothing to test: a member of the pod's spec or of
-    /// the container, or one of its security context.
+    /// the container, or of its security context.
     fn guard(&self) -> Option<&'static str> {
         let (Of::Pod(path) | Of::Containers(path)) = self.test.of else {
             return None;
@@ -177,8 +178,8 @@ impl Checks<'_> {
         }
     }
 
-    /// Emits tests of what `from` is, those that spare Windows behind a jump for pods that
-    /// run on it.
+    /// Emits tests of the value `from`; those that Windows is exempt from are skipped by a
+    /// jump for pods that run on it.
     fn for_systems(
         &mut self,
         cases: &[Case],
@@ -192,7 +193,7 @@ impl Checks<'_> {
             let (spared, elsewhere) = (self.emitter.block.label(), self.emitter.block.label());
             let system = self.field(self.spec, "os");
             let name = self.field(system, "name");
-            self.jump(Op::JumpIfNull, name, elsewhere);
+            self.jump_if_null(name, elsewhere);
             self.jump_if_text(name, &["windows"], spared);
             self.emitter.block.place(elsewhere);
             self.guarded(&spare, from, &mut emit);
@@ -200,22 +201,22 @@ impl Checks<'_> {
         }
     }
 
-    /// Emits tests; neighbours that look at members of the same object stand behind a jump
-    /// for where it is missing.
+    /// Emits tests; adjacent ones that test members of the same object are skipped by a
+    /// jump if it is missing.
     fn guarded(&mut self, cases: &[Case], from: Register, emit: &mut impl FnMut(&mut Self, &Case)) {
         for group in cases.chunk_by(|a, b| a.guard().is_some() && a.guard() == b.guard()) {
             let behind = self.emitter.block.label();
             let guard = group.first().and_then(Case::guard);
             if let Some(object) = guard.filter(|_| group.len() > 1) {
                 let object = self.walk(from, object);
-                self.jump(Op::JumpIfNull, object, behind);
+                self.jump_if_null(object, behind);
             }
             group.iter().for_each(|case| emit(self, case));
             self.emitter.block.place(behind);
         }
     }
 
-    /// One loop for all tests of the items of the same list of the pod.
+    /// One loop for all tests of items of the same list of the pod.
     fn test_lists(&mut self, cases: &[Case]) {
         let list_of = |case: &Case| match case.test.of {
             Of::Pod(path) => path.split_once("[*]"),
@@ -241,7 +242,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Tests what a path leads to from a value that `shown` is the path of.
+    /// Tests the value that a path leads to, starting from a value whose path is `shown`.
     fn test_path(
         &mut self,
         case: &Case,
@@ -267,7 +268,7 @@ impl Checks<'_> {
         };
         let noted = Noted {
             control: case.control,
-            how: case.test.place | owner.map_or(0, |_| How::OWNED),
+            how: How::at_place(case.test.place).with_if(owner.is_some(), How::OWNED),
             path: &shown,
             owner,
         };
@@ -286,23 +287,23 @@ impl Checks<'_> {
         let fine = self.emitter.block.label();
         match demand {
             Demand::NotTrue => {
-                self.jump(Op::JumpIfFalse, value, fine);
+                self.jump_if_false(value, fine);
                 self.note(value, noted);
             }
             Demand::NotFalse => {
-                self.jump(Op::JumpIfNull, value, fine);
-                self.jump(Op::JumpIfTrue, value, fine);
+                self.jump_if_null(value, fine);
+                self.jump_if_true(value, fine);
                 self.note(value, noted);
             }
             Demand::False => self.demand_false(parent, value, noted, fine),
             Demand::NotZero => {
-                self.jump(Op::JumpIfNull, value, fine);
+                self.jump_if_null(value, fine);
                 self.check_zero(value, fine);
                 self.note(value, noted);
             }
             Demand::Zero => {
                 let bad = self.emitter.block.label();
-                self.jump(Op::JumpIfNull, value, fine);
+                self.jump_if_null(value, fine);
                 self.check_zero(value, bad);
                 self.emitter.block.jump(fine);
                 self.emitter.block.place(bad);
@@ -310,13 +311,13 @@ impl Checks<'_> {
             }
             Demand::OneOf(allowed) => {
                 if has_parent {
-                    self.jump(Op::JumpIfNull, parent, fine);
+                    self.jump_if_null(parent, fine);
                 }
                 self.jump_if_text(value, allowed, fine);
                 self.note(value, noted);
             }
             Demand::OneOfIfSet(allowed) => {
-                self.jump(Op::JumpIfNull, value, fine);
+                self.jump_if_null(value, fine);
                 self.jump_if_text(value, allowed, fine);
                 self.note(value, noted);
             }
@@ -331,16 +332,16 @@ impl Checks<'_> {
                     "" => noted.path.to_owned(),
                     below => format!("{}.{below}", noted.path),
                 };
-                let fallback = if *is_fallback { How::FALLBACK } else { 0 };
+                let required = How::REQUIRED.with_if(*is_fallback, How::FALLBACK);
                 let noted = Noted {
-                    how: noted.how | How::REQUIRED | fallback,
+                    how: noted.how | required,
                     path: &path,
                     ..noted
                 };
                 self.demand_set(inherits, value, noted, fine);
             }
             Demand::Absent(bad) => {
-                self.jump(Op::JumpIfNull, value, fine);
+                self.jump_if_null(value, fine);
                 let bad = self.field(value, bad);
                 self.note(bad, noted);
             }
@@ -348,7 +349,7 @@ impl Checks<'_> {
                 self.demand_source(allowed, forbidden, value, noted, fine);
             }
             Demand::EmptyUnlisted => {
-                self.jump(Op::JumpIfFalse, value, fine);
+                self.jump_if_false(value, fine);
                 let noted = Noted {
                     how: noted.how | How::UNLISTED,
                     ..noted
@@ -361,12 +362,12 @@ impl Checks<'_> {
 
     fn demand_false(&mut self, parent: Register, value: Register, noted: Noted<'_>, fine: Label) {
         let (unset, missing) = (self.emitter.block.label(), self.emitter.block.label());
-        self.jump(Op::JumpIfNull, value, unset);
-        self.jump(Op::JumpIfFalse, value, fine);
+        self.jump_if_null(value, unset);
+        self.jump_if_false(value, fine);
         self.note(value, noted);
         self.emitter.block.jump(fine);
         self.emitter.block.place(unset);
-        self.jump(Op::JumpIfNull, parent, missing);
+        self.jump_if_null(parent, missing);
         let nil = self.emitter.constant(&TreeValue::String("nil".into()));
         self.note(nil, noted);
         self.emitter.block.jump(fine);
@@ -374,7 +375,7 @@ impl Checks<'_> {
         self.note_required(value, noted);
     }
 
-    /// A first loop finds out whether any text is bad, a second one collects those.
+    /// A first loop finds out whether any text is bad, a second one collects the bad ones.
     fn demand_each(&mut self, allowed: &[&str], list: Register, noted: Noted<'_>, fine: Label) {
         let bad = self.emitter.block.label();
         self.for_each(list, |checks, item| {
@@ -386,17 +387,22 @@ impl Checks<'_> {
         self.emitter.block.jump(fine);
         self.emitter.block.place(bad);
         let collected = self.emitter.block.enter_list();
-        let begin = Instruction::new(Op::ListBegin).a(collected);
+        let begin = Operation::ListBegin { list: collected };
         self.emitter.block.push(begin);
         self.for_each(list, |checks, item| {
             let next = checks.emitter.block.label();
             checks.jump_if_text(item, allowed, next);
-            let push = Instruction::new(Op::ListPush).a(collected).b(item.0);
+            let push = Operation::ListPush {
+                list: collected,
+                src: item,
+            };
             checks.emitter.block.push(push);
             checks.emitter.block.place(next);
         });
-        let values = Instruction::new(Op::ListEnd).b(collected);
-        let values = self.emitter.load(values);
+        let values = self.emitter.load(|dst| Operation::ListEnd {
+            dst,
+            list: collected,
+        });
         self.emitter.block.leave_list();
         self.note(values, noted);
     }
@@ -406,8 +412,12 @@ impl Checks<'_> {
             checks.jump_if_text(item, &[text], fine);
         });
         let empty = self.emitter.block.label();
-        let shorter = Instruction::new(Op::JumpIfShorter).a(list.0).c(1);
-        self.emitter.block.push(shorter.target(empty));
+        let shorter = Operation::JumpIfShorter {
+            src: list,
+            length: ItemCount(1),
+            target: empty,
+        };
+        self.emitter.block.push(shorter);
         self.note(list, noted);
         self.emitter.block.jump(fine);
         self.emitter.block.place(empty);
@@ -416,14 +426,14 @@ impl Checks<'_> {
 
     fn demand_set(&mut self, inherits: &Inherited, value: Register, noted: Noted<'_>, fine: Label) {
         let unset = self.emitter.block.label();
-        self.jump(Op::JumpIfNull, value, unset);
+        self.jump_if_null(value, unset);
         self.emitter.block.jump(fine);
         self.emitter.block.place(unset);
-        // The same field of the pod: what stands behind the container in the path.
+        // The same field of the pod: the part of the path after the container.
         let field = noted.path.split_once("[*].").map_or("", |(_, rest)| rest);
         let of_pod = self.walk(self.spec, field);
         match inherits {
-            Inherited::True => self.jump(Op::JumpIfTrue, of_pod, fine),
+            Inherited::True => self.jump_if_true(of_pod, fine),
             Inherited::OneOf(allowed) => self.jump_if_text(of_pod, allowed, fine),
         }
         self.note(value, noted);
@@ -440,7 +450,7 @@ impl Checks<'_> {
         let has = |checks: &mut Self, key: &str, yes: Label| {
             let no = checks.emitter.block.label();
             let source = checks.field(value, key);
-            checks.jump(Op::JumpIfNull, source, no);
+            checks.jump_if_null(source, no);
             checks.emitter.block.jump(yes);
             checks.emitter.block.place(no);
         };
@@ -467,7 +477,7 @@ impl Checks<'_> {
         let annotations = self.annotations;
         self.for_each(annotations, |checks, annotation| {
             let (meant, next) = (checks.emitter.block.label(), checks.emitter.block.label());
-            checks.jump_if(annotation, 1, &[keys], meant);
+            checks.jump_if(annotation, TextOf::Key, &[keys], meant);
             checks.emitter.block.jump(next);
             checks.emitter.block.place(meant);
             checks.jump_if_text(annotation, allowed, next);
@@ -481,32 +491,40 @@ impl Checks<'_> {
             return;
         };
         let fine = self.emitter.block.label();
-        self.jump(Op::JumpIfNotMap, self.annotations, fine);
+        self.jump_if_not_map(self.annotations, fine);
         let accumulator = self.emitter.block.enter_accumulator();
         let prefix = self.emitter.module.text(prefix);
         let name = self.field(container, "name");
         let unnamed = self.emitter.block.label();
         for instruction in [
-            Instruction::new(Op::TextBegin).a(accumulator),
-            Instruction::new(Op::TextLiteral).a(accumulator).c(prefix),
-            Instruction::new(Op::JumpIfNull).a(name.0).target(unnamed),
-            Instruction::new(Op::TextValue)
-                .a(accumulator)
-                .b(name.0)
-                .target(unnamed),
+            Operation::TextBegin { accumulator },
+            Operation::TextLiteral {
+                accumulator,
+                text: prefix,
+            },
+            Operation::JumpIfNull {
+                src: name,
+                target: unnamed,
+            },
+            Operation::TextValue {
+                accumulator,
+                src: name,
+                target: unnamed,
+            },
         ] {
             self.emitter.block.push(instruction);
         }
         self.emitter.block.place(unnamed);
         let key = self
             .emitter
-            .load(Instruction::new(Op::TextEnd).b(accumulator));
+            .load(|dst| Operation::TextEnd { dst, accumulator });
         self.emitter.block.leave_accumulator();
-        let get = Instruction::new(Op::GetKeyOf)
-            .b(self.annotations.0)
-            .e(key.0)
-            .target(fine);
-        let annotation = self.emitter.load(get);
+        let annotation = self.emitter.load(|dst| Operation::GetKeyOf {
+            dst,
+            src: self.annotations,
+            key,
+            target: fine,
+        });
         self.jump_if_text(annotation, allowed, fine);
         self.note_annotation(case, annotation);
         self.emitter.block.place(fine);
@@ -515,21 +533,21 @@ impl Checks<'_> {
     fn note_annotation(&mut self, case: &Case, annotation: Register) {
         let noted = Noted {
             control: case.control,
-            how: case.test.place | How::KEYED,
+            how: How::at_place(case.test.place) | How::KEYED,
             path: "metadata.annotations",
             owner: None,
         };
         self.note(annotation, noted);
     }
 
-    /// A field of a map; nothing where it is none.
+    /// A field of a map; missing if the value is not a map.
     fn field(&mut self, map: Register, key: &str) -> Register {
-        let SymbolId(symbol) = self.emitter.module.symbol(key);
-        let load = Instruction::new(Op::LoadField).b(map.0).c(symbol);
-        self.emitter.load(load)
+        let key = self.emitter.module.symbol(key);
+        self.emitter
+            .load(|dst| Operation::LoadField { dst, src: map, key })
     }
 
-    /// What a path of keys leads to; the empty path leads nowhere else.
+    /// The value that a path of keys leads to; the empty path is the value itself.
     fn walk(&mut self, from: Register, path: &str) -> Register {
         let keys = path.split('.').filter(|key| !key.is_empty());
         keys.fold(from, |map, key| self.field(map, key))
@@ -539,31 +557,47 @@ impl Checks<'_> {
         let slot = self.emitter.block.enter_loop();
         let (start, end) = (self.emitter.block.label(), self.emitter.block.label());
         let item = self.emitter.block.register();
-        let begin = Instruction::new(Op::LoopBegin)
-            .a(slot)
-            .b(list.0)
-            .e(item.0)
-            .target(end);
+        let begin = Operation::LoopBegin {
+            loop_slot: slot,
+            list,
+            item,
+            target: end,
+        };
         self.emitter.block.push(begin);
         self.emitter.block.place(start);
         body(self, item);
-        let next = Instruction::new(Op::LoopNext)
-            .a(slot)
-            .e(item.0)
-            .target(start);
+        let next = Operation::LoopNext {
+            loop_slot: slot,
+            item,
+            target: start,
+        };
         self.emitter.block.push(next);
         self.emitter.block.leave_loop();
         self.emitter.block.place(end);
     }
 
-    fn jump(&mut self, op: Op, value: Register, label: Label) {
-        let jump = Instruction::new(op).a(value.0).target(label);
+    fn jump_if_null(&mut self, src: Register, target: Label) {
+        let jump = Operation::JumpIfNull { src, target };
         self.emitter.block.push(jump);
     }
 
-    /// Jumps when a value's text (0), or the key it stands under (1), satisfies one of
-    /// the wildcards.
-    fn jump_if(&mut self, value: Register, of: u32, wildcards: &[&str], label: Label) {
+    fn jump_if_true(&mut self, src: Register, target: Label) {
+        let jump = Operation::JumpIfTrue { src, target };
+        self.emitter.block.push(jump);
+    }
+
+    fn jump_if_false(&mut self, src: Register, target: Label) {
+        let jump = Operation::JumpIfFalse { src, target };
+        self.emitter.block.push(jump);
+    }
+
+    fn jump_if_not_map(&mut self, src: Register, target: Label) {
+        let jump = Operation::JumpIfNotMap { src, target };
+        self.emitter.block.push(jump);
+    }
+
+    /// Jumps if a text of a value satisfies one of the wildcards.
+    fn jump_if(&mut self, value: Register, of: TextOf, wildcards: &[&str], label: Label) {
         let texts = match self.lists.iter().find(|(known, _)| known == wildcards) {
             Some(&(_, number)) => number,
             None => {
@@ -573,30 +607,40 @@ impl Checks<'_> {
                 number
             }
         };
-        let jump = Instruction::new(Op::JumpIfText).a(value.0).e(of).c(texts);
-        self.emitter.block.push(jump.target(label));
+        let jump = Operation::JumpIfText {
+            src: value,
+            of,
+            texts,
+            target: label,
+        };
+        self.emitter.block.push(jump);
     }
 
     fn jump_if_text(&mut self, value: Register, wildcards: &[&str], label: Label) {
-        self.jump_if(value, 0, wildcards, label);
+        self.jump_if(value, TextOf::Value, wildcards, label);
     }
 
-    /// Falls through when a number is 0.
+    /// Falls through if a number is 0.
     fn check_zero(&mut self, value: Register, otherwise: Label) {
         if let Some(zero) = self.emitter.module.leaf(&TreeValue::Int(0)) {
-            let test = Instruction::new(Op::TestLeaf).a(value.0).c(zero);
-            self.emitter.block.push(test.target(otherwise));
+            let test = Operation::TestLeaf {
+                src: value,
+                leaf: zero,
+                target: otherwise,
+            };
+            self.emitter.block.push(test);
         }
     }
 
     fn note(&mut self, value: Register, noted: Noted<'_>) {
         let path = self.emitter.module.text(noted.path);
-        let note = Instruction::new(Op::Note)
-            .a(value.0)
-            .b(noted.owner.unwrap_or(value).0)
-            .e(u32::from(noted.how))
-            .c(path)
-            .d(noted.control);
+        let note = Operation::Note {
+            value,
+            owner: noted.owner.unwrap_or(value),
+            flags: noted.how,
+            path,
+            control: noted.control,
+        };
         self.emitter.block.push(note);
     }
 

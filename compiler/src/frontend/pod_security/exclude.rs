@@ -1,15 +1,15 @@
-//! `podSecurity.exclude`, of a rule and of an exception (docs/spec/pod-security.md §7): an entry
-//! runs the checks again over a part of the pod, and what they find there exempts the
-//! pod from what it stands for.
+//! `podSecurity.exclude`, of a rule and of an exception (docs/spec/pod-security.md §7): an
+//! entry runs the checks again over a part of the pod, and the findings there exempt the
+//! pod from the same findings.
 
-use kpvm_format::instruction::Op;
-use kpvm_format::symbol::SymbolId;
+use kpvm_format::instruction::ListSlot;
+use kpvm_format::instruction::immediate::TextOf;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::checks::{CONTAINERS, spec_fields};
 use super::controls::CONTROLS;
 use crate::frontend::emitter::Emitter;
-use crate::ir::{Exclusion, ExclusionId, Instruction, Register, TextListId};
+use crate::ir::{Exclusion, ExclusionId, Operation, Register, TextListId};
 use crate::policy::read::{items, text_of};
 
 /// One entry.
@@ -19,7 +19,7 @@ pub struct Exclude {
     pub control: String,
     /// `images`, wildcards.
     pub images: Vec<String>,
-    /// `restrictedField`; empty when absent.
+    /// `restrictedField`; empty if absent.
     pub field: String,
     /// `values`, wildcards.
     pub values: Vec<String>,
@@ -44,10 +44,10 @@ impl Exclude {
 }
 
 impl Emitter<'_> {
-    /// Takes the findings away that entries exempt from, one entry after the other. What
-    /// is left of them decides behind this; no matter what has looked at them before.
+    /// Removes the findings that entries exempt, one entry after the other. Only the
+    /// remaining findings decide after this.
     pub fn pod_security_exclusions(&mut self, excludes: &[Exclude]) {
-        // A name that no control has exempts from nothing.
+        // A name that no control has exempts nothing.
         let known = |exclude: &&Exclude| {
             !exclude.control.is_empty()
                 && CONTROLS
@@ -58,21 +58,23 @@ impl Emitter<'_> {
         if excludes.is_empty() {
             return;
         }
-        let pod = self.load(Instruction::new(Op::LoadChecked));
+        let pod = self.load(|dst| Operation::LoadChecked { dst });
         for exclude in excludes {
             let exclusion = self.exclusion(exclude);
             let next = self.block.label();
-            self.block.push(
-                Instruction::new(Op::JumpUnlessFound)
-                    .c(exclusion)
-                    .target(next),
-            );
+            self.block.push(Operation::JumpUnlessFound {
+                exclusion,
+                target: next,
+            });
             let part = if exclude.images.is_empty() {
                 self.bare_pod(pod)
             } else {
                 self.pod_of_images(pod, &exclude.images)
             };
-            let exempt = Instruction::new(Op::Exempt).a(part.0).c(exclusion);
+            let exempt = Operation::Exempt {
+                src: part,
+                exclusion,
+            };
             self.block.push(exempt);
             self.block.place(next);
         }
@@ -97,7 +99,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The pod with one container that has nothing but a name.
+    /// The pod with a single container that has only a name.
     fn bare_pod(&mut self, pod: Register) -> Register {
         let name = TreeValue::String("fake".into());
         let container = self.constant(&name);
@@ -113,7 +115,7 @@ impl Emitter<'_> {
         self.map_of(&[("spec", spec), ("metadata", metadata)])
     }
 
-    /// A pod with nothing but the containers of some images.
+    /// A pod with only the containers of some images.
     fn pod_of_images(&mut self, pod: Register, images: &[String]) -> Register {
         let images = self.module.text_list(images);
         let spec = self.member(pod, "spec");
@@ -127,73 +129,72 @@ impl Emitter<'_> {
 
     fn containers_of_images(&mut self, containers: Register, images: TextListId) -> Register {
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         let slot = self.block.enter_loop();
         let (start, end) = (self.block.label(), self.block.label());
         let (meant, next) = (self.block.label(), self.block.label());
         let container = self.block.register();
-        self.block.push(
-            Instruction::new(Op::LoopBegin)
-                .a(slot)
-                .b(containers.0)
-                .e(container.0)
-                .target(end),
-        );
+        self.block.push(Operation::LoopBegin {
+            loop_slot: slot,
+            list: containers,
+            item: container,
+            target: end,
+        });
         self.block.place(start);
         let image = self.member(container, "image");
-        self.block.push(
-            Instruction::new(Op::JumpIfText)
-                .a(image.0)
-                .c(images)
-                .target(meant),
-        );
+        self.block.push(Operation::JumpIfText {
+            src: image,
+            of: TextOf::Value,
+            texts: images,
+            target: meant,
+        });
         self.block.jump(next);
         self.block.place(meant);
-        self.block
-            .push(Instruction::new(Op::ListPush).a(list).b(container.0));
+        self.block.push(Operation::ListPush {
+            list,
+            src: container,
+        });
         self.block.place(next);
-        self.block.push(
-            Instruction::new(Op::LoopNext)
-                .a(slot)
-                .e(container.0)
-                .target(start),
-        );
+        self.block.push(Operation::LoopNext {
+            loop_slot: slot,
+            item: container,
+            target: start,
+        });
         self.block.leave_loop();
         self.block.place(end);
-        let containers = self.load(Instruction::new(Op::ListEnd).b(list));
+        let containers = self.load(|dst| Operation::ListEnd { dst, list });
         self.block.leave_list();
         containers
     }
 
-    /// A member of a map; nothing where it is none.
+    /// A member of a map; missing if the value is not a map.
     pub(super) fn member(&mut self, map: Register, key: &str) -> Register {
-        let SymbolId(symbol) = self.module.symbol(key);
-        self.load(Instruction::new(Op::LoadField).b(map.0).c(symbol))
+        let key = self.module.symbol(key);
+        self.load(|dst| Operation::LoadField { dst, src: map, key })
     }
 
-    /// A map of values; null where there is nothing.
+    /// A map of values; null if they are all missing.
     pub(super) fn map_of(&mut self, members: &[(&str, Register)]) -> Register {
         let keys: Vec<&str> = members.iter().map(|(key, _)| *key).collect();
         let keys = self.module.text_list(&keys);
         let list = self.push_all(members.iter().map(|(_, value)| *value));
-        let map = self.load(Instruction::new(Op::MapEnd).b(list).c(keys));
+        let map = self.load(|dst| Operation::MapEnd { dst, list, keys });
         self.block.leave_list();
         map
     }
 
     fn list_of(&mut self, items: &[Register]) -> Register {
         let list = self.push_all(items.iter().copied());
-        let items = self.load(Instruction::new(Op::ListEnd).b(list));
+        let items = self.load(|dst| Operation::ListEnd { dst, list });
         self.block.leave_list();
         items
     }
 
-    fn push_all(&mut self, values: impl Iterator<Item = Register>) -> u32 {
+    fn push_all(&mut self, values: impl Iterator<Item = Register>) -> ListSlot {
         let list = self.block.enter_list();
-        self.block.push(Instruction::new(Op::ListBegin).a(list));
+        self.block.push(Operation::ListBegin { list });
         for value in values {
-            self.block
-                .push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.block.push(Operation::ListPush { list, src: value });
         }
         list
     }

@@ -1,9 +1,9 @@
-//! `validate.podSecurity` (docs/spec/pod-security.md): the resource is decoded into the types of
-//! Kubernetes, the checks of the level and version run over its pod, and the exclusions
-//! take away what they exempt from.
+//! `validate.podSecurity` (docs/spec/pod-security.md): the resource is decoded into the
+//! types of Kubernetes, the checks of the level and version run over its pod, and the
+//! exclusions remove what they exempt.
 //!
-//! - [`controls`]: the one table of what the standards demand
-//! - [`checks`]: from the table to a block
+//! - [`controls`]: the table of what the standards demand
+//! - [`checks`]: turns the table into a block
 //! - [`exclude`]: exclusions, of rules and of exceptions
 //! - [`shape`]: the types that resources are decoded into
 
@@ -12,7 +12,7 @@ pub mod controls;
 pub mod exclude;
 mod shape;
 
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::{ForeachDepth, TextOf};
 use kpvm_syntax::tree::{Span, Tree};
 
 use self::checks::Chosen;
@@ -20,7 +20,7 @@ use self::controls::{CONTROLS, Level};
 use self::exclude::Exclude;
 use super::emitter::Emitter;
 use crate::ir::{
-    BlockId, Control, ControlId, Instruction, Label, Module, Register, Site, SiteKind,
+    AtSite, BlockId, Control, ControlId, Label, Module, Operation, Register, Site, SiteKind,
 };
 use crate::policy::read::{field, items, text_of};
 use crate::source::{Location, SourceId};
@@ -30,16 +30,16 @@ use crate::source::{Location, SourceId};
 pub struct PodSecurity {
     /// `level` as written.
     pub level: String,
-    /// `version` as written; empty when absent.
+    /// `version` as written; empty if absent.
     pub version: String,
     /// `exclude`.
     pub excludes: Vec<Exclude>,
-    /// Where it stands.
+    /// Its place.
     span: Span,
 }
 
 impl PodSecurity {
-    /// Reads a block; `None` for one that says nothing at all, which Kyverno passes over
+    /// Reads a block; `None` for an empty one, which Kyverno ignores
     /// (docs/spec/pod-security.md §1).
     pub fn read(tree: &Tree) -> Option<Self> {
         let pod_security = Self {
@@ -53,11 +53,11 @@ impl PodSecurity {
     }
 }
 
-/// The minor version of Kubernetes that a policy's version means; the latest is later
-/// than any (docs/spec/pod-security.md §1).
+/// The minor version of Kubernetes that a policy's version means; `latest` is greater than
+/// any (docs/spec/pod-security.md §1).
 ///
 /// # Errors
-/// What Kyverno says of every other text.
+/// Kyverno's error for any other text.
 pub fn parse_version(text: &str) -> Result<u32, &'static str> {
     const EXPECTED: &str = "must be \"latest\" or \"v1.x\"";
     if text.is_empty() || text == "latest" {
@@ -73,8 +73,8 @@ pub fn parse_version(text: &str) -> Result<u32, &'static str> {
     Ok(u32::try_from(minor).unwrap_or(u32::MAX))
 }
 
-/// The revisions that a level and a version demand (docs/spec/pod-security.md §3): of
-/// each control the last one that is not newer, or else the first.
+/// The revisions that a level and a version demand (docs/spec/pod-security.md §3): of each
+/// control the last one that is not newer, or else the first.
 fn choose(level: Level, version: u32) -> Vec<(u32, u32)> {
     let controls = (0..).zip(CONTROLS);
     controls
@@ -161,18 +161,19 @@ impl Emitter<'_> {
         }
         self.flush_cold();
         self.block.place(failed);
-        self.block.push(Instruction::new(Op::ReturnFailed));
+        self.block.push(Operation::ReturnFailed {
+            depth: ForeachDepth(0),
+        });
     }
 
-    /// Ends by what is left of the findings.
+    /// Ends according to the remaining findings.
     fn end_with_findings(&mut self, span: Span) {
         let location = Location {
             source: self.source,
             span,
         };
         let site = Site::new(SiteKind::Structure, "validate.podSecurity", location);
-        self.block
-            .push(Instruction::new(Op::ReturnFindings).site(site));
+        self.block.push(Operation::ReturnFindings.site(site));
     }
 
     /// Decodes the resource by its kind and runs the checks over its pod.
@@ -187,8 +188,13 @@ impl Emitter<'_> {
         ];
         for (names, label) in kinds {
             let names = self.module.text_list(names);
-            let jump = Instruction::new(Op::JumpIfText).a(kind.0).c(names);
-            self.block.push(jump.target(label));
+            let jump = Operation::JumpIfText {
+                src: kind,
+                of: TextOf::Value,
+                texts: names,
+                target: label,
+            };
+            self.block.push(jump);
         }
         self.fail("could not find correct resource type", failed);
         self.block.place(pod);
@@ -222,15 +228,22 @@ impl Emitter<'_> {
 
     fn decoded(&mut self, shape: &str, failed: Label) -> Register {
         let shape = self.module.shape(shape);
-        let conform = Instruction::new(Op::Conform).b(Register::SUBJECT.0);
-        self.load(conform.c(shape).target(failed))
+        self.load(|dst| Operation::Conform {
+            dst,
+            src: Register::SUBJECT,
+            shape,
+            target: failed,
+        })
     }
 
     fn run_checks(&mut self, checks: Option<BlockId>, subject: Register, places: [&str; 2]) {
         if let Some(checks) = checks {
             let places = self.module.text_list(&places);
-            let run = Instruction::new(Op::RunChecks).a(subject.0);
-            self.block.push(run.c(checks).d(places));
+            self.block.push(Operation::RunChecks {
+                src: subject,
+                block: checks,
+                places,
+            });
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The shapes of Kubernetes' types, from `kubernetes_types.txt`: each goes into the
-//! bundle once, when a rule first needs it, with everything inside it in front of it.
+//! The shapes of Kubernetes' types, from `kubernetes_types.txt`: each is added to the
+//! bundle once, when a rule first needs it, after all shapes that it contains.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,10 +8,10 @@ use kpvm_format::table::ShapeKind;
 
 use crate::ir::{Module, Shape, ShapeField, ShapeId};
 
-/// The list of types; its first lines say how to read it.
+/// The list of types; its first lines describe the format.
 const TYPES: &str = include_str!("kubernetes_types.txt");
 
-/// A field: its name with the embedded structs in front, and its type.
+/// A field: its name, prefixed by the embedded structs, and its type.
 type Field = (&'static str, &'static str);
 
 /// The structs of the list with their fields.
@@ -33,8 +33,8 @@ fn structs() -> HashMap<&'static str, Vec<Field>> {
     structs
 }
 
-/// What the items of a list or the values of a map are; they stand for themselves where
-/// they are pointers.
+/// The type of a list's items or a map's values, or what they point to; `None` for other
+/// types.
 fn item_of(of: &str) -> Option<&str> {
     let item = match of.strip_prefix('{') {
         Some(map) => map.split_once('}').map(|(_, value)| value),
@@ -118,8 +118,8 @@ impl Module {
 mod tests {
     use super::*;
 
-    /// Every type that a field has is a struct of the list or one of the plain types, and
-    /// every struct is reached from the three roots.
+    /// The type of every field is a struct of the list or one of the plain types, and every
+    /// struct is reachable from the three roots.
     #[test]
     fn the_list_of_types_is_closed() {
         const PLAIN: [&str; 8] = [

@@ -1,7 +1,7 @@
 //! Failure actions: whether a failure of a rule is enforced (docs/spec/policies.md §11).
 
 use kpvm_format::Tables;
-use kpvm_format::instruction::{SelectorId, TextsId};
+use kpvm_format::instruction::{SelectorId, TextListId};
 use kpvm_format::table::{NONE, Policy, PolicyFlags, Range, Rule, RuleFlags};
 
 use super::Evaluator;
@@ -29,7 +29,7 @@ impl Evaluator<'_, '_> {
             .find(|entry| {
                 let in_namespaces = entry.namespaces.get() == NONE
                     || wildcard_list_matches(
-                        TextsId(entry.namespaces.get()),
+                        TextListId(entry.namespaces.get()),
                         subject.namespace,
                         self.tables,
                     );

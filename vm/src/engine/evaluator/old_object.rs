@@ -1,4 +1,4 @@
-//! Violations that the old object of an update has too (docs/spec/policies.md §10).
+//! Violations that the old object of an update already has (docs/spec/policies.md §10).
 
 use kpvm_format::table::{BodyKind, NONE, Rule, RuleFlags};
 
@@ -9,7 +9,8 @@ use crate::engine::response::Status;
 use crate::machine::{Ending, RequestFacts, Setting};
 
 impl Evaluator<'_, '_> {
-    /// docs/spec/policies.md §10: an enforced rule that the old object violates too is skipped.
+    /// docs/spec/policies.md §10: an enforced rule is skipped if the old object violates it
+    /// too.
     pub(super) fn allow_existing(&mut self, rule: &Rule, judgement: Judgement) -> Judgement {
         let applies = RuleFlags::ENFORCE | RuleFlags::ALLOW_EXISTING;
         let both = self.objects.new.is_some() && self.objects.old.is_some();
@@ -40,7 +41,7 @@ impl Evaluator<'_, '_> {
         judgement
     }
 
-    /// What the body makes of the old object; `None` if the rule does not match it.
+    /// The body's status for the old object; `None` if the rule does not match it.
     pub(super) fn old_object_status(&mut self, rule: &Rule) -> Option<Status> {
         let (Some(old), Some(kind)) = (self.old_names, self.old_kind) else {
             return None;
@@ -99,7 +100,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// Exceptions are looked at again, for the old object (docs/spec/policies.md §10).
+    /// Exceptions are checked again, for the old object (docs/spec/policies.md §10).
     fn old_pod_fails(&mut self, rule: &Rule, setting: Setting<'_>) -> bool {
         let Ok(exceptions) = self.exceptions_that_hold(rule, setting) else {
             return false;
@@ -113,7 +114,7 @@ impl Evaluator<'_, '_> {
     }
 }
 
-/// The user that Kyverno makes up to match the old object again (docs/spec/policies.md §10).
+/// The dummy user with which Kyverno matches the old object (docs/spec/policies.md §10).
 const NOBODY: UserInfo<'static> = UserInfo {
     username: "kyverno:kyverno-invalid-controller",
     uid: "",
@@ -122,6 +123,6 @@ const NOBODY: UserInfo<'static> = UserInfo {
     cluster_roles: &["kyverno:invalidrole"],
 };
 
-/// The text of a rule that the old object violates too.
+/// The message of a rule that the old object violates too.
 pub(super) const EXISTING_VIOLATIONS: &str =
     "skipping the rule evaluation as pre-existing violations are allowed";

@@ -1,6 +1,6 @@
 //! Rules that the plan decides together with their kinds, so that nothing needs to run.
 
-use kpvm_format::instruction::KindsId;
+use kpvm_format::instruction::KindListId;
 use kpvm_format::table::NONE;
 
 use super::Evaluator;
@@ -44,7 +44,7 @@ impl<'e> PlainRules<'e> {
         }
         let plain = self.rest.first().filter(|plain| plain.rule == number)?;
         if self.kinds.0 != plain.kinds {
-            let matches = kinds_match(KindsId(plain.kinds), evaluator.tables, evaluator.facts);
+            let matches = kinds_match(KindListId(plain.kinds), evaluator.tables, evaluator.facts);
             self.kinds = (plain.kinds, matches);
         }
         if self.kinds.1 {

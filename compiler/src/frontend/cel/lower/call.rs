@@ -1,14 +1,13 @@
 //! Calls of functions.
 
 use kpvm_format::cel::Function;
-use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::TreeValue;
 
 use super::Lowering;
 use super::literal::is_empty_list;
 use crate::frontend::cel::ast::Expr;
 use crate::frontend::cel::check::Reference;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
 
 impl Lowering<'_, '_> {
     pub(super) fn function(&self, expression: &Expr) -> Option<Function> {
@@ -36,11 +35,16 @@ impl Lowering<'_, '_> {
         let target = target.filter(|_| method);
         let all: Vec<&Expr> = target.into_iter().chain(arguments).collect();
         if let Some(path) = self.path(expression, 0) {
-            return self.compute(Instruction::new(Op::CelPath).c(path), on_error);
+            return self.compute(|dst| Operation::CelPath {
+                dst,
+                path,
+                target: on_error,
+            });
         }
         match (function, all.as_slice()) {
             (Function::ToDyn, [value]) => self.value(value, on_error),
-            // Nothing is in an empty list, and cel-go does not look what it is that is not.
+            // An empty list contains nothing, and cel-go does not evaluate the left
+            // operand.
             (Function::In, [_, list]) if is_empty_list(list) => {
                 self.emitter.constant(&TreeValue::Bool(false))
             }
@@ -48,9 +52,10 @@ impl Lowering<'_, '_> {
             (Function::OptionalIndex, _) => self.optional(expression, on_error),
             (Function::OptionalOf, [value]) => {
                 let value = self.value(value, on_error);
-                self.emitter.load(Instruction::new(Op::CelWrap).b(value.0))
+                self.emitter
+                    .load(|dst| Operation::CelWrap { dst, src: value })
             }
-            (Function::OptionalNone, []) => self.emitter.load(Instruction::new(Op::CelNone)),
+            (Function::OptionalNone, []) => self.emitter.load(|dst| Operation::CelNone { dst }),
             (Function::HasValue, [optional]) => {
                 let result = self.register();
                 let (none, end) = (self.label(), self.label());
@@ -68,7 +73,10 @@ impl Lowering<'_, '_> {
                 self.jump(end);
                 self.place(none);
                 let text = self.emitter.module.text("optional.none() dereference");
-                self.push(Instruction::new(Op::FailText).c(text).target(on_error));
+                self.push(Operation::FailText {
+                    text,
+                    target: on_error,
+                });
                 self.place(end);
                 value
             }
@@ -109,39 +117,45 @@ impl Lowering<'_, '_> {
             ) => self.own_resource(function, arguments, on_error),
             (_, [value]) => {
                 let value = self.value(value, on_error);
-                self.compute(
-                    Instruction::new(Op::CelUnary).b(value.0).c(function as u32),
-                    on_error,
-                )
+                self.compute(|dst| Operation::CelUnary {
+                    dst,
+                    src: value,
+                    function,
+                    target: on_error,
+                })
             }
             (_, [left, right]) => {
                 let left = self.value(left, on_error);
                 let right = self.value(right, on_error);
-                self.compute(
-                    Instruction::new(Op::CelBinary)
-                        .b(left.0)
-                        .e(right.0)
-                        .c(function as u32),
-                    on_error,
-                )
+                self.compute(|dst| Operation::CelBinary {
+                    dst,
+                    left,
+                    right,
+                    function,
+                    target: on_error,
+                })
             }
             (_, arguments) => {
                 let list = self.emitter.block.enter_list();
-                self.push(Instruction::new(Op::ListBegin).a(list));
+                self.push(Operation::ListBegin { list });
                 for argument in arguments {
                     let value = self.value(argument, on_error);
-                    self.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+                    self.push(Operation::ListPush { list, src: value });
                 }
-                let call = Instruction::new(Op::CelCall).b(list).c(function as u32);
-                let result = self.compute(call, on_error);
+                let result = self.compute(|dst| Operation::CelCall {
+                    dst,
+                    list,
+                    function,
+                    target: on_error,
+                });
                 self.emitter.block.leave_list();
                 result
             }
         }
     }
 
-    /// A call about objects of the policy's own namespace: its name goes behind that of
-    /// the resource.
+    /// A call about objects in the policy's own namespace, which is inserted after the
+    /// resource.
     fn own_resource(
         &mut self,
         function: Function,
@@ -154,23 +168,31 @@ impl Lowering<'_, '_> {
             _ => Function::ResourcePost,
         };
         let list = self.emitter.block.enter_list();
-        self.push(Instruction::new(Op::ListBegin).a(list));
+        self.push(Operation::ListBegin { list });
         for (index, argument) in arguments.iter().enumerate() {
             let value = self.value(argument, on_error);
-            self.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.push(Operation::ListPush { list, src: value });
             if index == 1 {
                 let namespace = TreeValue::String(self.bindings.namespace.as_str().into());
                 let namespace = self.emitter.constant(&namespace);
-                self.push(Instruction::new(Op::ListPush).a(list).b(namespace.0));
+                self.push(Operation::ListPush {
+                    list,
+                    src: namespace,
+                });
             }
         }
-        let call = Instruction::new(Op::CelCall).b(list).c(function as u32);
-        let result = self.compute(call, on_error);
+        let result = self.compute(|dst| Operation::CelCall {
+            dst,
+            list,
+            function,
+            target: on_error,
+        });
         self.emitter.block.leave_list();
         result
     }
 
-    /// Kyverno's `orValue`: of anything, and both sides are evaluated (docs/spec/cel.md, 3.1).
+    /// Kyverno's `orValue`: works on any value, and both sides are evaluated
+    /// (docs/spec/cel.md §3.1).
     fn or_value(&mut self, optional: &Expr, otherwise: &Expr, on_error: Label) -> Register {
         let result = self.register();
         let (none, end) = (self.label(), self.label());
@@ -185,7 +207,12 @@ impl Lowering<'_, '_> {
             let optional = self.value(optional, on_error);
             let value = self.value(otherwise, on_error);
             self.emitter.assign(result, value);
-            let inner = self.compute(Instruction::new(Op::CelUnwrap).b(optional.0), none);
+            let inner = self.compute(|dst| Operation::CelUnwrap {
+                dst,
+                src: optional,
+                strict: false,
+                target: none,
+            });
             self.emitter.assign(result, inner);
             self.place(none);
         }

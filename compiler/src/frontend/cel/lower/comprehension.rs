@@ -1,13 +1,13 @@
 //! Comprehensions: loops over lists and maps.
 
 use kpvm_format::cel::Function;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::RangeOver;
 use kpvm_syntax::tree::TreeValue;
 
 use super::Lowering;
 use super::literal::is_empty_list;
 use crate::frontend::cel::ast::{Comprehension, Fold};
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
 
 impl Lowering<'_, '_> {
     pub(super) fn branch_comprehension(
@@ -32,14 +32,17 @@ impl Lowering<'_, '_> {
             this.jump(decided);
             if this.is_used(failed, start) {
                 this.place(failed);
-                this.push(Instruction::new(Op::CelCatch).a(error.0));
+                this.push(Operation::CelCatch { dst: error });
                 fails = true;
             }
             this.place(next);
         });
         if fails {
             self.insert_constant(before, error, &TreeValue::Bool(true));
-            self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+            self.push(Operation::CelRaise {
+                src: error,
+                target: on_error,
+            });
         }
         if when == neutral {
             self.jump(target);
@@ -47,7 +50,7 @@ impl Lowering<'_, '_> {
         self.place(behind);
     }
 
-    /// A loop over the range of a comprehension, its variables bound.
+    /// A loop over the range of a comprehension, with its variables bound.
     fn each(
         &mut self,
         comprehension: &Comprehension,
@@ -56,39 +59,50 @@ impl Lowering<'_, '_> {
     ) {
         let (start, end) = (self.label(), self.label());
         let range = match self.defaulted(&comprehension.range) {
-            // Over nothing, where there is nothing.
+            // An empty optional whose default is an empty list: no elements.
             Some(defaulted) if is_empty_list(defaulted.default) => {
                 self.followed(&defaulted, end, on_error)
             }
             _ => self.value(&comprehension.range, on_error),
         };
-        let two = u32::from(comprehension.second.is_some());
-        let items = self.compute(Instruction::new(Op::CelRange).b(range.0).e(two), on_error);
+        let over = match comprehension.second {
+            Some(_) => RangeOver::Indices,
+            None => RangeOver::Items,
+        };
+        let items = self.compute(|dst| Operation::CelRange {
+            dst,
+            src: range,
+            over,
+            target: on_error,
+        });
         let slot = self.emitter.block.enter_loop();
         let item = self.register();
-        let begin = Instruction::new(Op::LoopBegin).a(slot).b(items.0);
-        self.push(begin.e(item.0).target(end));
+        self.push(Operation::LoopBegin {
+            loop_slot: slot,
+            list: items,
+            item,
+            target: end,
+        });
         self.place(start);
         let locals = self.locals.len();
         self.local(&comprehension.first, item);
         if let Some(second) = &comprehension.second {
-            let value = self.compute(
-                Instruction::new(Op::CelBinary)
-                    .b(range.0)
-                    .e(item.0)
-                    .c(Function::Index as u32),
-                on_error,
-            );
+            let value = self.compute(|dst| Operation::CelBinary {
+                dst,
+                left: range,
+                right: item,
+                function: Function::Index,
+                target: on_error,
+            });
             self.local(second, value);
         }
         body(self);
         self.locals.truncate(locals);
-        self.push(
-            Instruction::new(Op::LoopNext)
-                .a(slot)
-                .e(item.0)
-                .target(start),
-        );
+        self.push(Operation::LoopNext {
+            loop_slot: slot,
+            item,
+            target: start,
+        });
         self.place(end);
         self.emitter.block.leave_loop();
     }
@@ -98,7 +112,7 @@ impl Lowering<'_, '_> {
         comprehension: &Comprehension,
         on_error: Label,
     ) -> Register {
-        // false: none so far, true: one, null: more.
+        // false: none so far, true: one, null: more than one.
         let found = self.register();
         self.set_constant(found, &TreeValue::Bool(false));
         self.each(comprehension, on_error, |this| {
@@ -106,8 +120,14 @@ impl Lowering<'_, '_> {
             if let Some(predicate) = &comprehension.predicate {
                 this.branch(predicate, false, next, on_error);
             }
-            this.push(Instruction::new(Op::JumpIfNull).a(found.0).target(next));
-            this.push(Instruction::new(Op::JumpIfTrue).a(found.0).target(many));
+            this.push(Operation::JumpIfNull {
+                src: found,
+                target: next,
+            });
+            this.push(Operation::JumpIfTrue {
+                src: found,
+                target: many,
+            });
             this.set_constant(found, &TreeValue::Bool(true));
             this.jump(next);
             this.place(many);
@@ -115,7 +135,10 @@ impl Lowering<'_, '_> {
             this.place(next);
         });
         let end = self.label();
-        self.push(Instruction::new(Op::JumpIfTrue).a(found.0).target(end));
+        self.push(Operation::JumpIfTrue {
+            src: found,
+            target: end,
+        });
         self.set_constant(found, &TreeValue::Bool(false));
         self.place(end);
         found
@@ -123,7 +146,7 @@ impl Lowering<'_, '_> {
 
     pub(super) fn make_list(&mut self, comprehension: &Comprehension, on_error: Label) -> Register {
         let list = self.emitter.block.enter_list();
-        self.push(Instruction::new(Op::ListBegin).a(list));
+        self.push(Operation::ListBegin { list });
         self.each(comprehension, on_error, |this| {
             let next = this.label();
             if let Some(predicate) = &comprehension.predicate {
@@ -136,17 +159,17 @@ impl Lowering<'_, '_> {
                     .last()
                     .map_or(Register::SUBJECT, |local| local.register),
             };
-            this.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            this.push(Operation::ListPush { list, src: value });
             this.place(next);
         });
-        let result = self.emitter.load(Instruction::new(Op::ListEnd).b(list));
+        let result = self.emitter.load(|dst| Operation::ListEnd { dst, list });
         self.emitter.block.leave_list();
         result
     }
 
     pub(super) fn make_map(&mut self, comprehension: &Comprehension, on_error: Label) -> Register {
         let list = self.emitter.block.enter_list();
-        self.push(Instruction::new(Op::ListBegin).a(list));
+        self.push(Operation::ListBegin { list });
         self.each(comprehension, on_error, |this| {
             let next = this.label();
             let key = this
@@ -161,18 +184,25 @@ impl Lowering<'_, '_> {
             if let Some(transform) = &comprehension.transform {
                 let value = this.value(transform, on_error);
                 if comprehension.fold == Fold::Entries {
-                    let extend = Instruction::new(Op::CelMapExtend).a(list).b(value.0);
-                    this.push(extend.target(on_error));
+                    let extend = Operation::CelMapExtend {
+                        list,
+                        src: value,
+                        target: on_error,
+                    };
+                    this.push(extend);
                 } else {
-                    this.push(Instruction::new(Op::ListPush).a(list).b(key.0));
-                    this.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+                    this.push(Operation::ListPush { list, src: key });
+                    this.push(Operation::ListPush { list, src: value });
                 }
             }
             this.place(next);
         });
-        let how = u32::from(comprehension.fold == Fold::Entries);
-        let end = Instruction::new(Op::CelMapEnd).b(list).c(how);
-        let result = self.compute(end, on_error);
+        let result = self.compute(|dst| Operation::CelMapEnd {
+            dst,
+            list,
+            joined: comprehension.fold == Fold::Entries,
+            target: on_error,
+        });
         self.emitter.block.leave_list();
         result
     }

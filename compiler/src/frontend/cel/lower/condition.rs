@@ -1,7 +1,7 @@
-//! Conditions: expressions that jump rather than give a value.
+//! Conditions: expressions that jump instead of computing a value.
 
 use kpvm_format::cel::Function;
-use kpvm_format::instruction::Op;
+use kpvm_format::instruction::immediate::CompareFlags;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::Lowering;
@@ -9,18 +9,18 @@ use super::literal::constant_of;
 use crate::frontend::cel::ast::{Expr, Fold, Literal, Node};
 use crate::frontend::cel::check::Reference;
 use crate::frontend::cel::types::Type;
-use crate::ir::{Constant, ConstantId, Instruction, Label, Register};
+use crate::ir::{Constant, ConstantId, Label, Operation, Register};
 
 /// A call of `orValue` with a constant.
 pub(super) struct Defaulted<'e> {
     optional: &'e Expr,
     pub(super) default: &'e Expr,
-    /// What is no optional stands for itself.
+    /// A value that is not an optional stands for itself.
     takes_anything: bool,
 }
 
-/// Whether a comparison of constants holds; nothing where that takes CEL's rules for
-/// numbers or an error.
+/// The result of comparing constants; `None` if that takes CEL's rules for numbers or is an
+/// error.
 pub(super) fn fold(function: Function, left: &Tree, right: &Tree) -> Option<bool> {
     use TreeValue::{Bool, Int, List, String};
     Some(match (function, &left.value, &right.value) {
@@ -109,24 +109,26 @@ impl Lowering<'_, '_> {
             _ => {
                 let value = self.value(expression, on_error);
                 if self.checked.is_bool(expression) {
-                    let op = if when {
-                        Op::JumpIfTrue
-                    } else {
-                        Op::JumpIfFalse
-                    };
-                    self.push(Instruction::new(op).a(value.0).target(target));
+                    self.push(match when {
+                        true => Operation::JumpIfTrue { src: value, target },
+                        false => Operation::JumpIfFalse { src: value, target },
+                    });
                 } else {
-                    let test = Instruction::new(Op::CelIf).a(value.0).b(u32::from(when));
-                    self.test(test, target, on_error);
+                    let test = Operation::CelIf {
+                        src: value,
+                        when,
+                        target,
+                    };
+                    self.test(test, on_error);
                 }
             }
         }
     }
 
-    /// Appends a test: it goes on at the target, behind itself, or at `on_error`.
-    pub(super) fn test(&mut self, test: Instruction, target: Label, on_error: Label) {
-        self.push(test.target(target));
-        self.push(Instruction::new(Op::CelOnError).target(on_error));
+    /// Appends a test: it continues at the target, after itself, or at `on_error`.
+    pub(super) fn test(&mut self, test: Operation, on_error: Label) {
+        self.push(test);
+        self.push(Operation::CelOnError { target: on_error });
     }
 
     fn branch_has(
@@ -147,12 +149,18 @@ impl Lowering<'_, '_> {
         };
         let key = self.emitter.module.symbol(field);
         let field = self.register();
-        let test = Instruction::new(Op::CelIfHas).a(field.0).b(operand.0);
-        self.test(test.e(u32::from(when)).c(key.0), target, on_error);
+        let test = Operation::CelIfHas {
+            dst: field,
+            src: operand,
+            when,
+            key,
+            target,
+        };
+        self.test(test, on_error);
         self.place(behind);
     }
 
-    /// Jumps as [`Lowering::branch`] does, if the expression compares with a constant.
+    /// Jumps like [`Lowering::branch`] if the expression is a comparison with a constant.
     fn branch_compare(
         &mut self,
         expression: &Expr,
@@ -186,17 +194,21 @@ impl Lowering<'_, '_> {
             }
             None => self.value(value, on_error),
         };
-        let test = Instruction::new(Op::CelIfCompare)
-            .a(value.0)
-            .b(u32::from(when) | u32::from(is_left) << 1)
-            .e(function as u32)
-            .c(constant);
-        self.test(test, target, on_error);
+        let test = Operation::CelIfCompare {
+            src: value,
+            flags: CompareFlags::NONE
+                .with_if(when, CompareFlags::JUMPS_IF_TRUE)
+                .with_if(is_left, CompareFlags::CONSTANT_IS_LEFT),
+            function,
+            constant,
+            target,
+        };
+        self.test(test, on_error);
         self.place(behind);
         true
     }
 
-    /// An optional and what stands for it where it holds nothing, if that is a constant.
+    /// An optional and its default, if that is a constant.
     pub(super) fn defaulted<'e>(&self, expression: &'e Expr) -> Option<Defaulted<'e>> {
         let (function, [optional, default]) = self.two_operands(expression)?;
         let takes_anything = match function {
@@ -212,7 +224,7 @@ impl Lowering<'_, '_> {
         constant_of(default).map(|_| defaulted)
     }
 
-    /// What the optional holds; jumps to `none` if it holds nothing.
+    /// The value of the optional; jumps to `none` if it is empty.
     pub(super) fn followed(
         &mut self,
         defaulted: &Defaulted<'_>,
@@ -225,7 +237,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The operands of an expression that is true or false of two values.
+    /// The operands of a comparison of two values.
     fn comparison<'e>(&self, expression: &'e Expr) -> Option<(Function, [&'e Expr; 2])> {
         let (function, operands) = self.two_operands(expression)?;
         let is_comparison = matches!(
@@ -244,7 +256,7 @@ impl Lowering<'_, '_> {
         is_comparison.then_some((function, operands))
     }
 
-    /// The function that an expression calls with two operands.
+    /// The function of a call with two operands.
     fn two_operands<'e>(&self, expression: &'e Expr) -> Option<(Function, [&'e Expr; 2])> {
         let Node::Call {
             target, arguments, ..
@@ -263,8 +275,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The constant that the right operand of a comparison is: a scalar, or a list of
-    /// scalars to be in.
+    /// The right operand of a comparison if it is a constant: a scalar, or a list of
+    /// scalars for `in`.
     fn comparable(&mut self, function: Function, operand: &Expr) -> Option<ConstantId> {
         if function != Function::In {
             return self.scalar_constant(operand);
@@ -296,7 +308,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A jump behind which the code goes on, though nothing reaches it.
+    /// A jump with code after it that nothing reaches.
     fn jump_over(&mut self, target: Label) {
         self.jump(target);
         let behind = self.label();
@@ -315,7 +327,7 @@ impl Lowering<'_, '_> {
             return self.branch_logic_once(is_and, operands, when, target, on_error);
         }
         let neutral = is_and;
-        // Where an operand goes that decides: to the target, or behind all of this.
+        // Where an operand jumps when it decides: to the target, or to the end of all this.
         let behind = self.label();
         let decided = if when == neutral { behind } else { target };
         let mut failures = Vec::new();
@@ -343,25 +355,28 @@ impl Lowering<'_, '_> {
                     }
                     self.place(failed);
                     self.set_constant(error, &TreeValue::Bool(true));
-                    self.push(Instruction::new(Op::CelCatch).a(error.0));
+                    self.push(Operation::CelCatch { dst: error });
                 }
                 self.place(next);
-                // Of several errors the first counts.
+                // Of several errors the first one counts.
                 let (end, failed) = (self.label(), self.label());
                 self.branch(operand, !neutral, decided, failed);
                 self.jump(end);
                 self.place(failed);
-                self.push(Instruction::new(Op::CelCatch).a(error.0));
+                self.push(Operation::CelCatch { dst: error });
                 self.place(end);
             }
             self.has_failed = false;
-            // There is one for sure.
-            self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+            // There certainly is one.
+            self.push(Operation::CelRaise {
+                src: error,
+                target: on_error,
+            });
         }
         self.place(behind);
     }
 
-    /// As [`Lowering::branch_logic`], with the operands once.
+    /// Like [`Lowering::branch_logic`], with the operands emitted once.
     fn branch_logic_once(
         &mut self,
         is_and: bool,
@@ -383,14 +398,17 @@ impl Lowering<'_, '_> {
             self.jump(decided);
             if self.is_used(failed, before) {
                 self.place(failed);
-                self.push(Instruction::new(Op::CelCatch).a(error.0));
+                self.push(Operation::CelCatch { dst: error });
                 fails = true;
             }
             self.place(next);
         }
         if fails {
             self.insert_constant(start, error, &TreeValue::Bool(true));
-            self.push(Instruction::new(Op::CelRaise).a(error.0).target(on_error));
+            self.push(Operation::CelRaise {
+                src: error,
+                target: on_error,
+            });
         }
         if when == neutral {
             self.jump(target);

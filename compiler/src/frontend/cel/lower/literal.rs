@@ -1,17 +1,16 @@
-//! Literals, and lists and maps of values.
+//! Literals, lists and maps.
 
-use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::Lowering;
 use crate::frontend::cel::ast::{Element, Entry, Expr, Literal, Node};
-use crate::ir::{Constant, Instruction, Label, Register};
+use crate::ir::{Constant, Label, Operation, Register};
 
 pub(super) fn is_empty_list(expression: &Expr) -> bool {
     matches!(&expression.node, Node::List(items) if items.is_empty())
 }
 
-/// The value of a list or map of literals that JSON has too.
+/// The value of a list or map of literals that JSON can represent.
 pub(super) fn constant_of(expression: &Expr) -> Option<Tree> {
     let value = match &expression.node {
         Node::Literal(Literal::Uint(_) | Literal::Bytes(_)) => return None,
@@ -74,7 +73,7 @@ impl Lowering<'_, '_> {
             }
         };
         self.emitter
-            .load(Instruction::new(Op::LoadConstant).c(constant))
+            .load(|dst| Operation::LoadConstant { dst, constant })
     }
 
     /// The value of an expression that is the same for every resource.
@@ -95,17 +94,19 @@ impl Lowering<'_, '_> {
             return self.emitter.constant(&constant.value);
         }
         let list = self.emitter.block.enter_list();
-        self.push(Instruction::new(Op::ListBegin).a(list));
+        self.push(Operation::ListBegin { list });
         for Element { optional, value } in elements {
             let value = self.value(value, on_error);
-            let push = if *optional {
-                Instruction::new(Op::CelPushOptional).target(on_error)
-            } else {
-                Instruction::new(Op::ListPush)
-            };
-            self.push(push.a(list).b(value.0));
+            self.push(match optional {
+                true => Operation::CelPushOptional {
+                    list,
+                    src: value,
+                    target: on_error,
+                },
+                false => Operation::ListPush { list, src: value },
+            });
         }
-        let result = self.emitter.load(Instruction::new(Op::ListEnd).b(list));
+        let result = self.emitter.load(|dst| Operation::ListEnd { dst, list });
         self.emitter.block.leave_list();
         result
     }
@@ -120,7 +121,7 @@ impl Lowering<'_, '_> {
             return self.emitter.constant(&constant.value);
         }
         let list = self.emitter.block.enter_list();
-        self.push(Instruction::new(Op::ListBegin).a(list));
+        self.push(Operation::ListBegin { list });
         for entry in entries {
             let key = self.value(&entry.key, on_error);
             let none = self.label();
@@ -129,11 +130,16 @@ impl Lowering<'_, '_> {
             } else {
                 self.value(&entry.value, on_error)
             };
-            self.push(Instruction::new(Op::ListPush).a(list).b(key.0));
-            self.push(Instruction::new(Op::ListPush).a(list).b(value.0));
+            self.push(Operation::ListPush { list, src: key });
+            self.push(Operation::ListPush { list, src: value });
             self.place(none);
         }
-        let result = self.compute(Instruction::new(Op::CelMapEnd).b(list), on_error);
+        let result = self.compute(|dst| Operation::CelMapEnd {
+            dst,
+            list,
+            joined: false,
+            target: on_error,
+        });
         self.emitter.block.leave_list();
         result
     }

@@ -1,14 +1,13 @@
-//! Names, fields, and the paths that they make.
+//! Names, fields, and paths.
 
 use kpvm_format::cel::{Function, Root};
-use kpvm_format::instruction::Op;
 use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::{Lowering, Source};
 use crate::frontend::cel::ast::{Expr, Literal, Node};
 use crate::frontend::cel::check::Reference;
 use crate::frontend::cel::types::Type;
-use crate::ir::{Constant, EntryId, Instruction, Label, PathId, Register};
+use crate::ir::{Constant, EntryId, Label, Operation, PathId, Register};
 
 /// Longer paths are followed field by field.
 const LONGEST_PATH: usize = 64;
@@ -18,8 +17,11 @@ impl Lowering<'_, '_> {
         if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
             let (register, fails) = (local.register, local.fails);
             if fails {
-                let raise = Instruction::new(Op::CelRaise).a(register.0);
-                self.push(raise.target(on_error));
+                let raise = Operation::CelRaise {
+                    src: register,
+                    target: on_error,
+                };
+                self.push(raise);
             }
             return register;
         }
@@ -40,8 +42,7 @@ impl Lowering<'_, '_> {
             Reference::Variable(name) => match self.bindings.sources.get(name) {
                 Some(Source::Root(root)) => {
                     let root = *root;
-                    let load = Instruction::new(Op::CelRoot).c(root as u32);
-                    self.emitter.load(load)
+                    self.emitter.load(|dst| Operation::CelRoot { dst, root })
                 }
                 Some(Source::Null) => self.emitter.constant(&TreeValue::Null),
                 Some(Source::Variables | Source::Unbound) => self.unknown(name, on_error),
@@ -58,31 +59,38 @@ impl Lowering<'_, '_> {
                     .module
                     .special_constant(Constant::Type(shown.to_owned()));
                 self.emitter
-                    .load(Instruction::new(Op::LoadConstant).c(constant))
+                    .load(|dst| Operation::LoadConstant { dst, constant })
             }
             Reference::Local | Reference::Function { .. } => self.unknown("", on_error),
         }
     }
 
-    /// A key of the value that the expression is evaluated over.
+    /// A key of the value over which the expression is evaluated.
     fn input(&mut self, name: &str, on_error: Label) -> Register {
         let symbol = self.emitter.module.symbol(name);
         let result = self.register();
         let (missing, end) = (self.label(), self.label());
-        let load = Instruction::new(Op::LoadBase).a(result.0).c(symbol.0);
-        self.push(load.target(missing));
+        let load = Operation::LoadBase {
+            dst: result,
+            name: symbol,
+            target: missing,
+        };
+        self.push(load);
         self.jump(end);
         self.place(missing);
         let text = self
             .emitter
             .module
             .text(&format!("no such attribute(s): {name}"));
-        self.push(Instruction::new(Op::FailText).c(text).target(on_error));
+        self.push(Operation::FailText {
+            text,
+            target: on_error,
+        });
         self.place(end);
         result
     }
 
-    /// The number of the entry, if the expression is a field of the object of variables.
+    /// The number of the entry, if the expression is a field of the variables object.
     pub(super) fn variable(&self, operand: &Expr, field: &str) -> Option<EntryId> {
         let Some(Reference::Variable(name)) = self.checked.reference(operand) else {
             return None;
@@ -93,7 +101,7 @@ impl Lowering<'_, '_> {
         self.bindings.variables.get(field).copied()
     }
 
-    /// The value of such a field, if it is known.
+    /// The value of such a field, if it is constant.
     pub(super) fn constant_variable(&self, operand: &Expr, field: &str) -> Option<&Tree> {
         self.variable(operand, field)?;
         self.bindings.constants.get(field)
@@ -119,20 +127,30 @@ impl Lowering<'_, '_> {
             return self.emitter.constant(&constant.value);
         }
         if let Some(entry) = self.variable(operand, field) {
-            return self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+            return self.compute(|dst| Operation::CelVariable {
+                dst,
+                entry,
+                target: on_error,
+            });
         }
         if let Some(path) = self.path(expression, 0) {
-            return self.compute(Instruction::new(Op::CelPath).c(path), on_error);
+            return self.compute(|dst| Operation::CelPath {
+                dst,
+                path,
+                target: on_error,
+            });
         }
         let operand = self.value(operand, on_error);
         let key = self.emitter.module.symbol(field);
-        self.compute(
-            Instruction::new(Op::CelSelect).b(operand.0).c(key.0),
-            on_error,
-        )
+        self.compute(|dst| Operation::CelSelect {
+            dst,
+            src: operand,
+            key,
+            target: on_error,
+        })
     }
 
-    /// The static path that the expression is of the object; `length` keys were behind it.
+    /// The static path in the object that the expression denotes; `length` keys follow it.
     pub(super) fn path(&mut self, expression: &Expr, length: usize) -> Option<PathId> {
         let (operand, key) = match &expression.node {
             Node::Select {
@@ -163,7 +181,7 @@ impl Lowering<'_, '_> {
         Some(self.emitter.module.path(parent, key))
     }
 
-    /// Whether the expression is the object that the request is about.
+    /// Whether the expression is the object of the request.
     fn is_object(&self, expression: &Expr) -> bool {
         let Some(Reference::Variable(name)) = self.checked.reference(expression) else {
             return false;
@@ -185,8 +203,12 @@ impl Lowering<'_, '_> {
         on_error: Label,
     ) -> Register {
         if let Some(entry) = self.variable(operand, field) {
-            // It is there, but its error goes first.
-            self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+            // The entry exists, but its error takes precedence.
+            self.compute(|dst| Operation::CelVariable {
+                dst,
+                entry,
+                target: on_error,
+            });
             return self.emitter.constant(&TreeValue::Bool(true));
         }
         let key = self.emitter.module.symbol(field);
@@ -195,7 +217,11 @@ impl Lowering<'_, '_> {
             let (none, end) = (self.label(), self.label());
             let inner = self.inner(operand, none, on_error);
             self.require_fields(inner, on_error);
-            self.push(Instruction::new(Op::CelHas).a(result.0).b(inner.0).c(key.0));
+            self.push(Operation::CelHas {
+                dst: result,
+                src: inner,
+                key,
+            });
             self.jump(end);
             self.place(none);
             self.set_constant(result, &TreeValue::Bool(false));
@@ -204,16 +230,18 @@ impl Lowering<'_, '_> {
         }
         let operand = self.value(operand, on_error);
         self.require_fields(operand, on_error);
-        self.emitter
-            .load(Instruction::new(Op::CelHas).b(operand.0).c(key.0))
+        self.emitter.load(|dst| Operation::CelHas {
+            dst,
+            src: operand,
+            key,
+        })
     }
 
-    /// A list has no fields to look for: that is an error, not an absence.
+    /// Testing a list for a field is an error rather than false.
     fn require_fields(&mut self, operand: Register, on_error: Label) {
-        self.push(
-            Instruction::new(Op::CelRequireFields)
-                .b(operand.0)
-                .target(on_error),
-        );
+        self.push(Operation::CelRequireFields {
+            src: operand,
+            target: on_error,
+        });
     }
 }

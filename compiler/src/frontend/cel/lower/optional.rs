@@ -1,15 +1,15 @@
-//! Optionals. A chain of `.?` and `[?]` is followed without making an optional of each step.
+//! Optionals. A chain of `.?` and `[?]` is followed without creating an optional at each
+//! step.
 
 use kpvm_format::cel::Function;
-use kpvm_format::instruction::Op;
 
 use super::Lowering;
 use crate::frontend::cel::ast::{Expr, Literal, Node};
 use crate::frontend::cel::types::Type;
-use crate::ir::{Instruction, Label, Register};
+use crate::ir::{Label, Operation, Register};
 
 impl Lowering<'_, '_> {
-    /// What a value that may be an optional holds; jumps to `none` if it holds nothing.
+    /// The value inside a value that may be an optional; jumps to `none` if it is empty.
     pub(super) fn inner(&mut self, expression: &Expr, none: Label, on_error: Label) -> Register {
         if self.is_chain(expression) {
             return self.held(expression, none, on_error);
@@ -18,7 +18,12 @@ impl Lowering<'_, '_> {
         if !self.may_be_optional(expression) {
             return value;
         }
-        self.compute(Instruction::new(Op::CelUnwrap).b(value.0), none)
+        self.compute(|dst| Operation::CelUnwrap {
+            dst,
+            src: value,
+            strict: false,
+            target: none,
+        })
     }
 
     fn may_be_optional(&self, expression: &Expr) -> bool {
@@ -26,7 +31,7 @@ impl Lowering<'_, '_> {
         matches!(ty, Type::Optional(_) | Type::Dyn) || !self.checked.is_strict
     }
 
-    /// Whether the optional need not be made to look into it.
+    /// Whether the value can be accessed without creating the optional.
     fn is_chain(&self, expression: &Expr) -> bool {
         match &expression.node {
             Node::Select { optional, .. } => {
@@ -38,7 +43,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What an optional holds; jumps to `none` if it holds nothing.
+    /// The value of an optional; jumps to `none` if it is empty.
     pub(super) fn held(&mut self, expression: &Expr, none: Label, on_error: Label) -> Register {
         match &expression.node {
             Node::Select {
@@ -47,7 +52,11 @@ impl Lowering<'_, '_> {
                 optional: true,
             } => {
                 if let Some(entry) = self.variable(operand, field) {
-                    return self.compute(Instruction::new(Op::CelVariable).c(entry), on_error);
+                    return self.compute(|dst| Operation::CelVariable {
+                        dst,
+                        entry,
+                        target: on_error,
+                    });
                 }
                 let is_chain = self.is_chain(operand);
                 let (inner, unwrap) = if is_chain {
@@ -58,8 +67,14 @@ impl Lowering<'_, '_> {
                 };
                 let key = self.emitter.module.symbol(field);
                 let result = self.register();
-                let find = Instruction::new(Op::CelIfFind).a(result.0).b(inner.0);
-                self.test(find.e(u32::from(unwrap)).c(key.0), none, on_error);
+                let find = Operation::CelIfFind {
+                    dst: result,
+                    src: inner,
+                    unwrap,
+                    key,
+                    target: none,
+                };
+                self.test(find, on_error);
                 result
             }
             Node::Call {
@@ -73,23 +88,36 @@ impl Lowering<'_, '_> {
                 if let Node::Literal(Literal::String(key)) = &index.node {
                     let inner = self.inner(operand, none, on_error);
                     let key = self.emitter.module.symbol(key);
-                    let find = Instruction::new(Op::CelFind).b(inner.0).c(key.0);
-                    return self.compute(find, none);
+                    return self.compute(|dst| Operation::CelFind {
+                        dst,
+                        src: inner,
+                        key,
+                        target: none,
+                    });
                 }
-                // The index is evaluated whatever there is to look into.
+                // The index is evaluated even if there is nothing to index.
                 let (inner, index) = if self.cannot_fail(index) {
                     let inner = self.inner(operand, none, on_error);
                     (inner, self.value(index, on_error))
                 } else {
                     let operand = self.value(operand, on_error);
                     let index = self.value(index, on_error);
-                    let inner = Instruction::new(Op::CelUnwrap).b(operand.0);
-                    (self.compute(inner, none), index)
+                    (
+                        self.compute(|dst| Operation::CelUnwrap {
+                            dst,
+                            src: operand,
+                            strict: false,
+                            target: none,
+                        }),
+                        index,
+                    )
                 };
-                self.compute(
-                    Instruction::new(Op::CelFindIndex).b(inner.0).e(index.0),
-                    none,
-                )
+                self.compute(|dst| Operation::CelFindIndex {
+                    dst,
+                    src: inner,
+                    index,
+                    target: none,
+                })
             }
             Node::OptionalMap {
                 target,
@@ -114,7 +142,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// What an optional holds; what is none is an error.
+    /// The value of an optional; a value that is not an optional is an error.
     pub(super) fn unwrap_strictly(
         &mut self,
         value: Register,
@@ -123,25 +151,36 @@ impl Lowering<'_, '_> {
     ) -> Register {
         let result = self.register();
         let (missing, end) = (self.label(), self.label());
-        let unwrap = Instruction::new(Op::CelUnwrap).a(result.0).b(value.0).e(1);
-        self.push(unwrap.target(missing));
+        let unwrap = Operation::CelUnwrap {
+            dst: result,
+            src: value,
+            strict: true,
+            target: missing,
+        };
+        self.push(unwrap);
         self.jump(end);
         self.place(missing);
-        self.push(Instruction::new(Op::CelRaise).a(result.0).target(on_error));
+        self.push(Operation::CelRaise {
+            src: result,
+            target: on_error,
+        });
         self.jump(none);
         self.place(end);
         result
     }
 
-    /// An optional made of what is held.
+    /// Creates an optional from the value.
     pub(super) fn optional(&mut self, expression: &Expr, on_error: Label) -> Register {
         let result = self.register();
         let (none, end) = (self.label(), self.label());
         let inner = self.held(expression, none, on_error);
-        self.push(Instruction::new(Op::CelWrap).a(result.0).b(inner.0));
+        self.push(Operation::CelWrap {
+            dst: result,
+            src: inner,
+        });
         self.jump(end);
         self.place(none);
-        self.push(Instruction::new(Op::CelNone).a(result.0));
+        self.push(Operation::CelNone { dst: result });
         self.place(end);
         result
     }
