@@ -92,7 +92,7 @@ pub fn run_whole<'p>(
 ) -> io::Result<Outcome<'p>> {
     let mut scan = Scan::new(plan.facts);
     let unreadable = resources.problems.len();
-    let mut scanner = Scanner::new(plan.bundle, plan.settings);
+    let mut scanner = Scanner::new(plan.engine, plan.settings);
     let problems = scanner.scan(&resources, &mut scan, host);
     resources.problems.extend(problems);
     let part = Part::new(scan, &resources, unreadable, plan.view)?;

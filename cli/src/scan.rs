@@ -1,9 +1,9 @@
-//! Every object against every rule: the responses of the engine become findings, and
-//! these are counted as Kyverno's command line counts (docs/spec/cli.md §9.7).
+//! Evaluates every object against every rule: the engine's responses become findings, which
+//! are counted like in Kyverno's command line (docs/spec/cli.md §9.7).
 
 use std::collections::BTreeSet;
 
-use kpvm::engine::{Bundle, RuleResponse, Status};
+use kpvm::engine::{Bundle, Engine, RuleResponse, Status};
 use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::Location;
@@ -21,7 +21,7 @@ use crate::unmatched::Unmatched;
 /// How objects are evaluated.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// What decides beside policies and objects.
+    /// Inputs other than policies and objects.
     pub circumstances: Circumstances,
     /// Whether failures of policies that only audit count as warnings.
     pub audit_warn: bool,
@@ -29,19 +29,19 @@ pub struct Settings {
     pub keep_passes: bool,
 }
 
-/// What a finding counts as.
+/// How a finding is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The rule passed.
     Pass,
-    /// It failed.
+    /// The rule failed.
     Fail,
-    /// It failed, but that only warns.
+    /// The rule failed, but only warns.
     Warn,
-    /// It could not be evaluated.
+    /// The rule could not be evaluated.
     Error,
-    /// It says of itself that it does not apply.
+    /// The rule does not apply, for a reason that it gives.
     Skip,
 }
 
@@ -58,21 +58,21 @@ impl Outcome {
     }
 }
 
-/// The kind, and what reports name as the source of its results.
+/// The kind, and the source that reports give for its results.
 const ADMISSION_POLICY: &str = "ValidatingAdmissionPolicy";
 
-/// How many findings there are of each kind.
+/// The number of findings of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Passed.
     pub pass: usize,
     /// Failed.
     pub fail: usize,
-    /// Failed, and only warn.
+    /// Failed, but only a warning.
     pub warn: usize,
     /// Could not be evaluated.
     pub error: usize,
-    /// Do not apply by their own word.
+    /// Not applicable, for a reason given by the rule.
     pub skip: usize,
 }
 
@@ -97,28 +97,28 @@ impl Summary {
         self.skip += more.skip;
     }
 
-    /// All findings.
+    /// The number of all findings.
     pub fn total(&self) -> usize {
         self.pass + self.fail + self.warn + self.error + self.skip
     }
 }
 
-/// What one rule says about one object.
+/// The result of one rule for one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Number of the policy in the bundle.
+    /// Index of the policy in the bundle.
     pub policy: usize,
-    /// Name of the rule, `autogen-` in front of a generated one.
+    /// Name of the rule, prefixed with `autogen-` if generated.
     pub rule: String,
-    /// What it counts as.
+    /// How it is counted.
     pub outcome: Outcome,
     /// Whether the failure would refuse a request.
     pub enforced: bool,
     /// Kyverno's message.
     pub message: String,
-    /// Number of the object in [`Scan::objects`].
+    /// Index of the object in [`Scan::objects`].
     pub object: usize,
-    /// The check that failed, where one did.
+    /// The check that failed, if any.
     pub check: Option<Check>,
     /// The rule's `reportProperties`, and what Kyverno's reports add to them
     /// (docs/spec/cli.md §10.2).
@@ -128,41 +128,41 @@ pub struct Finding {
 /// A check that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Where in the object, e.g. `/spec/containers/0/image/`.
+    /// Path in the object, e.g. `/spec/containers/0/image/`.
     pub path: String,
-    /// What was found there.
+    /// The value found there.
     pub found: String,
-    /// Where in the object's file.
+    /// Place in the object's file.
     pub resource: Place,
     /// The same place in its text.
     pub location: Location,
-    /// Where in the policy's file.
+    /// Place in the policy's file.
     pub policy: Place,
 }
 
-/// What reports say of an object; of a payload there is no more than its path as name.
+/// What reports show about an object; for a payload only its path, as the name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Object {
     /// `apiVersion`.
     pub api_version: String,
     /// `kind`.
     pub kind: String,
-    /// Namespace, empty for none.
+    /// Namespace, empty if there is none.
     pub namespace: String,
-    /// Name, or `generateName` where there is none.
+    /// Name, or `generateName` if there is none.
     pub name: String,
-    /// `metadata.uid`, mostly empty.
+    /// `metadata.uid`, usually empty.
     pub uid: String,
-    /// `metadata.resourceVersion`, mostly empty.
+    /// `metadata.resourceVersion`, usually empty.
     pub resource_version: String,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
     /// The same place in its text.
     pub location: Location,
 }
 
 impl Object {
-    /// The object as people say it: `Pod default/web`.
+    /// The object as people name it: `Pod default/web`.
     pub fn title(&self) -> String {
         let Object {
             kind,
@@ -178,7 +178,7 @@ impl Object {
     }
 }
 
-/// What reports say of a policy.
+/// What reports show about a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyFacts {
     /// Its name.
@@ -195,26 +195,26 @@ pub struct PolicyFacts {
     pub description: Option<String>,
     /// Whether its failures count.
     pub scored: bool,
-    /// Which engine of Kyverno evaluates such policies, in the words of reports
+    /// The engine of Kyverno that evaluates such policies, as reports name it
     /// (docs/spec/cli.md §10.2).
     pub source: &'static str,
-    /// When it is evaluated, in the words of reports (docs/spec/cli.md §10.2).
+    /// When it is evaluated, as reports name it (docs/spec/cli.md §10.2).
     pub process: &'static str,
-    /// Its rules, generated ones included.
+    /// Its rules, including generated ones.
     pub rules: Vec<RuleFacts>,
 }
 
-/// What reports say of a rule.
+/// What reports show about a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFacts {
-    /// Its name, `autogen-` in front of a generated one.
+    /// Its name, prefixed with `autogen-` if generated.
     pub name: String,
-    /// Where it is written.
+    /// Its place.
     pub place: Place,
 }
 
 impl PolicyFacts {
-    /// The name, with the namespace of a namespaced policy in front.
+    /// The name, prefixed with the namespace if the policy is namespaced.
     pub fn full_name(&self) -> String {
         match self.namespace.as_str() {
             "" => self.name.clone(),
@@ -223,21 +223,21 @@ impl PolicyFacts {
     }
 }
 
-/// What is known of a bundle before anything is evaluated.
+/// What is known about a bundle before anything is evaluated.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// The policies of the bundle.
     pub policies: Vec<PolicyFacts>,
-    /// Rules of the bundle.
+    /// The number of rules in the bundle.
     pub rules: usize,
     /// Rules that are not in the bundle.
     pub omitted: Vec<OmittedRule>,
-    /// The namespaces that policies are of.
+    /// The namespaces of namespaced policies.
     pub namespaces: BTreeSet<String>,
 }
 
 impl Facts {
-    /// Those of a bundle.
+    /// The facts about a bundle.
     pub fn new(bundle: &Bundle<'_>) -> Self {
         let (tables, meta) = (bundle.tables(), bundle.meta());
         let policies = policy_facts(&tables, meta);
@@ -251,59 +251,59 @@ impl Facts {
     }
 }
 
-/// What was found in objects: all of them, or those of a part of the input.
+/// The findings for all objects, or for those of a part of the input.
 #[derive(Debug)]
 pub struct Scan<'f> {
-    /// What is known of the bundle.
+    /// The facts about the bundle.
     pub facts: &'f Facts,
     /// The objects that were evaluated.
     pub objects: Vec<Object>,
     /// The findings, object by object.
     pub findings: Vec<Finding>,
-    /// The counts, of findings that were not kept as well.
+    /// The counts, including findings that were not kept.
     pub summary: Summary,
-    /// By the number of the policy, whether one of its rules applied to an object.
+    /// By index of the policy, whether one of its rules applied to an object.
     pub applied: Vec<bool>,
-    /// How many objects were evaluated.
+    /// The number of objects evaluated.
     pub evaluated: usize,
-    /// Policies that no object matched; known when all objects are.
+    /// Policies that no object matched; known once all objects are evaluated.
     pub unmatched: Vec<Unmatched>,
 }
 
 /// Evaluates objects one after another.
 pub struct Scanner<'b> {
-    /// The bundle.
-    pub bundle: &'b Bundle<'b>,
+    /// The policies, compiled.
+    pub engine: &'b Engine,
     settings: &'b Settings,
     evaluator: Evaluator<'b>,
 }
 
 impl<'b> Scanner<'b> {
-    /// A scanner with the policies of a bundle.
-    pub fn new(bundle: &'b Bundle<'b>, settings: &'b Settings) -> Self {
+    /// A scanner with the policies of an engine.
+    pub fn new(engine: &'b Engine, settings: &'b Settings) -> Self {
         Self {
-            bundle,
+            engine,
             settings,
-            evaluator: Evaluator::new(bundle, &settings.circumstances),
+            evaluator: Evaluator::new(engine, &settings.circumstances),
         }
     }
 
-    /// Evaluates all objects; the host answers what rules ask for. Gives those that cannot
-    /// be evaluated, and why.
+    /// Evaluates all objects; the host answers what rules ask for. Returns the objects that
+    /// cannot be evaluated, and why.
     pub fn scan(
         &mut self,
         resources: &Resources,
         scan: &mut Scan<'_>,
         host: &mut dyn Host,
     ) -> Vec<Problem> {
-        let tables = self.bundle.tables();
+        let tables = self.engine.bundle().tables();
         let mut problems = Vec::new();
         for resource in &resources.list {
             match self.evaluator.evaluate(resource, None, host) {
                 Ok(responses) => {
                     scan.add_object(object(resource, resources));
                     for response in &responses {
-                        let files = &self.bundle.meta().sources;
+                        let files = &self.engine.bundle().meta().sources;
                         let failed = || failed_check(response, resource, resources, files);
                         scan.add(response, &tables, self.settings, failed);
                     }
@@ -319,7 +319,7 @@ impl<'b> Scanner<'b> {
     }
 }
 
-/// What reports say of a resource.
+/// What reports show about a resource.
 pub fn object(resource: &Resource, resources: &Resources) -> Object {
     let name = match (&resource.payload, resource.metadata("name")) {
         (Some(payload), _) => &payload.path,
@@ -350,12 +350,12 @@ pub fn object(resource: &Resource, resources: &Resources) -> Object {
     }
 }
 
-/// Where a path of a resource, as the engine gives it, stands in its file.
+/// The place in its file of a path in a resource, as the engine reports it.
 pub fn place_in(resource: &Resource, resources: &Resources, path: &str) -> Place {
     resources.place(resources.location_of_path(resource, path))
 }
 
-/// A place of a bundle; `files` are those of the bundle.
+/// A place from a bundle; `files` are those of the bundle.
 pub fn policy_place(place: &table::Place, files: &[String]) -> Place {
     let file = files.get(place.source.get() as usize);
     Place {
@@ -366,7 +366,7 @@ pub fn policy_place(place: &table::Place, files: &[String]) -> Place {
     }
 }
 
-/// The check that decided a response, if one did; `files` are those of the bundle.
+/// The check that decided a response, if any; `files` are those of the bundle.
 pub fn failed_check(
     response: &RuleResponse<'_>,
     resource: &Resource,
@@ -390,8 +390,8 @@ pub fn failed_check(
     })
 }
 
-/// The rule's properties with the exceptions that skip it and the controls that it fails
-/// by (docs/spec/cli.md §10.2); these take the place of properties of the same name.
+/// The rule's properties, with the exceptions that skip it and the controls that it
+/// violates (docs/spec/cli.md §10.2); these replace properties of the same name.
 fn properties(response: &RuleResponse<'_>) -> Vec<(String, String)> {
     let exceptions: Vec<&str> = response.exceptions().map(|(_, name)| name).collect();
     let exceptions = (!exceptions.is_empty()).then(|| ("exceptions", exceptions.join(",")));
@@ -416,10 +416,10 @@ fn properties(response: &RuleResponse<'_>) -> Vec<(String, String)> {
     all.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// The action of the policy as a whole, which decides what `--audit-warn` applies to:
-/// that of the first written rule with an action of its own, else the policy's
-/// (docs/spec/policies.md §11.3). Where overrides decide, those that hold for the failed
-/// rule stand for it.
+/// The action of the policy as a whole, which decides what `--audit-warn` applies to: that
+/// of the first written rule with an action of its own, else the policy's
+/// (docs/spec/policies.md §11.3). If overrides decide, those for the failed rule are used
+/// instead.
 fn policy_enforces(tables: &Tables<'_>, response: &RuleResponse<'_>) -> bool {
     let policy = tables.policies.get(response.policy_index());
     let rules = policy.map_or(&[][..], |policy| Tables::range(tables.rules, policy.rules));
@@ -434,7 +434,7 @@ fn policy_enforces(tables: &Tables<'_>, response: &RuleResponse<'_>) -> bool {
 }
 
 impl<'f> Scan<'f> {
-    /// Nothing yet.
+    /// An empty scan.
     pub fn new(facts: &'f Facts) -> Self {
         Self {
             facts,
@@ -447,14 +447,13 @@ impl<'f> Scan<'f> {
         }
     }
 
-    /// Adds an object; what is found next is found in it.
+    /// Adds an object, to which the following findings belong.
     pub fn add_object(&mut self, object: Object) {
         self.evaluated += 1;
         self.objects.push(object);
     }
 
-    /// Counts an object of which nothing will be found that is kept; remembers its kind and
-    /// namespace.
+    /// Counts an object without findings to keep; remembers its kind and namespace.
     pub fn count_object(&mut self, kind: &str, namespace: &str) {
         self.evaluated += 1;
         let is_same = |last: &Object| last.kind == kind && last.namespace == namespace;
@@ -467,8 +466,8 @@ impl<'f> Scan<'f> {
         }
     }
 
-    /// Counts what a rule says of the last object, and keeps it if it is to be reported.
-    /// `failed` gives the check that failed.
+    /// Counts a rule's result for the last object, and keeps it if it is to be reported.
+    /// `failed` returns the check that failed.
     pub fn add(
         &mut self,
         response: &RuleResponse<'_>,
@@ -483,7 +482,7 @@ impl<'f> Scan<'f> {
             self.summary.pass += 1;
             return;
         }
-        // docs/spec/cli.md §9.7: of a policy of CEL neither counts.
+        // docs/spec/cli.md §9.7: for a CEL policy neither counts.
         let policy = self.facts.policies.get(response.policy_index());
         let is_classic = policy.is_none_or(|policy| policy.source == "kyverno");
         let outcome = match response.status() {
@@ -493,7 +492,7 @@ impl<'f> Scan<'f> {
             Status::Error => Outcome::Error,
             Status::Skip => Outcome::Skip,
         };
-        // Nor do match conditions of Kubernetes' own that are not met.
+        // Nor do match conditions of Kubernetes' own policies that are false.
         let is_admission = policy.is_some_and(|policy| policy.source == ADMISSION_POLICY);
         if !(is_admission && outcome == Outcome::Skip) {
             self.summary.add(outcome);
@@ -515,10 +514,10 @@ impl<'f> Scan<'f> {
         self.facts.policies.get(finding.policy)
     }
 
-    /// Where the rule of a finding is written.
+    /// The place of the rule of a finding.
     pub fn rule_place(&self, finding: &Finding) -> Option<&'f Place> {
         let mut rules = self.policy(finding)?.rules.iter();
-        // A policy of CEL has one place, whatever the result is called.
+        // A CEL policy has one place, whatever name the result has.
         let rule = rules.find(|rule| rule.name.is_empty() || rule.name == finding.rule)?;
         (rule.place.line > 0).then_some(&rule.place)
     }

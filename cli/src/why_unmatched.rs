@@ -1,11 +1,11 @@
 //! Why no rule of a policy applied to any object.
 //!
-//! The kinds that a rule asks for are compared with those of the objects; what its other filters
-//! do with an object is what a trace of the engine says.
+//! The kinds of a rule are compared with those of the objects; how its other filters treat
+//! an object comes from a trace of the engine.
 
 use std::collections::BTreeSet;
 
-use kpvm::engine::Bundle;
+use kpvm::engine::Engine;
 use kpvm::host::Host;
 use kpvm_format::Tables;
 use kpvm_format::criterion::Filter;
@@ -21,7 +21,7 @@ use crate::resources::{Resource, Resources};
 use crate::scan::{Object, Scan};
 use crate::unmatched::{Example, Reason, Unmatched};
 
-/// The policies of a scan that nothing matched, in the order of the bundle.
+/// The policies of a scan that matched nothing, in the order of the bundle.
 pub fn find(tables: &Tables<'_>, scan: &Scan<'_>) -> Vec<Unmatched> {
     if scan.objects.is_empty() {
         return Vec::new();
@@ -72,25 +72,27 @@ fn reason(tables: &Tables<'_>, policy: &Policy, objects: &[Object]) -> Reason {
     }
 }
 
-/// Whether a kind is one that the index lists: by itself, by a wildcard, or by the name
-/// of its resource.
+/// Whether a kind is one that the index lists: by itself, by a wildcard, or by the name of
+/// its resource.
 fn is_of(kind: &str, wanted: &str) -> bool {
     wildcard::matches(wanted.as_bytes(), kind.as_bytes()) || resource_kind::plural(kind) == wanted
 }
 
-/// Policies for which an example is looked for; each takes an evaluation.
+/// The number of policies for which an example is searched; each needs an evaluation.
 const EXAMPLES: usize = 50;
 
-/// Looks at one object for each policy whose filters let none through. Each takes an evaluation.
+/// Finds an example object for each policy whose filters let none through. Each needs an
+/// evaluation.
 pub fn explain(
     scan: &mut Scan<'_>,
-    bundle: &Bundle<'_>,
+    engine: &Engine,
     samples: &[Resources],
     circumstances: &Circumstances,
     host: &mut dyn Host,
 ) {
+    let bundle = engine.bundle();
     let tables = bundle.tables();
-    let mut evaluator = Evaluator::new(bundle, circumstances);
+    let mut evaluator = Evaluator::new(engine, circumstances);
     let mut left = EXAMPLES;
     for unmatched in &mut scan.unmatched {
         let Reason::Filters { example, .. } = &mut unmatched.reason else {
@@ -114,8 +116,8 @@ pub fn explain(
     }
 }
 
-/// A written rule of the policy, by number, and an object of a kind that it asks for, with
-/// what it stands in. The first object of each kind is among the samples.
+/// A written rule of the policy, by number, and an object of one of its kinds, with its
+/// surroundings. The first object of each kind is among the samples.
 fn candidate<'r>(
     tables: &Tables<'_>,
     policy: &Policy,
@@ -148,7 +150,7 @@ fn title(resource: &Resource) -> String {
     }
 }
 
-/// The filters of a trace that keep the rule from the object.
+/// The filters of a trace that exclude the object.
 fn misfits(trace: &Trace) -> Vec<String> {
     let mut misfits = Vec::new();
     let stages = trace.steps.iter().flat_map(|stage| &stage.steps);
@@ -170,8 +172,8 @@ fn misfits(trace: &Trace) -> Vec<String> {
     misfits
 }
 
-/// What the match blocks ask for besides kinds, and kinds where group, version or
-/// subresource may be what does not fit.
+/// What the match blocks require besides kinds, and kinds if group, version or subresource
+/// may be what does not match.
 fn filters(tables: &Tables<'_>, rules: &[Rule]) -> Vec<&'static str> {
     let named: BTreeSet<(u8, &'static str)> = rules
         .iter()

@@ -1,4 +1,4 @@
-//! A bundle as text for people: one line an instruction, operands by name.
+//! A bundle as text for people: one line per instruction, operands by name.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::table::{ConstantKind, LeafKind, Range, Rule};
 /// Writes every rule of the bundle that `wanted` accepts (policy name, rule name).
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn disassemble(
     bundle: &Bundle<'_>,
     wanted: &dyn Fn(&str, &str) -> bool,
@@ -61,7 +61,7 @@ fn disassemble_rule(
     writeln!(out)
 }
 
-/// The block of checks that a body runs, if it does.
+/// The block of checks that a body runs, if any.
 fn checks_of(tables: &Tables<'_>, body: u32) -> Option<u32> {
     let code = tables.block_code(tables.blocks.get(body as usize)?);
     let run = code.iter().find(|one| one.op == Op::RunChecks as u8)?;
@@ -71,7 +71,7 @@ fn checks_of(tables: &Tables<'_>, body: u32) -> Option<u32> {
 /// Writes the block with that number, if there is one.
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn disassemble_block(
     tables: &Tables<'_>,
     title: &str,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kpvm::engine::observer::Observer;
-use kpvm::engine::{Bundle, Operation, RuleResponse, Status};
+use kpvm::engine::{Bundle, Engine, Operation, RuleResponse, Status};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::source::{Location, SourceId, Sources};
 use kpvm_format::Tables;
@@ -449,8 +449,8 @@ impl Loader<'_> {
             circumstances,
             mut host,
         } = loaded;
-        let bundle = match Bundle::load(policies.bundle.as_slice()) {
-            Ok(bundle) => bundle,
+        let engine = match Engine::load(policies.bundle.clone()) {
+            Ok(engine) => engine,
             Err(error) => {
                 let message = format!("the compiled policies cannot be loaded: {error}");
                 let location = Location {
@@ -461,6 +461,7 @@ impl Loader<'_> {
                 return;
             }
         };
+        let bundle = engine.bundle();
         if fake_client::is_asked(&bundle.tables()) {
             let own = params.resources.list.iter();
             let own = own.map(|resource| resource.tree.to_json()).collect();
@@ -475,8 +476,8 @@ impl Loader<'_> {
         self.diagnose(&circumstances.values.unused(&known, &names));
         let files = &bundle.meta().sources;
         let tables = bundle.tables();
-        let mut evaluator = Evaluator::new(&bundle, &circumstances);
-        let mut tally = self.options.watch.coverage.then(|| Tally::new(&bundle));
+        let mut evaluator = Evaluator::new(&engine, &circumstances);
+        let mut tally = self.options.watch.coverage.then(|| Tally::new(bundle));
         let (mut answers, mut count) = (Vec::new(), 0);
         for operation in operations(document) {
             let mut of_resources = Vec::new();
@@ -513,10 +514,10 @@ impl Loader<'_> {
         }
         if let Some(tally) = &tally {
             let mut coverage = Coverage::new();
-            coverage.add(&bundle, tally);
+            coverage.add(bundle, tally);
             run.watched.coverage = Some(coverage);
         }
-        self.explain(document, &bundle, &objects, &mut evaluator, &mut host, run);
+        self.explain(document, bundle, &objects, &mut evaluator, &mut host, run);
         let judge = Judge {
             directory: self.directory,
             sources: &self.sources,

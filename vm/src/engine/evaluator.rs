@@ -30,7 +30,7 @@ use crate::document::{Kind, NodeId, Texts};
 use crate::machine::{Ending, Machine, RequestFacts, Setting, Subject, World};
 use crate::plan::Proof;
 
-/// Which outcomes are wanted.
+/// Which outcomes are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// All, with messages.
@@ -47,8 +47,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// The object that is matched: the new one, or the old one where there is no new
-    /// one (docs/spec/policies.md §5.6).
+    /// The object that is matched: the new one, or the old one if there is no new one
+    /// (docs/spec/policies.md §5.6).
     pub(super) fn main(&self) -> Option<NodeId> {
         self.new.or(self.old)
     }
@@ -58,9 +58,9 @@ impl Objects {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PolicyState {
     Open,
-    /// It looks at the objects of another namespace.
+    /// The policy applies to another namespace.
     OtherNamespace,
-    /// One of its rules applied, and that is enough.
+    /// One of its rules applied, and only one is to be applied.
     AppliedOne,
 }
 
@@ -99,9 +99,9 @@ pub(super) struct Evaluator<'e, 'm> {
     pub(super) is_payload: bool,
     pub(super) every_namespace: bool,
     pub(super) fuel: u64,
-    /// How bodies end that need not be run.
+    /// The known endings of bodies that need not be run.
     pub(super) proof: Option<Proof<'e>>,
-    /// The rules that need nothing but that and their kinds.
+    /// The rules that are decided by the proof and their kinds.
     pub(super) plain: &'e [PlainRule],
     pub(super) machine: &'m mut Machine,
     pub(super) world: World<'m>,
@@ -109,12 +109,12 @@ pub(super) struct Evaluator<'e, 'm> {
     pub(super) properties: &'m mut Vec<TextRange>,
     pub(super) excepted: &'m mut Vec<u32>,
     pub(super) text: &'m mut String,
-    /// What the rule at hand comes to besides its first outcome.
+    /// Further outcomes of the current rule after the first.
     pub(super) further: Vec<Judgement>,
 }
 
 impl<'e> Evaluator<'e, '_> {
-    /// docs/spec/policies.md §7.1, over the rules that the index gives for the object.
+    /// docs/spec/policies.md §7.1, over the rules that the index returns for the object.
     pub(super) fn evaluate_rules(&mut self, main: &Subject<'e>, candidates: &mut Vec<u32>) {
         let mut subject = *main;
         let namespace = self.policy_namespace();
@@ -204,7 +204,7 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
-    /// Keeps the outcome of a rule whose body ends so, if that is wanted.
+    /// Records the outcome of a rule whose body ends like this, if requested.
     fn record_pass(&mut self, rule: u32, ending: Ending) {
         if self.mode == Mode::Report {
             let message = match ending {
@@ -216,8 +216,8 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
-    /// The index knows that a rule does not match; its match block can say why. What it
-    /// comes to does not count, nor does the fuel it takes.
+    /// The index knows that a rule does not match; its match block can say why. The outcome
+    /// and the fuel of this run do not count.
     #[cold]
     fn show_why_not_listed(&mut self, rule: &Rule, subject: &Subject<'e>) {
         let fuel = self.fuel;
@@ -239,7 +239,7 @@ impl<'e> Evaluator<'e, '_> {
         self.world.tell(&Event::NotTried { rule, reason });
     }
 
-    /// Tells of the outcome that was kept last.
+    /// Tells the observer about the last recorded outcome.
     #[cold]
     fn tell_response(&mut self) {
         if let (Some(observer), Some(outcome)) = (&mut self.world.observer, self.outcomes.last()) {
@@ -255,7 +255,7 @@ impl<'e> Evaluator<'e, '_> {
         }
     }
 
-    /// Keeps an outcome; whether the evaluation is over.
+    /// Records an outcome; returns whether the evaluation is over.
     fn record(
         &mut self,
         number: u32,
@@ -272,7 +272,7 @@ impl<'e> Evaluator<'e, '_> {
         self.mode == Mode::Decide && refused
     }
 
-    /// The namespace whose policies look at the request: that of all its objects
+    /// The namespace whose policies apply to the request: that of all its objects
     /// (docs/spec/policies.md §5.7).
     fn policy_namespace(&self) -> Option<&'e str> {
         let mut objects = [self.new_names, self.old_names]
@@ -369,7 +369,7 @@ impl<'e> Evaluator<'e, '_> {
         Ok(judgement)
     }
 
-    /// Exceptions, the body, and what the old object makes of it.
+    /// Runs the exceptions and the body, and takes the old object into account.
     fn judge_body(&mut self, rule: &Rule, setting: Setting<'_>) -> Result<Judgement, Silence> {
         let exceptions = match self.exceptions_that_hold(rule, setting) {
             Ok(exceptions) => exceptions,
@@ -403,7 +403,7 @@ impl<'e> Evaluator<'e, '_> {
         Ok(self.allow_existing(rule, judgement))
     }
 
-    /// `reportProperties` with variables: all of them, or none if one is no text
+    /// `reportProperties` with variables: all of them, or none if one is not a text
     /// (docs/spec/policies.md §7.2, step 5).
     fn computed_properties(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<u32> {
         if rule.properties_block.get() == NONE {
@@ -434,7 +434,7 @@ impl<'e> Evaluator<'e, '_> {
     }
 }
 
-/// Makes every rule of the bundle a candidate; those that were.
+/// Makes every rule of the bundle a candidate; returns the previous candidates.
 #[cold]
 fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
     std::mem::replace(candidates, (0..rules as u32).collect())

@@ -1,7 +1,7 @@
-//! The operations of CEL (docs/spec/cel.md §2 and 3).
+//! The operations of CEL (docs/spec/cel.md §2 and §3).
 //!
-//! An error jumps like any other failure; `CelCatch` makes a value of it and `CelRaise` an
-//! error again.
+//! An error jumps like any other failure; `CelCatch` turns it into a value and `CelRaise`
+//! back into an error.
 
 use kpvm_format::Tables;
 use kpvm_format::cel::{Function, Root};
@@ -19,36 +19,36 @@ use crate::cel::{self};
 use crate::document::{Extended, Kind, NodeId, View};
 use crate::function::{FunctionError, Values};
 
-/// What CEL keeps between instructions.
+/// CEL's state between instructions.
 #[derive(Debug, Default)]
 pub(super) struct CelState {
-    /// Fuel that the expression at hand may not use.
+    /// Fuel that the current expression may not use.
     reserve: u64,
-    /// Text of the expression at hand, a number of the table of texts.
+    /// Text of the current expression, an index into the table of texts.
     expression: Option<TextId>,
-    /// A limit was crossed: nothing may absorb the error.
+    /// A limit was exceeded: nothing may absorb the error.
     pub(super) refused: bool,
-    /// What was made for expressions, by the number of its [`Root`].
+    /// Values built for expressions, by the number of their [`Root`].
     roots: [Option<NodeId>; Root::ALL.len()],
-    /// `params`, while an object of them is looked at.
+    /// `params`, while one of its objects is being evaluated.
     params: Option<NodeId>,
-    /// Numbers of the exceptions that hold for the rule at hand.
+    /// Numbers of the exceptions that apply to the current rule.
     exceptions: Vec<u32>,
 }
 
-/// How a test came out, or where its error continues.
+/// The result of a test, or where its error continues.
 pub(super) type Tested = Result<bool, Flow>;
 
-/// Whether a field is there.
+/// Whether a field is present.
 pub(super) enum Has {
     /// It is known.
     Known(Tested),
-    /// It is a field of an optional, which has to be made.
+    /// It is a field of an optional, which must be built.
     Optional,
 }
 
 impl Flow {
-    /// As a test: a value that was made is there.
+    /// As a test: a value that was built is present.
     pub(super) fn as_test(self) -> Tested {
         match self {
             Flow::Next => Ok(true),
@@ -57,16 +57,16 @@ impl Flow {
     }
 }
 
-/// What an expression that takes too many steps comes to.
+/// The error of an expression that takes too many steps.
 const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
 impl Machine {
-    /// Forgets what belongs to the evaluation before.
+    /// Forgets the state of the previous evaluation.
     pub(super) fn begin_cel(&mut self) {
         self.cel = CelState::default();
     }
 
-    /// Begins an expression: it may take so many steps of those that are left.
+    /// Begins an expression, which may take at most this many of the remaining steps.
     pub(super) fn begin_expression(&mut self, text: TextId, most: u64) {
         let all = self.fuel + self.cel.reserve;
         self.fuel = all.min(most);
@@ -75,8 +75,8 @@ impl Machine {
         self.cel.refused = false;
     }
 
-    /// Ends a block: the steps that were kept back are there again. An expression that
-    /// took all of its own steps has failed.
+    /// Ends a block: the reserved steps are available again. An expression that used all of
+    /// its own steps has failed.
     pub(super) fn end_expressions(&mut self, ending: Ending) -> Ending {
         let reserve = std::mem::take(&mut self.cel.reserve);
         self.fuel += reserve;
@@ -90,7 +90,7 @@ impl Machine {
         ending
     }
 
-    /// The text of the expression that crossed a limit, if that ended the block.
+    /// The text of the expression that exceeded a limit, if that ended the block.
     pub(crate) fn refused_expression(&self) -> Option<TextId> {
         self.cel.expression.filter(|_| self.cel.refused)
     }
@@ -115,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// A field, as long as none has to be made.
+    /// A field, unless a value must be built for it.
     pub(super) fn cel_select(
         &mut self,
         register: RegisterId,
@@ -135,7 +135,7 @@ impl Machine {
         })
     }
 
-    /// The optional that a field of an optional is.
+    /// Builds the optional that a field of an optional is.
     pub(super) fn make_selected(
         &mut self,
         register: RegisterId,
@@ -162,7 +162,7 @@ impl Machine {
         self.cel_set(register, outcome)
     }
 
-    /// A list has no fields.
+    /// Fails for a list, which has no fields.
     pub(super) fn require_fields(&mut self, value: NodeId, view: &View<'_>) -> Flow {
         match view.kind(value) {
             Some(Kind::List) => self.no_fields(),
@@ -170,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// What an optional holds, or another value itself; nothing where that is an error.
+    /// The value of an optional, or another value itself; `None` if that is an error.
     pub(super) fn cel_unwrap(
         &mut self,
         register: RegisterId,
@@ -189,7 +189,7 @@ impl Machine {
         })
     }
 
-    /// Leaves the error of a value that is no optional in the register.
+    /// Sets the error for the value in the register, which is not an optional.
     pub(super) fn refuse_unwrapped(
         &mut self,
         register: RegisterId,
@@ -203,7 +203,7 @@ impl Machine {
         }
     }
 
-    /// Calls a function of two arguments that makes no value; nothing if it may make one.
+    /// Calls a function of two arguments that builds no value; `None` if it may build one.
     #[inline]
     pub(super) fn cel_predicate(
         &mut self,
@@ -235,7 +235,7 @@ impl Machine {
         }
     }
 
-    /// Continues with the error that a value is, if it is one.
+    /// Continues with the error if the value is one.
     pub(super) fn raise(&mut self, value: NodeId, view: &View<'_>) -> Flow {
         match view.extended(value) {
             Some(Extended::Error(text)) => self.fail(view.piece_str(text)),
@@ -243,7 +243,7 @@ impl Machine {
         }
     }
 
-    /// A variable that is computed already.
+    /// A variable that has been computed already.
     #[inline]
     pub(super) fn known_cel_variable(
         &mut self,
@@ -259,7 +259,7 @@ impl Machine {
         })
     }
 
-    /// A root that need not be made.
+    /// A root that need not be built.
     pub(super) fn known_root(
         &mut self,
         register: RegisterId,
@@ -297,7 +297,8 @@ impl Machine {
         self.fail("unsupported index type 'string' in list")
     }
 
-    /// Puts the value at a static path of the object into a register; whether there is one.
+    /// Sets the register to the value at a static path of the object; returns whether there
+    /// is one.
     #[inline]
     pub(super) fn finds_path(
         &mut self,
@@ -313,7 +314,7 @@ impl Machine {
         self.holds(register, found)
     }
 
-    /// The error of the first field of a path that is not there.
+    /// The error for the first missing field of a path.
     #[cold]
     pub(super) fn no_such_path(&mut self, path: PathId, scene: &Scene<'_>) -> Flow {
         let mut value = scene.request.object.unwrap_or(NULL);
@@ -329,7 +330,7 @@ impl Machine {
         Flow::End(Ending::OutOfFuel)
     }
 
-    /// Whether a field is there, which the register has then.
+    /// Whether a field is present; if so the register is set to it.
     #[inline]
     pub(super) fn cel_has(
         &mut self,
@@ -351,7 +352,7 @@ impl Machine {
         Has::Known(Ok(self.holds(register, found)))
     }
 
-    /// As [`Machine::cel_has`]; with `unwrap`, for what an optional holds.
+    /// Like [`Machine::cel_has`]; with `unwrap`, for the value of an optional.
     #[inline]
     pub(super) fn cel_find(
         &mut self,
@@ -379,7 +380,7 @@ impl Machine {
         Ok(self.holds(register, found))
     }
 
-    /// Whether a comparison with a constant holds.
+    /// Whether a comparison with a constant is true.
     #[inline]
     pub(super) fn cel_compare(
         &mut self,
@@ -393,7 +394,7 @@ impl Machine {
         let Some(constant) = scene.tables.constants.get(constant.index()) else {
             return Err(Flow::End(Ending::OutOfFuel));
         };
-        // Most constants are texts, and most values that they are compared with too.
+        // Most constants are texts, and so are most values compared with them.
         if constant.kind == ConstantKind::String as u8 && view.kind(value) == Some(Kind::String) {
             let text = view.text(value);
             let constant = scene.tables.text(constant.text).as_bytes();
@@ -412,7 +413,7 @@ impl Machine {
         }
     }
 
-    /// Whether a value that has to be a boolean is true.
+    /// Whether a value, which must be a boolean, is true.
     #[inline]
     pub(super) fn cel_truth(&mut self, value: NodeId, view: &View<'_>) -> Tested {
         view.bool(value).ok_or_else(|| self.cel_fail(no_overload()))
@@ -447,7 +448,8 @@ impl Machine {
         self.cel_set(register, outcome)
     }
 
-    /// A map of keys and values in turn; with `joined`, those of several maps.
+    /// A map from alternating keys and values; with `joined`, from the members of several
+    /// maps.
     pub(super) fn end_cel_map(
         &mut self,
         register: RegisterId,
@@ -496,7 +498,7 @@ impl Machine {
         }
     }
 
-    /// Makes a value of the error.
+    /// Turns the error into a value.
     pub(super) fn catch_error(
         &mut self,
         register: RegisterId,
@@ -509,7 +511,7 @@ impl Machine {
         self.cel_set(register, outcome)
     }
 
-    /// Continues with the errors of a list, if there are any.
+    /// Continues with the errors in a list, if any.
     pub(super) fn raise_all(
         &mut self,
         list: ListSlot,
@@ -538,7 +540,7 @@ impl Machine {
         flow
     }
 
-    /// Binds `params`; variables are computed anew.
+    /// Binds `params`; variables are computed again.
     pub(super) fn bind_params(&mut self, value: NodeId) {
         self.cel.params = Some(value);
         self.forget_variables();
@@ -572,7 +574,7 @@ impl Machine {
         self.cel_set(register, outcome)
     }
 
-    /// A variable of the rule: computed once, the error too (docs/spec/cel.md §2.5).
+    /// A variable of the rule: computed once, including its error (docs/spec/cel.md §2.5).
     pub(super) fn cel_variable(
         &mut self,
         register: RegisterId,
@@ -609,7 +611,7 @@ impl Machine {
         }
     }
 
-    /// The exceptions that hold for the rule that is about to run.
+    /// Sets the exceptions that apply to the rule that is about to run.
     pub(crate) fn set_exceptions(&mut self, numbers: &[u32]) {
         self.cel.exceptions.clear();
         self.cel.exceptions.extend(numbers);
@@ -618,7 +620,7 @@ impl Machine {
         }
     }
 
-    /// What has to be made for expressions: when it is first needed.
+    /// Builds a root when it is first needed.
     pub(super) fn make_root(
         &mut self,
         register: RegisterId,
@@ -671,8 +673,8 @@ fn follow(path: PathId, value: NodeId, scene: &Scene<'_>) -> NodeId {
         .fold(value, |value, key| scene.view.get(value, key))
 }
 
-/// Compares a value with a constant; `None` where the steps do not suffice, or the constant is
-/// nothing that code is made for.
+/// Compares a value with a constant; `None` if there are not enough steps, or no code is
+/// generated for this kind of constant.
 fn compare(
     function: Function,
     value: NodeId,
@@ -703,7 +705,7 @@ fn compare(
     }
 }
 
-/// What a constant is that neither is a container nor has to be made.
+/// The value of a constant that is neither a container nor must be built.
 fn scalar<'t>(constant: &Constant, tables: &Tables<'t>) -> Option<Value<'t>> {
     let bits = constant.value.get();
     Some(match ConstantKind::ALL.get(usize::from(constant.kind))? {
@@ -729,7 +731,7 @@ pub(super) fn is_error(view: &View<'_>, id: NodeId) -> bool {
     matches!(view.extended(id), Some(Extended::Error(_)))
 }
 
-/// Whether a value is a message at all.
+/// Whether a value can be a message at all.
 pub(super) fn is_message(view: &View<'_>, value: NodeId, form: MessageForm) -> bool {
     let is_text = view.kind(value) == Some(Kind::String);
     match form {

@@ -1,5 +1,5 @@
-//! The operations of `podSecurity`: values decoded into shapes, blocks of checks over them,
-//! and exclusions (docs/spec/pod-security.md §2 and 7).
+//! The operations of `podSecurity`: decoding values into shapes, blocks of checks over
+//! them, and exclusions (docs/spec/pod-security.md §2 and §7).
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{NoteFlags, TextOf};
@@ -14,11 +14,11 @@ use super::{Ending, Machine, Scene, Setting, Shown, World};
 use crate::document::NodeId;
 use kpvm_semantics::wildcard;
 
-/// Steps that a finding takes, so that fuel bounds the memory of all of them.
+/// Steps that a finding costs, so that fuel bounds the memory of all of them.
 const STEPS_PER_NOTE: u64 = 8;
 
 impl Machine {
-    /// Decodes a value; only one whose keys are written otherwise is made anew.
+    /// Decodes a value; a new value is built only if keys differ in case.
     pub(super) fn conform(
         &mut self,
         register: RegisterId,
@@ -35,7 +35,7 @@ impl Machine {
         };
         let mut steps = 0;
         let fit = decoder.fit(value, shape, &mut steps);
-        // Wording an error and renaming look at the values again, in order.
+        // Composing an error and renaming look at the values again, in order.
         let cost = match fit {
             Fit::Exact => steps / 8,
             Fit::Renamed | Fit::Misfit => steps.saturating_mul(8),
@@ -105,8 +105,8 @@ impl Machine {
         Flow::Next
     }
 
-    /// Runs the block of checks over a value; what ends the caller if it does not come
-    /// to its end.
+    /// Runs the block of checks over a value; returns what ends the caller if the block
+    /// does not finish.
     fn check_over(
         &mut self,
         subject: NodeId,
@@ -120,7 +120,8 @@ impl Machine {
         }
     }
 
-    /// Notes a finding of the block that runs: the value, and the container concerned.
+    /// Records a finding of the running block: the value, and the container if there is
+    /// one.
     pub(super) fn note(
         &mut self,
         [value, owner]: [NodeId; 2],
@@ -144,13 +145,13 @@ impl Machine {
         Flow::Next
     }
 
-    /// Whether findings are left that an exclusion is about.
+    /// Whether there are remaining findings that an exclusion concerns.
     pub(super) fn concerns_findings(&self, exclusion: ExclusionId, tables: &Tables<'_>) -> bool {
         let exclusion = tables.exclusions.get(exclusion.index());
         exclusion.is_some_and(|exclusion| self.findings.concern(exclusion.name, tables))
     }
 
-    /// Jumps if a wildcard of a list describes a text of the value.
+    /// Jumps if a wildcard of a list matches a text of the value.
     pub(super) fn test_text(
         &mut self,
         value: NodeId,

@@ -11,17 +11,17 @@ use super::{Ending, Machine, Setting, World};
 use crate::document::NodeId;
 use crate::engine::observer::Event;
 
-/// State of a context entry.
+/// The state of a context entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryState {
-    /// Of a foreach block that binds no element now.
+    /// Belongs to a foreach block that currently binds no element.
     Inactive,
-    /// To run when it is needed.
+    /// Runs when it is needed.
     Pending,
-    /// Has run; its name means what came of it.
+    /// Has run; its variable has the result.
     Done,
-    /// Has run and failed: later entries do not know the name, until it may run again
-    /// (with the next element of a foreach, or after its last one).
+    /// Has run and failed: later entries do not see the name, until it may run again (with
+    /// the next element of a foreach, or after its last one).
     Failed,
 }
 
@@ -99,8 +99,8 @@ impl Machine {
         }
     }
 
-    /// Runs an entry again that saw the element before; where it fails now, its
-    /// variable is gone (docs/spec/conditions.md §8.3).
+    /// Runs an entry again that depended on the previous element; if it fails now, its
+    /// variable is unset (docs/spec/conditions.md §8.3).
     pub(super) fn refresh_entry(
         &mut self,
         entry: EntryId,

@@ -1,5 +1,5 @@
 //! The operations of expressions: keys and items, comparisons, lists, maps and calls
-//! (docs/spec/jmespath.md §4 and 5).
+//! (docs/spec/jmespath.md §4 and §5).
 
 use kpvm_format::condition::ConditionOperator;
 use kpvm_format::function::Function;
@@ -19,7 +19,7 @@ use crate::jmespath as evaluator;
 use crate::text;
 use kpvm_syntax::jmespath;
 
-/// A message of a condition, noted when the condition came out as wanted.
+/// A message of a condition, recorded if the condition had the requested result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NotedMessage {
     /// Its text.
@@ -207,8 +207,8 @@ impl Machine {
         self.set_or_end(register, outcome)
     }
 
-    /// A map of what a list accumulator holds: values under given keys, or keys and
-    /// values in turn.
+    /// A map from a list accumulator: values for given keys, or alternating keys and
+    /// values.
     pub(super) fn end_map(
         &mut self,
         register: RegisterId,
@@ -250,7 +250,8 @@ impl Machine {
     ) -> Flow {
         let arguments = std::mem::take(self.list(list));
         let outcome = self.with_values(setting, world, |values| {
-            // What a helper's list has to be is checked here: it has no row of types.
+            // The list argument of a helper is checked here, since helpers have no type
+            // signature.
             match arguments.first() {
                 Some(&list) if function.is_helper() => require_list(list, values)?,
                 _ => {}
@@ -278,7 +279,7 @@ impl Machine {
         self.set_or_end(register, outcome)
     }
 
-    /// A list itself, or a map in the order of its keys.
+    /// The list itself, or a map's entries in the order of its keys.
     pub(super) fn to_iterable(
         &mut self,
         register: RegisterId,
@@ -341,7 +342,7 @@ pub(super) fn is_truthy(view: &View<'_>, value: NodeId) -> bool {
     }
 }
 
-/// Whether there are keys to look up: a reference is a map inside only.
+/// Whether the value has keys to look up: a reference is a map only internally.
 pub(super) fn is_object(view: &View<'_>, value: NodeId) -> bool {
     view.kind(value) == Some(Kind::Map) && !view.is_reference(value)
 }
@@ -376,7 +377,7 @@ fn compare(comparison: Comparison, [left, right]: [NodeId; 2], values: &mut Valu
     Ok(boolean(holds))
 }
 
-/// The characters of a text at the places of a slice; null where it has step zero.
+/// The characters of a text selected by a slice; null if its step is zero.
 fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> Outcome {
     let characters: Vec<char> = values.view().str(text).chars().collect();
     values.charge(characters.len() as u64 / 8)?;
@@ -387,7 +388,7 @@ fn slice_text(slice: jmespath::Slice, text: NodeId, values: &mut Values<'_>) -> 
     values.new_text(&part)
 }
 
-/// docs/spec/assert.md §8: on floats alone.
+/// docs/spec/assert.md §8: on floats only.
 fn arithmetic(
     operator: ArithmeticOperator,
     [left, right]: [NodeId; 2],
@@ -407,7 +408,7 @@ fn arithmetic(
     })
 }
 
-/// Refuses anything but a list in the words of Kyverno's type check.
+/// Refuses anything but a list, with the text of Kyverno's type check.
 fn require_list(value: NodeId, values: &mut Values<'_>) -> Result<(), FunctionError> {
     let view = values.view();
     if view.kind(value) == Some(Kind::List) {

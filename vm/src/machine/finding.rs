@@ -1,8 +1,8 @@
-//! Findings: what a block of checks notes about a value (docs/spec/pod-security.md). A block runs once over
-//! the value in question; for an exclusion it runs again over a part of it, and what it
-//! notes there takes away the findings it stands for (docs/spec/pod-security.md §7).
+//! Findings: what a block of checks records about a value (docs/spec/pod-security.md). A
+//! block runs once over the value itself; for an exclusion it runs again over a part of it,
+//! and each finding there removes a corresponding one (docs/spec/pod-security.md §7).
 //!
-//! Findings are facts. Their text is made when a message is.
+//! Findings are facts. Their text is composed only for a message.
 
 use std::fmt::Write;
 
@@ -14,17 +14,17 @@ use kpvm_format::table::{self, NONE};
 use crate::document::{Kind, NodeId, View};
 use kpvm_semantics::wildcard;
 
-/// One thing that breaks a control.
+/// A violation of a control.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Finding {
     pub(super) control: ControlId,
     pub(super) flags: How,
-    /// Number of the text of its general path.
+    /// Index of the text of its general path.
     pub(super) path: TextId,
-    /// Indices that stand for the stars of the path.
+    /// Indices for the stars in the path.
     pub(super) indices: [u32; 2],
     pub(super) value: NodeId,
-    /// The container, if it concerns one.
+    /// The container, if there is one.
     pub(super) owner: NodeId,
 }
 
@@ -38,24 +38,24 @@ impl Finding {
     }
 }
 
-/// What the last run of checks found, and what exclusions have left of it.
+/// The findings of the last run of checks, and what remains of them after exclusions.
 #[derive(Debug)]
 pub(crate) struct Findings {
     block: BlockId,
     subject: Option<NodeId>,
-    /// List of texts: where `spec` and `metadata` of the subject stand in the resource.
+    /// List of texts: the paths of the subject's `spec` and `metadata` in the resource.
     places: TextListId,
-    /// What is noted now.
+    /// The findings of the current run.
     noted: Vec<Finding>,
-    /// What was found, in the order of messages.
+    /// All findings, in the order of messages.
     found: Vec<Finding>,
-    /// What is left of it: numbers of `found`.
+    /// The remaining ones: indices into `found`.
     left: Vec<u32>,
-    /// How many the last exclusion took away.
+    /// How many the last exclusion removed.
     taken: u32,
 }
 
-/// What findings are shown with.
+/// What is needed to show findings.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'v> {
     pub(crate) tables: &'v Tables<'v>,
@@ -77,7 +77,7 @@ impl Default for Findings {
 }
 
 impl Findings {
-    /// Notes a finding of the block that runs.
+    /// Records a finding of the running block.
     pub(super) fn note(&mut self, finding: Finding) {
         self.noted.push(finding);
     }
@@ -100,12 +100,12 @@ impl Findings {
         self.block
     }
 
-    /// The value that the findings are about.
+    /// The value that the findings concern.
     pub(super) fn subject(&self) -> NodeId {
         self.subject.unwrap_or(NodeId::MISSING)
     }
 
-    /// Makes what was noted the findings.
+    /// Makes the recorded findings the result.
     pub(super) fn keep(&mut self, shown: Shown<'_>) {
         self.arrange(shown);
         std::mem::swap(&mut self.noted, &mut self.found);
@@ -113,7 +113,7 @@ impl Findings {
         self.left.extend(0..self.found.len() as u32);
     }
 
-    /// Brings what was noted into the order of controls.
+    /// Sorts the recorded findings by control.
     fn arrange(&mut self, shown: Shown<'_>) {
         let order = |finding: &Finding| {
             let key = if finding.is(How::KEYED) {
@@ -140,32 +140,32 @@ impl Findings {
         });
     }
 
-    /// Whether nothing is left.
+    /// Whether no findings remain.
     pub(crate) fn is_empty(&self) -> bool {
         self.left.is_empty()
     }
 
-    /// What is left, in the order of messages.
+    /// The remaining findings, in the order of messages.
     fn remaining(&self) -> impl Iterator<Item = &Finding> {
         self.left
             .iter()
             .filter_map(|&number| self.found.get(number as usize))
     }
 
-    /// Whether findings are left of a control of that name.
+    /// Whether a finding of a control with this name remains.
     pub(super) fn concern(&self, name: table::Text, tables: &Tables<'_>) -> bool {
         self.remaining()
             .any(|finding| control_is(finding, name, tables))
     }
 
-    /// How much work [`Findings::exempt`] is.
+    /// The cost of [`Findings::exempt`].
     pub(super) fn steps(&self) -> u64 {
         (self.noted.len() as u64).saturating_mul(1 + self.left.len() as u64 / 8)
     }
 
-    /// Takes away the findings that what was noted stands for: of each, the first that
-    /// is left with the same general path, and of a container of the same name where the
-    /// exclusion is about containers (docs/spec/pod-security.md §7.1, 7.4 and 7.5).
+    /// Removes the findings that correspond to the recorded ones: for each, the first
+    /// remaining one with the same general path, and of a container of the same name if the
+    /// exclusion concerns containers (docs/spec/pod-security.md §7.1, §7.4 and §7.5).
     pub(super) fn exempt(&mut self, exclusion: &table::Exclusion, shown: Shown<'_>) {
         self.arrange(shown);
         let before = self.left.len();
@@ -183,12 +183,12 @@ impl Findings {
         self.taken = (before - self.left.len()) as u32;
     }
 
-    /// How many the last exclusion took away.
+    /// How many the last exclusion removed.
     pub(super) fn taken(&self) -> u32 {
         self.taken
     }
 
-    /// What is left: control, path in the resource, and value.
+    /// The remaining findings: control, path in the resource, and value.
     pub(super) fn each<'f>(
         &'f self,
         shown: Shown<'f>,
@@ -210,7 +210,7 @@ impl Findings {
         let Some(place) = self.left.iter().position(stands_for) else {
             return;
         };
-        // The last of the control takes its place.
+        // The last finding of the control takes its place.
         let rest = self.left.get(place..).unwrap_or_default();
         let last = place
             + rest
@@ -222,7 +222,7 @@ impl Findings {
         self.left.remove(last);
     }
 
-    /// The general path, the value and the container of what is left first.
+    /// The general path, value and container of the first remaining finding.
     pub(crate) fn first(&self, shown: Shown<'_>) -> Option<(String, NodeId)> {
         let finding = self.remaining().next()?;
         Some((self.resource_path(finding, shown), finding.value))
@@ -247,7 +247,7 @@ impl Findings {
         format!("/{}/{rest}/", place.replace('.', "/"))
     }
 
-    /// The findings that are left as Kyverno prints them (docs/spec/pod-security.md §8).
+    /// The remaining findings as Kyverno prints them (docs/spec/pod-security.md §8).
     pub(crate) fn message(&self, shown: Shown<'_>, bytes: usize, out: &mut String) {
         let spec = shown.place(self.places, 0);
         let left: Vec<&Finding> = self.remaining().collect();
@@ -272,8 +272,8 @@ impl Findings {
         }
     }
 
-    /// A control's reason, which may depend on how many different values are bad. It stays
-    /// as it was before exclusions.
+    /// A control's reason, which may depend on how many different values are bad.
+    /// Exclusions do not change it.
     fn reason<'t>(&self, control: ControlId, shown: Shown<'t>) -> &'t str {
         let Some(record) = shown.tables.controls.get(control.index()) else {
             return "";
@@ -300,7 +300,7 @@ impl Findings {
         }
     }
 
-    /// The controls that findings are left of, in order.
+    /// The controls with remaining findings, in order.
     pub(crate) fn controls(&self) -> Vec<ControlId> {
         let mut controls: Vec<ControlId> =
             self.remaining().map(|finding| finding.control).collect();
@@ -308,9 +308,9 @@ impl Findings {
         controls
     }
 
-    /// The names of the containers that a control's detail speaks of, exempted ones
-    /// included, in the form that Kyverno cuts them out of it; `None` where it speaks of
-    /// none (docs/spec/pod-security.md §11).
+    /// The names of the containers in a control's detail, including exempted ones, in the
+    /// form in which Kyverno extracts them; `None` if it names none
+    /// (docs/spec/pod-security.md §11).
     pub(crate) fn container_names(
         &self,
         control: ControlId,
@@ -357,7 +357,7 @@ impl<'v> Shown<'v> {
         self.view.str(self.view.get_text(container, b"name"))
     }
 
-    /// Where `spec` (0) or `metadata` (1) stand in the resource.
+    /// The path of `spec` (0) or `metadata` (1) in the resource.
     fn place(&self, places: TextListId, number: usize) -> &'v str {
         self.tables.text_list(places.0).nth(number).unwrap_or("")
     }
@@ -375,8 +375,8 @@ impl<'v> Shown<'v> {
         path
     }
 
-    /// The path as a message shows it: Kyverno replaces these words wherever they stand,
-    /// `metadata` for a Pod too.
+    /// The path as a message shows it: Kyverno replaces these words wherever they occur,
+    /// `metadata` even for a Pod.
     fn push_path(&self, finding: &Finding, spec: &str, out: &mut String) {
         let start = out.len();
         out.push_str(&self.path(finding));
@@ -387,7 +387,7 @@ impl<'v> Shown<'v> {
         }
     }
 
-    /// Whether an exclusion of a general path, with stars for all numbers, is about the
+    /// Whether an exclusion of a general path, with stars for all numbers, concerns the
     /// finding.
     fn is_about(&self, finding: &Finding, field: table::Text) -> bool {
         let field = self.tables.text(field);
@@ -414,8 +414,8 @@ impl<'v> Shown<'v> {
                 || self.name(probe.owner) == self.name(finding.owner))
     }
 
-    /// Whether every bad value of a finding satisfies one of the wildcards. A finding
-    /// without any satisfies all.
+    /// Whether every bad value of a finding matches one of the wildcards; true for a
+    /// finding without values.
     fn values_allow(&self, finding: &Finding, wildcards: u32) -> bool {
         if wildcards == NONE {
             return true;
@@ -471,7 +471,7 @@ impl<'v> Shown<'v> {
             Some(Kind::False) => write!(out, "false"),
             Some(Kind::True) => write!(out, "true"),
             Some(Kind::Int) => write!(out, "{}", view.int(value).unwrap_or_default()),
-            // Only whole numbers get past the decoder.
+            // Only integers get past the decoder.
             Some(Kind::Float) => write!(out, "{}", view.float(value).unwrap_or_default() as i64),
             Some(Kind::String) => write!(out, "{}", view.str(value)),
             Some(Kind::List) => {

@@ -1,5 +1,5 @@
-//! The match operations (docs/spec/policies.md §4 and 5): facts of the request and of the
-//! object against the records of a bundle.
+//! The match operations (docs/spec/policies.md §4 and §5): compare facts about the request
+//! and the object with the records of a bundle.
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{NamespaceSelection, Operations};
@@ -11,15 +11,15 @@ use crate::document::{Kind, NodeId, View};
 use kpvm_semantics::labels;
 use kpvm_semantics::wildcard;
 
-/// The object that a rule looks at, with the facts that matching asks for.
+/// The object that a rule evaluates, with the facts that matching needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'s> {
     /// Its root.
     pub(crate) root: NodeId,
     /// `metadata.name`.
     pub(crate) name: &'s str,
-    /// What name patterns look at: `metadata.name`, or `metadata.generateName` if that
-    /// is empty.
+    /// The name that patterns match: `metadata.name`, or `metadata.generateName` if that is
+    /// empty.
     pub(crate) matched_name: &'s str,
     /// `metadata.namespace` as written.
     pub(crate) namespace: &'s str,
@@ -31,12 +31,12 @@ pub(crate) struct Subject<'s> {
     pub(crate) annotations: NodeId,
     /// Whether values under `data` and `stringData` are secret.
     pub(crate) is_secret: bool,
-    /// Name of the rule that runs, for messages.
+    /// Name of the running rule, for messages.
     pub(crate) rule_name: &'s str,
 }
 
 impl<'s> Subject<'s> {
-    /// What namespace patterns look at: of a Namespace its name.
+    /// The namespace that patterns match: for a Namespace its name.
     pub(crate) fn matched_namespace(&self) -> &'s str {
         match self.kind {
             "Namespace" => self.name,
@@ -44,7 +44,7 @@ impl<'s> Subject<'s> {
         }
     }
 
-    /// A value that is no object of Kubernetes.
+    /// A value that is not a Kubernetes object.
     pub(crate) fn of_value(root: NodeId) -> Self {
         Self {
             root,
@@ -81,7 +81,7 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) object: Option<NodeId>,
     /// The old object.
     pub(crate) old_object: Option<NodeId>,
-    /// Whether the object is the old one, which is looked at again.
+    /// Whether the object is the old one, which is evaluated again.
     pub(crate) is_old: bool,
     /// `request.namespace`.
     pub(crate) namespace: &'s str,
@@ -89,13 +89,13 @@ pub(crate) struct RequestFacts<'s> {
     pub(crate) context_user: Option<crate::engine::UserInfo<'s>>,
     /// Values that the host adds to the context.
     pub(crate) variables: Option<&'s serde_json::Value>,
-    /// The user; `None` when the request carries no user information at all.
+    /// The user; `None` if the request has no user information at all.
     pub(crate) user: Option<crate::engine::UserInfo<'s>>,
     /// Labels of the namespace.
     pub(crate) namespace_labels: &'s [(&'s str, &'s str)],
     /// The namespace as an object, if it is known.
     pub(crate) namespace_object: Option<&'s serde_json::Value>,
-    /// What became of the objects' numbers.
+    /// How the objects' numbers were read.
     pub(crate) numbers: crate::document::Numbers,
 }
 
@@ -105,7 +105,8 @@ pub(super) fn labels_match(selector: SelectorId, scene: &Scene<'_>) -> bool {
     selector_matches(selector, scene.tables, &labels)
 }
 
-/// Whether a selector selects the labels of the namespace, for objects that it is asked about.
+/// Whether a selector selects the labels of the namespace, for objects to which that
+/// applies.
 pub(super) fn namespace_matches(
     selection: NamespaceSelection,
     selector: SelectorId,
@@ -135,7 +136,8 @@ pub(super) fn has_cluster_role(roles: TextListId, scene: &Scene<'_>) -> bool {
 
 /// Whether the user is one of the subjects.
 pub(super) fn is_subject(subjects: SubjectListId, scene: &Scene<'_>) -> bool {
-    // Without a user the name is empty, which `exclude` can describe, as does `*`.
+    // Without a user the name is empty, which a wildcard in `exclude` such as `*` can
+    // match.
     subjects_match(
         subjects,
         &scene.request.user.unwrap_or_default(),
@@ -172,7 +174,7 @@ pub(crate) fn kinds_match(
         })
 }
 
-/// Whether one wildcard of a list describes the text.
+/// Whether one wildcard of a list matches the text.
 pub(crate) fn wildcard_list_matches(list: TextListId, text: &str, tables: &Tables<'_>) -> bool {
     tables
         .text_list(list.0)
@@ -219,7 +221,7 @@ fn subjects_match(
     })
 }
 
-/// The labels that a selector is held against.
+/// The labels to which a selector is applied.
 pub(crate) enum SelectorLabels<'l> {
     /// A map of the document.
     Document(&'l View<'l>, NodeId),
@@ -241,7 +243,7 @@ impl<'l> SelectorLabels<'l> {
         }
     }
 
-    /// The first label, by key, that a pair of wildcards describes.
+    /// The first label, by key, that a pair of wildcards matches.
     fn find_wildcard(&self, key: &str, value: &str) -> Option<(&'l str, &'l str)> {
         let fits = |(name, text): &(&str, &str)| {
             wildcard::matches(key.as_bytes(), name.as_bytes())
@@ -259,7 +261,8 @@ impl<'l> SelectorLabels<'l> {
     }
 }
 
-/// Section 5.4: wildcard pairs take a label's place, then the selector is Kubernetes'.
+/// docs/spec/policies.md §5.4: wildcard pairs are replaced by a label, then the selector is
+/// Kubernetes'.
 pub(crate) fn selector_matches(
     selector: SelectorId,
     tables: &Tables<'_>,
@@ -276,7 +279,7 @@ pub(crate) fn selector_matches(
         .all(|pair| {
             let (key, value) = (tables.text(pair.key), tables.text(pair.value));
             if wildcard::contains_wildcard(key) || wildcard::contains_wildcard(value) {
-                // Without a label that fits, `*` and `?` become `0`: such a label is hardly there.
+                // If no label matches, `*` and `?` become `0`: such a label hardly exists.
                 match labels.find_wildcard(key, value) {
                     Some((key, value)) => {
                         labels::is_valid_key(key) && labels::is_valid_value(value)

@@ -1,5 +1,5 @@
-//! The match constraints of admission policies: resource rules and label selectors
-//! against the request (docs/spec/cel.md §6.3).
+//! The match constraints of admission policies: compares resource rules and label selectors
+//! with the request (docs/spec/cel.md §6.3).
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::ObjectScope;
@@ -9,10 +9,10 @@ use super::Scene;
 use super::matching::{RequestFacts, SelectorLabels, selector_matches};
 use crate::document::NodeId;
 
-/// The label that stands for a namespace of which nothing else is known.
+/// The label that stands for a namespace about which nothing else is known.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Whether a list holds the text or `*`.
+/// Whether a list contains the text or `*`.
 pub(super) fn lists(list: TextListId, text: &str, tables: &Tables<'_>) -> bool {
     tables
         .text_list(list.0)
@@ -28,7 +28,7 @@ pub(super) fn resource_matches(resources: TextListId, scene: &Scene<'_>) -> bool
         .any(|pattern| is_resource(pattern, request.resource, request.subresource))
 }
 
-/// Whether the object's name is one of a list, or its generateName begins with one.
+/// Whether the object's name is in a list, or its generateName begins with a name in it.
 pub(super) fn name_matches(names: TextListId, scene: &Scene<'_>) -> bool {
     let subject = scene.subject;
     scene.tables.text_list(names.0).any(|name| {
@@ -40,14 +40,14 @@ pub(super) fn name_matches(names: TextListId, scene: &Scene<'_>) -> bool {
     })
 }
 
-/// Whether the object is of a scope.
+/// Whether the object has a scope.
 pub(super) fn scope_matches(scope: ObjectScope, scene: &Scene<'_>) -> bool {
     let is_cluster_scoped = is_namespace(scene.request) || scene.subject.namespace.is_empty();
     is_cluster_scoped == (scope == ObjectScope::Cluster)
 }
 
-/// Whether a selector selects the labels of the object or of the old object; `absent`: one
-/// that is not there counts as an object without labels.
+/// Whether a selector selects the labels of the object or of the old object; `absent`: a
+/// missing one counts as an object without labels.
 pub(super) fn labels_match(absent: bool, selector: SelectorId, scene: &Scene<'_>) -> bool {
     let sides = [scene.request.object, scene.request.old_object];
     sides.into_iter().any(|side| match side {
@@ -63,7 +63,7 @@ fn is_resource(pattern: &str, resource: &str, subresource: &str) -> bool {
     (wanted == "*" || wanted == resource) && (wanted_part == "*" || wanted_part == subresource)
 }
 
-/// Whether the request is about a Namespace.
+/// Whether the request concerns a Namespace.
 fn is_namespace(request: &RequestFacts<'_>) -> bool {
     request.resource == "namespaces"
 }

@@ -1,5 +1,5 @@
-//! What a tracing run tells its observer: of every instruction that has a site, what
-//! it looked at and what came of it.
+//! What a tracing run tells its observer: for every instruction with a site, what it tested
+//! and the result.
 
 use kpvm_format::instruction::immediate::{AssertionFailure, Unassertable};
 use kpvm_format::instruction::{
@@ -36,7 +36,7 @@ impl World<'_> {
 }
 
 impl Machine {
-    /// Tells of an instruction that ran; `held`: it fell through.
+    /// Reports an instruction that ran; `held`: it fell through.
     #[cold]
     pub(super) fn report(
         &mut self,
@@ -123,7 +123,7 @@ impl Machine {
                     }
                 });
             }
-            // The test of the anchored key has told already.
+            // The test of the anchored key has been reported already.
             Operation::FailConditional { .. } | Operation::FailNegation { .. } => return,
             Operation::TestTags { .. } => {
                 for tag in &self.seen_tags {
@@ -186,7 +186,7 @@ impl Machine {
         }));
     }
 
-    /// Tells what came of a context entry.
+    /// Reports the result of a context entry.
     #[cold]
     pub(super) fn report_entry(
         &self,
@@ -212,10 +212,10 @@ impl Machine {
     }
 }
 
-/// The register that an operation looks at, if that is its first operand.
+/// The register that an operation tests, if that is its first operand.
 fn value_register(operation: Operation) -> Option<RegisterId> {
     match operation {
-        // Nothing is there, or an error and not the value is the reason.
+        // There is no value, or the reason is an error rather than the value.
         Operation::NoteFailure {
             failure: AssertionFailure::Missing,
             ..
@@ -233,7 +233,7 @@ fn value_register(operation: Operation) -> Option<RegisterId> {
     }
 }
 
-/// Whether a value of a Secret at that path must not be shown.
+/// Whether a Secret's value at that path must not be shown.
 fn hides(op: Op, path: &str) -> bool {
     match op {
         Op::AssertValue | Op::NoteFailure | Op::ReturnUnassertable => !is_public(path),

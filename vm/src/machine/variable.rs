@@ -1,5 +1,5 @@
-//! The variables of a rule and what the request's context holds
-//! (docs/spec/conditions.md §6 and 7).
+//! The variables of a rule and the members of the request's context
+//! (docs/spec/conditions.md §6 and §7).
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::{RegisterId, SlotId};
@@ -66,8 +66,8 @@ impl Machine {
         setting: Setting<'_>,
         world: &mut World<'_>,
     ) -> Flow {
-        // What the request has is what its context has (see `build_base`), which need not
-        // be made for it, unless variables add to it.
+        // The context has what the request has (see `build_base`), so it need not be built
+        // for this, unless variables add to it.
         let objects = setting.request;
         let (key, object) = if setting.is_delete {
             ("oldObject", objects.old_object)

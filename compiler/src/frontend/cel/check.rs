@@ -31,9 +31,20 @@ pub enum Reference {
     },
 }
 
+/// What a type error is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypeErrorKind {
+    /// The expression itself.
+    Expression,
+    /// Its result, which has another type than its place in the policy demands.
+    Result,
+}
+
 /// A type error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeError {
+    /// What it is about.
+    pub kind: TypeErrorKind,
     /// Offset.
     pub at: u32,
     /// Text, in cel-go's words.
@@ -117,6 +128,7 @@ impl Checker<'_> {
 
     fn error_with_hint(&mut self, span: Span, message: String, hint: Option<String>) -> Type {
         self.checked.errors.push(TypeError {
+            kind: TypeErrorKind::Expression,
             at: span.start,
             message,
             hint,
@@ -377,6 +389,7 @@ impl Checker<'_> {
             );
             let hint = "write dyn(…) around each of them to mix types".to_owned();
             self.mixed.push(TypeError {
+                kind: TypeErrorKind::Expression,
                 at: span.start,
                 message,
                 hint: Some(hint),

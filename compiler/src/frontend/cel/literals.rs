@@ -5,7 +5,7 @@ use kpvm_format::cel::Function;
 use kpvm_semantics::{duration, go_regex, timestamp};
 
 use super::ast::{Expr, Literal, Node};
-use super::check::{Checked, Reference, TypeError};
+use super::check::{Checked, Reference, TypeError, TypeErrorKind};
 
 /// Literals of an expression that make their call fail whatever the other arguments are.
 pub(super) fn check_literals(expression: &Expr, checked: &Checked) -> Vec<TypeError> {
@@ -28,6 +28,7 @@ pub(super) fn check_literals(expression: &Expr, checked: &Checked) -> Vec<TypeEr
                 && let Err(problem) = check_literal(*function, text)
             {
                 errors.push(TypeError {
+                    kind: TypeErrorKind::Expression,
                     at: argument.span.start,
                     message: problem,
                     hint: None,

@@ -7,13 +7,14 @@
 pub mod check;
 pub mod environment;
 pub mod lower;
+pub mod place;
 pub mod rule;
 pub mod types;
 pub mod validating_policy;
 
 use std::fmt::Write;
 
-pub use check::{Checked, TypeError, check};
+pub use check::{Checked, TypeError, TypeErrorKind, check};
 pub use environment::Environment;
 pub use kpvm_syntax::cel::{SyntaxError, ast, parse};
 pub use types::Type;
@@ -23,6 +24,7 @@ use self::ast::Expr;
 impl From<SyntaxError> for TypeError {
     fn from(error: SyntaxError) -> Self {
         TypeError {
+            kind: TypeErrorKind::Expression,
             at: error.at as u32,
             message: error.message,
             hint: None,

@@ -15,7 +15,7 @@ use kpvm_syntax::tree::{Tree, TreeValue};
 
 use super::lower::{self, Bindings, Source};
 use super::rule::{self, Scene, Text, VARIABLES, begin, text_at, wrap};
-use super::{Environment, Program, Type, TypeError};
+use super::{Environment, Program, Type, TypeError, TypeErrorKind};
 use crate::frontend::emitter::Emitter;
 use crate::frontend::foreach::Loaders;
 use crate::frontend::scope::Scope;
@@ -144,6 +144,7 @@ impl<'t> Compiler<'t, '_> {
                 span: tree.get(key).map_or(tree.span, |value| value.span),
             };
             let errors = vec![TypeError {
+                kind: TypeErrorKind::Expression,
                 at: 0,
                 message: format!("expected an expression under `{key}`, found none"),
                 hint: None,
@@ -214,6 +215,7 @@ impl<'t> Programs<'t> {
             if !matches!(ty, Type::String | Type::Null) {
                 let message = format!("must evaluate to string or null but got {ty}");
                 let errors = vec![TypeError {
+                    kind: TypeErrorKind::Result,
                     at: 0,
                     message,
                     hint: None,

@@ -10,7 +10,7 @@ use crate::engine::response::{
 };
 use crate::machine::{Ending, Setting};
 
-/// What a rule came to, before it becomes an [`Outcome`].
+/// The result of a rule, before it becomes an [`Outcome`].
 #[derive(Debug, Clone, Copy)]
 pub(in crate::engine) struct Judgement {
     pub(super) title: Title,
@@ -23,7 +23,7 @@ pub(in crate::engine) struct Judgement {
     pub(super) properties: Option<u32>,
     /// The exceptions that skip the rule.
     pub(super) exceptions: ExceptionRange,
-    /// What a failed podSecurity rule reports of its controls.
+    /// What a failed podSecurity rule reports about its controls.
     pub(super) controls: Option<ControlTexts>,
 }
 
@@ -60,8 +60,8 @@ impl Judgement {
 }
 
 impl Evaluator<'_, '_> {
-    /// The status and message of an ending; the block is run again to explain it where
-    /// that takes more than the ending itself.
+    /// The status and message of an ending; the block is run again to explain it if the
+    /// ending alone is not enough.
     pub(super) fn judge(
         &mut self,
         rule: &Rule,
@@ -121,8 +121,8 @@ impl Evaluator<'_, '_> {
         })
     }
 
-    /// A CEL expression that does not hold, failed, or took too many steps: in Kyverno
-    /// each of them is a failure of the rule (docs/spec/cel.md §2.2).
+    /// A CEL expression that is false, failed, or took too many steps: in Kyverno each of
+    /// these is a failure of the rule (docs/spec/cel.md §2.2).
     pub(super) fn judge_cel(&mut self, ending: Ending) -> Judgement {
         let text = match ending {
             Ending::FailText(text) => self.text_entry(text).to_owned(),
@@ -164,10 +164,10 @@ impl Evaluator<'_, '_> {
         self.fixed(Status::Fail, &(element_prefix(depth) + &text))
     }
 
-    /// docs/spec/patterns.md §2.1, 11 and 12.
+    /// docs/spec/patterns.md §2.1, §11 and §12.
     fn judge_failure(&mut self, rule: &Rule, setting: Setting<'_>) -> Judgement {
         let body = rule.body_block.get();
-        // What happened has been told already.
+        // The observer has been told what happened already.
         let observer = self.world.observer.take();
         let ending = self.limited(|machine, world| machine.explain(body, setting, world));
         self.world.observer = observer;
@@ -214,7 +214,7 @@ impl Evaluator<'_, '_> {
                 setting,
             )
         };
-        // The buffers of the explanation are used again.
+        // The buffers of the explanation are reused.
         self.machine.explanation = explanation;
         judgement
     }
@@ -224,7 +224,7 @@ impl Evaluator<'_, '_> {
         Judgement::plain(status, message)
     }
 
-    /// An ending that is an error, with what stands in front of an element's.
+    /// An ending that is an error, with the prefix of an element's message.
     pub(super) fn failed(&mut self, ending: Ending, prefix: &str) -> Judgement {
         match ending {
             Ending::Failed { .. } => {
@@ -262,7 +262,6 @@ impl Evaluator<'_, '_> {
     }
 }
 
-/// What a rule comes to whose CEL expressions took all the steps of the rule
-/// (docs/spec/cel.md §2.7).
+/// The error of a rule whose CEL expressions used all its steps (docs/spec/cel.md §2.7).
 const COST_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";

@@ -42,7 +42,7 @@ impl<'e> Evaluator<'e, '_> {
             .map_or("", |&text| self.tables.text(text))
     }
 
-    /// The messages of conditions as they are written, joined.
+    /// The messages of conditions as written, joined.
     pub(super) fn noted_messages(&self) -> String {
         let mut joined = String::new();
         for noted in &self.machine.messages {
@@ -54,8 +54,8 @@ impl<'e> Evaluator<'e, '_> {
         joined
     }
 
-    /// The rule's message and those of its conditions, variables substituted; `None`
-    /// when that fails.
+    /// The rule's message and those of its conditions, with variables substituted; `None`
+    /// if that fails.
     pub(super) fn deny_message(&mut self, rule: &Rule, setting: Setting<'_>) -> Option<String> {
         let noted = std::mem::take(&mut self.machine.messages);
         let mut message = match message_kind(rule) {
@@ -66,7 +66,7 @@ impl<'e> Evaluator<'e, '_> {
                 self.computed_text(rule.message_block.get(), noted.is_empty(), setting)?
             }
         };
-        // Texts are joined before variables are put in, which may come out empty.
+        // Texts are joined before variables are substituted, which may be empty.
         let has_own = message_kind(rule) != MessageKind::Absent;
         let alone = noted.len() == 1 && !has_own;
         for (index, noted) in noted.iter().enumerate() {
@@ -85,8 +85,8 @@ impl<'e> Evaluator<'e, '_> {
         Some(message)
     }
 
-    /// The text that a message block gives. Where the message is one variable alone and
-    /// its value no text, Kyverno says so.
+    /// The text that a message block computes. If the message is a single variable whose
+    /// value is not a text, Kyverno says so.
     pub(super) fn computed_text(
         &mut self,
         block: u32,
@@ -108,8 +108,8 @@ impl<'e> Evaluator<'e, '_> {
         Some(text)
     }
 
-    /// `validation error: `, the rule's message if it has one, and what happened; where
-    /// the message cannot be made, `error` alone.
+    /// `validation error: `, the rule's message if any, and the error; if the message
+    /// cannot be computed, `error` alone.
     pub(super) fn failure(
         &mut self,
         rule: &Rule,
@@ -146,7 +146,7 @@ impl<'e> Evaluator<'e, '_> {
         Judgement::plain(status, Message::Rendered(range))
     }
 
-    /// Adds path, value and place of the failed check.
+    /// Adds the path, value and place of the failed check.
     pub(super) fn with_detail(
         &mut self,
         mut judgement: Judgement,
@@ -175,10 +175,10 @@ impl<'e> Evaluator<'e, '_> {
     }
 }
 
-/// Bytes of a found value that a response carries.
+/// How many bytes of a found value a response contains.
 const FOUND_BYTES: usize = 256;
 
-/// What stands between two messages of conditions.
+/// The separator between two messages of conditions.
 fn separator(separator: MessageSeparator) -> &'static str {
     match separator {
         MessageSeparator::SemicolonSpace => "; ",
@@ -186,7 +186,7 @@ fn separator(separator: MessageSeparator) -> &'static str {
     }
 }
 
-/// What stands in front of an element's message, once for each foreach around it.
+/// The prefix of an element's message, once for each enclosing foreach.
 pub(super) fn element_prefix(depth: ForeachDepth) -> String {
     "validation failure: ".repeat(depth.0 as usize)
 }

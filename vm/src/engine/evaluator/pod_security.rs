@@ -38,7 +38,7 @@ impl Evaluator<'_, '_> {
         self.with_detail(judgement, &path, value, instruction, setting)
     }
 
-    /// What reports show of failing controls (docs/spec/pod-security.md §11).
+    /// What reports show about failing controls (docs/spec/pod-security.md §11).
     fn control_texts(&mut self, findings: &Findings) -> ControlTexts {
         let tables = self.tables;
         let shown = Shown {
