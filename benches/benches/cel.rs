@@ -16,7 +16,7 @@ use std::time::Duration;
 use candidates::{time_evaluate, time_read};
 use cel::{Context, Program, Value};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Bundle, Config, Engine, Input, Request, Session, Status};
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{CEL_EXPRESSIONS, bundle, cel_rule, limited_pod};
 
@@ -37,7 +37,9 @@ fn time_execute(programs: &[Program], context: &Context<'_, '_>, times: usize) -
 
 fn main() {
     let bytes = bundle(&cel_rule());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
+    // The time to read everything is subtracted.
+    let engine = Engine::with_config(bundle, Config::new().with_projection(false));
     let pod = limited_pod();
     let value: serde_json::Value = serde_json::from_slice(&pod).expect("the Pod is JSON");
     let mut context = Context::default();
@@ -51,9 +53,7 @@ fn main() {
             .expect("the expression has a value");
         assert_eq!(found, Value::Bool(true));
     }
-    let mut session = Session::new(&bundle);
-    // The time to read everything is subtracted.
-    session.set_projection(false);
+    let mut session = Session::new(&engine);
     let evaluation = session
         .evaluate(&Request::create(Input::Json(&pod)))
         .expect("a Pod is a request");
@@ -69,7 +69,7 @@ fn main() {
         pods.len(),
         [
             &mut |turn| time_evaluate(&mut session, &pods[turn]),
-            &mut |turn| time_read(&bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_read(&engine, &mut buffer, &pods[turn]),
             &mut |turn| time_execute(&programs, &context, turn.len()),
         ],
     );

@@ -10,7 +10,7 @@ mod candidates;
 
 use candidates::{time_decide, time_evaluate, time_read, time_simd_json};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Engine, Input, Request, Session, Status};
 use kpvm_bench::interleave::medians;
 use kpvm_bench::workload::{POD, bundle, compliant_pod, different_pods, twenty_rules};
 
@@ -18,8 +18,8 @@ use kpvm_bench::workload::{POD, bundle, compliant_pod, different_pods, twenty_ru
 const PODS: usize = 250;
 
 /// Number of rules that respond, and number of passes.
-fn count(bundle: &Bundle<'_>, pod: &[u8]) -> (usize, usize) {
-    let mut session = Session::new(bundle);
+fn count(engine: &Engine, pod: &[u8]) -> (usize, usize) {
+    let mut session = Session::new(engine);
     let evaluation = session
         .evaluate(&Request::create(Input::Json(pod)))
         .expect("a Pod is a request");
@@ -30,20 +30,20 @@ fn count(bundle: &Bundle<'_>, pod: &[u8]) -> (usize, usize) {
 }
 
 /// Evaluation and decision compared with reading and simd-json's tape.
-fn print_ratios(name: &str, bundle: &Bundle<'_>, pods: &[Vec<u8>]) {
-    let (rules, passed) = count(bundle, &pods[0]);
+fn print_ratios(name: &str, engine: &Engine, pods: &[Vec<u8>]) {
+    let (rules, passed) = count(engine, &pods[0]);
     assert!(
-        pods.iter().all(|pod| count(bundle, pod) == (rules, passed)),
+        pods.iter().all(|pod| count(engine, pod) == (rules, passed)),
         "{name}: the Pods are alike to the rules"
     );
-    let (mut evaluator, mut decider) = (Session::new(bundle), Session::new(bundle));
+    let (mut evaluator, mut decider) = (Session::new(engine), Session::new(engine));
     let mut buffer = DocumentBuffer::new();
     let [evaluate, decide, read, tape] = medians(
         pods.len(),
         [
             &mut |turn| time_evaluate(&mut evaluator, &pods[turn]),
             &mut |turn| time_decide(&mut decider, &pods[turn]),
-            &mut |turn| time_read(bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_read(engine, &mut buffer, &pods[turn]),
             &mut |turn| time_simd_json(&pods[turn]),
         ],
     );
@@ -59,7 +59,7 @@ fn print_ratios(name: &str, bundle: &Bundle<'_>, pods: &[Vec<u8>]) {
 
 fn main() {
     let bytes = bundle(&twenty_rules());
-    let twenty = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let twenty = Engine::load(bytes).expect("a fresh bundle loads");
     let pod = compliant_pod();
     assert_eq!(count(&twenty, &pod), (20, 20), "twenty rules pass");
     let different = different_pods(&pod, PODS as u64);

@@ -20,7 +20,7 @@ use std::time::Duration;
 use candidates::{time_evaluate, time_read};
 use jmespath::{Context, Expression, Rcvar, Variable, interpret};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Bundle, Config, Engine, Input, Request, Session, Status};
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{EXPRESSIONS, bundle, expression_rule, limited_pod};
 
@@ -58,8 +58,8 @@ fn interpreted(expression: &Expression<'_>, context: &Rcvar) -> Rcvar {
 
 /// Checks that the rule exists and passes, and that the peer finds the corresponding
 /// values.
-fn check(bundle: &Bundle<'_>, pod: &[u8], expressions: &[Expression<'_>], context: &Rcvar) {
-    let mut session = Session::new(bundle);
+fn check(engine: &Engine, pod: &[u8], expressions: &[Expression<'_>], context: &Rcvar) {
+    let mut session = Session::new(engine);
     let evaluation = session
         .evaluate(&Request::create(Input::Json(pod)))
         .expect("a Pod is a request");
@@ -79,25 +79,25 @@ fn check(bundle: &Bundle<'_>, pod: &[u8], expressions: &[Expression<'_>], contex
 
 fn main() {
     let bytes = bundle(&expression_rule());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
+    // The time to read everything is subtracted.
+    let engine = Engine::with_config(bundle, Config::new().with_projection(false));
     let pod = limited_pod();
     let text = String::from_utf8_lossy(&pod);
     let context = Variable::from_json(&format!("{{\"request\":{{\"object\":{text}}}}}"))
         .expect("the Pod is JSON");
     let context = Rcvar::new(context);
     let expressions = EXPRESSIONS.map(|text| jmespath::compile(text).expect("it is JMESPath"));
-    check(&bundle, &pod, &expressions, &context);
+    check(&engine, &pod, &expressions, &context);
 
     let pods = vec![pod; PODS];
-    let mut session = Session::new(&bundle);
-    // The time to read everything is subtracted.
-    session.set_projection(false);
+    let mut session = Session::new(&engine);
     let mut buffer = DocumentBuffer::new();
     let [evaluate, read, search, interpret] = medians(
         pods.len(),
         [
             &mut |turn| time_evaluate(&mut session, &pods[turn]),
-            &mut |turn| time_read(&bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_read(&engine, &mut buffer, &pods[turn]),
             &mut |turn| time_search(&expressions, &context, turn.len()),
             &mut |turn| time_interpret(&expressions, &context, turn.len()),
         ],

@@ -18,7 +18,7 @@ use candidates::{
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Bundle, Config, Engine, Input, Request, Session};
 use kpvm::host::NoHost;
 use kpvm_bench::workload::{
     About, Everything, POD, bundle, cel_rule, compliant_pod, different_pods, expression_rule,
@@ -65,8 +65,18 @@ fn bench_pods(
     group.finish();
 }
 
-fn load(bytes: &[u8]) -> Bundle<'_> {
+fn verified(bytes: &[u8]) -> Bundle<'_> {
     Bundle::load(bytes).expect("a fresh bundle loads")
+}
+
+fn load(bytes: Vec<u8>) -> Engine {
+    Engine::load(bytes).expect("a fresh bundle loads")
+}
+
+/// An engine that reads everything.
+fn load_whole(bytes: Vec<u8>) -> Engine {
+    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
+    Engine::with_config(bundle, Config::new().with_projection(false))
 }
 
 /// W1's Pods, admitted and refused.
@@ -95,11 +105,11 @@ fn w3() -> Sources {
 /// Text to document, everything.
 fn read(criterion: &mut Criterion) {
     let bytes = bundle(&pod_security_policies());
-    let bundle = load(&bytes);
+    let engine = load(bytes);
     let mut buffer = DocumentBuffer::new();
     let [(_, pods), _] = w1_pods();
     bench_pods(criterion, "read/W1 as JSON", &pods, |pods| {
-        time_read(&bundle, &mut buffer, pods)
+        time_read(&engine, &mut buffer, pods)
     });
     let pods: Vec<Vec<u8>> = pods.iter().map(|pod| to_yaml(pod)).collect();
     bench_pods(criterion, "read/W1 as YAML", &pods, time_read_yaml);
@@ -108,8 +118,8 @@ fn read(criterion: &mut Criterion) {
 /// Object to the rules that apply to it.
 fn find(criterion: &mut Criterion) {
     let bytes = bundle(&w3());
-    let many = load(&bytes);
-    let tables = many.tables();
+    let many = load(bytes);
+    let tables = many.bundle().tables();
     let keys = ObjectKeys {
         resource: "",
         namespace: "shop-production",
@@ -127,13 +137,13 @@ fn find(criterion: &mut Criterion) {
     });
 
     let bytes = bundle(&further(About::PodsByOtherLabels, 17));
-    let labelled = load(&bytes);
+    let labelled = load_whole(bytes);
     let mut session = Session::new(&labelled);
     let mut buffer = DocumentBuffer::new();
     let [(_, pods), _] = w1_pods();
     let name = "match/17 rules by labels that W1 has not";
     bench_pods(criterion, name, &pods, |pods| {
-        time_evaluate_alone(&labelled, &mut session, &mut buffer, pods)
+        time_evaluate_alone(&mut session, &mut buffer, pods)
     });
 }
 
@@ -158,11 +168,11 @@ fn evaluate(criterion: &mut Criterion) {
         ("evaluate/four CEL expressions", &cel_rule(), &limited),
     ] {
         let bytes = bundle(sources);
-        let bundle = load(&bytes);
-        let mut session = Session::new(&bundle);
+        let engine = load_whole(bytes);
+        let mut session = Session::new(&engine);
         let mut buffer = DocumentBuffer::new();
         bench_pods(criterion, name, pods, |pods| {
-            time_evaluate_alone(&bundle, &mut session, &mut buffer, pods)
+            time_evaluate_alone(&mut session, &mut buffer, pods)
         });
     }
 }
@@ -170,8 +180,8 @@ fn evaluate(criterion: &mut Criterion) {
 /// Responses to messages, findings to reports.
 fn render(criterion: &mut Criterion) {
     let bytes = bundle(&pod_security_policies());
-    let bundle = load(&bytes);
-    let mut session = Session::new(&bundle);
+    let engine = load(bytes);
+    let mut session = Session::new(&engine);
     let request = Request::create(Input::Json(POD));
     let evaluation = session.evaluate(&request).expect("a Pod is a request");
     criterion.bench_function("render/messages of W1 refused", |bencher| {
@@ -193,9 +203,9 @@ fn render(criterion: &mut Criterion) {
         keep_passes: true,
         ..Settings::default()
     };
-    let facts = Facts::new(&bundle);
+    let facts = Facts::new(engine.bundle());
     let mut scan = Scan::new(&facts);
-    let problems = Scanner::new(&bundle, &settings).scan(&resources, &mut scan, &mut NoHost);
+    let problems = Scanner::new(&engine, &settings).scan(&resources, &mut scan, &mut NoHost);
     assert!(problems.is_empty(), "each is evaluated");
     let run = Run {
         scan: &scan,
@@ -248,7 +258,7 @@ fn load_and_verify(criterion: &mut Criterion) {
         let bytes = bundle(&sources);
         group.throughput(Throughput::Bytes(bytes.len() as u64));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| load(black_box(&bytes)).tables().rules.len());
+            bencher.iter(|| verified(black_box(&bytes)).tables().rules.len());
         });
     }
     group.finish();
@@ -261,7 +271,7 @@ fn compile(criterion: &mut Criterion) {
         ("W1", pod_security_policies()),
         ("1,000 policies", further(About::OtherKinds, 1000)),
     ] {
-        let policies = load(&bundle(&sources)).tables().policies.len();
+        let policies = load(bundle(&sources)).bundle().tables().policies.len();
         group.throughput(Throughput::Elements(policies as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| bundle(black_box(&sources)).len());
@@ -273,7 +283,7 @@ fn compile(criterion: &mut Criterion) {
 /// Bytes to verdict.
 fn end_to_end(criterion: &mut Criterion) {
     let bytes = bundle(&pod_security_policies());
-    let w1 = load(&bytes);
+    let w1 = load(bytes);
     let mut session = Session::new(&w1);
     for (name, pods) in &w1_pods() {
         let evaluate = format!("end to end/W1 {name}, all responses");
@@ -286,7 +296,7 @@ fn end_to_end(criterion: &mut Criterion) {
         });
     }
     if let Some(everything) = Everything::read() {
-        let w2 = load(&everything.bundle);
+        let w2 = load(everything.bundle.clone());
         let mut session = Session::new(&w2);
         let objects = &everything.objects;
         bench_pods(
@@ -297,7 +307,7 @@ fn end_to_end(criterion: &mut Criterion) {
         );
     }
     let bytes = bundle(&w3());
-    let w3 = load(&bytes);
+    let w3 = load(bytes);
     let mut all = Session::new(&w3);
     let [(_, pods), _] = w1_pods();
     bench_pods(criterion, "end to end/W3, all responses", &pods, |pods| {

@@ -10,34 +10,34 @@ mod candidates;
 
 use candidates::{time_decide, time_evaluate, time_read, time_simd_json};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Engine, Input, Request, Session, Status};
 use kpvm_bench::interleave::medians;
 use kpvm_bench::workload::{POD, bundle, compliant_pod, different_pods, restricted_rule};
 
 /// Evaluations timed together.
 const PODS: usize = 250;
 
-fn status(bundle: &Bundle<'_>, pod: &[u8]) -> Option<Status> {
-    let mut session = Session::new(bundle);
+fn status(engine: &Engine, pod: &[u8]) -> Option<Status> {
+    let mut session = Session::new(engine);
     let evaluation = session.evaluate(&Request::create(Input::Json(pod)));
     let evaluation = evaluation.expect("a Pod is a request");
     let mut responses = evaluation.responses();
     responses.next().map(|response| response.status())
 }
 
-fn print_ratios(name: &str, expected: Status, bundle: &Bundle<'_>, pods: &[Vec<u8>]) {
+fn print_ratios(name: &str, expected: Status, engine: &Engine, pods: &[Vec<u8>]) {
     assert!(
-        pods.iter().all(|pod| status(bundle, pod) == Some(expected)),
+        pods.iter().all(|pod| status(engine, pod) == Some(expected)),
         "{name}: the Pods are alike to the rule"
     );
-    let (mut evaluator, mut decider) = (Session::new(bundle), Session::new(bundle));
+    let (mut evaluator, mut decider) = (Session::new(engine), Session::new(engine));
     let mut buffer = DocumentBuffer::new();
     let [evaluate, decide, read, tape] = medians(
         pods.len(),
         [
             &mut |turn| time_evaluate(&mut evaluator, &pods[turn]),
             &mut |turn| time_decide(&mut decider, &pods[turn]),
-            &mut |turn| time_read(bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_read(engine, &mut buffer, &pods[turn]),
             &mut |turn| time_simd_json(&pods[turn]),
         ],
     );
@@ -53,13 +53,16 @@ fn print_ratios(name: &str, expected: Status, bundle: &Bundle<'_>, pods: &[Vec<u
 
 fn main() {
     let bytes = bundle(&restricted_rule());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    println!("the bundle has {} KiB", bytes.len() / 1024);
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
+    println!(
+        "the bundle has {} KiB",
+        engine.bundle().as_bytes().len() / 1024
+    );
     let pod = compliant_pod();
     let repeated = vec![pod.clone(); PODS];
-    print_ratios("one pod", Status::Pass, &bundle, &repeated);
+    print_ratios("one pod", Status::Pass, &engine, &repeated);
     let different = different_pods(&pod, PODS as u64);
-    print_ratios("different pods", Status::Pass, &bundle, &different);
+    print_ratios("different pods", Status::Pass, &engine, &different);
     let refused = different_pods(POD, PODS as u64);
-    print_ratios("different refused pods", Status::Fail, &bundle, &refused);
+    print_ratios("different refused pods", Status::Fail, &engine, &refused);
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use kpvm::document::Numbers;
 use kpvm::engine::observer::{Event, Observer};
 use kpvm::engine::{
-    Bundle, EvaluateError, GroupVersionKind, Input, Operation, Request, RuleResponse, Session,
+    Engine, EvaluateError, GroupVersionKind, Input, Operation, Request, RuleResponse, Session,
     UserInfo, merge,
 };
 use kpvm::host::Host;
@@ -73,7 +73,7 @@ pub fn report_message<'r>(response: &RuleResponse<'r>) -> Cow<'r, str> {
 
 /// Evaluates resources one after another.
 pub struct Evaluator<'b> {
-    bundle: &'b Bundle<'b>,
+    engine: &'b Engine,
     circumstances: &'b Circumstances,
     user: Option<BorrowedUser<'b>>,
     /// Names of the policies.
@@ -116,9 +116,9 @@ impl PartialEq for RunKey<'_> {
 }
 
 impl<'b> Evaluator<'b> {
-    /// An evaluator of a bundle.
-    pub fn new(bundle: &'b Bundle<'b>, circumstances: &'b Circumstances) -> Self {
-        let tables = bundle.tables();
+    /// An evaluator with an engine.
+    pub fn new(engine: &'b Engine, circumstances: &'b Circumstances) -> Self {
+        let tables = engine.bundle().tables();
         let names = tables.policies.iter();
         let policies: Vec<&str> = names.map(|policy| tables.text(policy.name)).collect();
         let values = &circumstances.values;
@@ -132,7 +132,7 @@ impl<'b> Evaluator<'b> {
             }
         };
         Self {
-            bundle,
+            engine,
             circumstances,
             user: circumstances.user.as_ref().map(User::borrow),
             rules: tables.rules.iter().map(scope).collect(),
@@ -176,7 +176,7 @@ impl<'b> Evaluator<'b> {
             }
         }
         while self.sessions.len() < runs.len() {
-            self.sessions.push(Session::new(self.bundle));
+            self.sessions.push(Session::new(self.engine));
         }
         let user = self.user.as_ref().map(BorrowedUser::info);
         let mut responses = Vec::new();
@@ -473,7 +473,7 @@ spec:
         sources.add("p.yaml", POLICY);
         let compilation = compile(&sources, &Options::default());
         assert_eq!(compilation.diagnostics, []);
-        let bundle = Bundle::load(compilation.bundle.unwrap()).unwrap();
+        let engine = Engine::load(compilation.bundle.unwrap()).unwrap();
         let mut decoder = Decoder::new("values", SourceId(0));
         let tree = decoder.documents(values);
         let values = Values::read_inline(&tree[0], SourceId(0), &mut decoder);
@@ -484,7 +484,7 @@ spec:
         };
         let text = "{apiVersion: v1, kind: Pod, metadata: {name: r, labels: {a: own}}}";
         let resources = Resources::from_text("r.yaml", text);
-        let mut evaluator = Evaluator::new(&bundle, &circumstances);
+        let mut evaluator = Evaluator::new(&engine, &circumstances);
         let found = evaluator.evaluate(&resources.list[0], operation, &mut ProcessHost)?;
         let shown = |response: &RuleResponse<'_>| match response.rule() {
             "context" => format!("context: {}", response.message()),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use kpvm::engine::{Bundle, RuleResponse, Status};
+use kpvm::engine::{Bundle, Engine, RuleResponse, Status};
 use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
 use kpvm_compiler::source::Location;
@@ -272,19 +272,19 @@ pub struct Scan<'f> {
 
 /// Evaluates objects one after another.
 pub struct Scanner<'b> {
-    /// The bundle.
-    pub bundle: &'b Bundle<'b>,
+    /// The policies, compiled.
+    pub engine: &'b Engine,
     settings: &'b Settings,
     evaluator: Evaluator<'b>,
 }
 
 impl<'b> Scanner<'b> {
-    /// A scanner with the policies of a bundle.
-    pub fn new(bundle: &'b Bundle<'b>, settings: &'b Settings) -> Self {
+    /// A scanner with the policies of an engine.
+    pub fn new(engine: &'b Engine, settings: &'b Settings) -> Self {
         Self {
-            bundle,
+            engine,
             settings,
-            evaluator: Evaluator::new(bundle, &settings.circumstances),
+            evaluator: Evaluator::new(engine, &settings.circumstances),
         }
     }
 
@@ -296,14 +296,14 @@ impl<'b> Scanner<'b> {
         scan: &mut Scan<'_>,
         host: &mut dyn Host,
     ) -> Vec<Problem> {
-        let tables = self.bundle.tables();
+        let tables = self.engine.bundle().tables();
         let mut problems = Vec::new();
         for resource in &resources.list {
             match self.evaluator.evaluate(resource, None, host) {
                 Ok(responses) => {
                     scan.add_object(object(resource, resources));
                     for response in &responses {
-                        let files = &self.bundle.meta().sources;
+                        let files = &self.engine.bundle().meta().sources;
                         let failed = || failed_check(response, resource, resources, files);
                         scan.add(response, &tables, self.settings, failed);
                     }

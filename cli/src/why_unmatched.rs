@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use kpvm::engine::Bundle;
+use kpvm::engine::Engine;
 use kpvm::host::Host;
 use kpvm_format::Tables;
 use kpvm_format::criterion::Filter;
@@ -85,13 +85,14 @@ const EXAMPLES: usize = 50;
 /// evaluation.
 pub fn explain(
     scan: &mut Scan<'_>,
-    bundle: &Bundle<'_>,
+    engine: &Engine,
     samples: &[Resources],
     circumstances: &Circumstances,
     host: &mut dyn Host,
 ) {
+    let bundle = engine.bundle();
     let tables = bundle.tables();
-    let mut evaluator = Evaluator::new(bundle, circumstances);
+    let mut evaluator = Evaluator::new(engine, circumstances);
     let mut left = EXAMPLES;
     for unmatched in &mut scan.unmatched {
         let Reason::Filters { example, .. } = &mut unmatched.reason else {

@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::io;
 
 use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, Input, Operation, Request, RuleResponse, Session, Status};
+use kpvm::engine::{Engine, Input, Operation, Request, RuleResponse, Session, Status};
 use kpvm_compiler::source::Before;
 use kpvm_format::table::BodyKind;
 
+use crate::command_host::CommandHost;
 use crate::diagnostics;
 use crate::evaluation::Circumstances;
 use crate::head::Head;
@@ -19,12 +20,12 @@ use crate::input::{InputFile, Unreadable, read_file, utf8};
 use crate::json_text::{skip_space, value_end};
 use crate::list::ListKind;
 use crate::nulls;
+use crate::outside::{Outside, is_global_entry};
 use crate::part::{Part, View};
 use crate::piece::{self, Holds, Piece, Text};
 use crate::place::Place;
 use crate::position::Position;
 use crate::problem::Problem;
-use crate::resource_host::{Outside, ResourceHost, is_global_entry};
 use crate::resources::{Resources, is_cluster_scoped};
 use crate::scan::{self, Facts, Object, Scan, Scanner, Settings, failed_check};
 
@@ -36,7 +37,7 @@ const SHOWN_COLUMNS: u32 = 2001;
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'p> {
     /// The policies.
-    pub bundle: &'p Bundle<'p>,
+    pub engine: &'p Engine,
     /// What is known of them.
     pub facts: &'p Facts,
     /// How objects are evaluated.
@@ -52,7 +53,7 @@ pub struct Worker<'p> {
     plan: Plan<'p>,
     scanner: Scanner<'p>,
     session: Session<'p>,
-    host: ResourceHost,
+    host: CommandHost,
     /// Whether objects may be evaluated as they are written.
     is_plain: bool,
     /// Kinds that a sample was given of.
@@ -92,15 +93,15 @@ struct Json<'t> {
 impl<'p> Worker<'p> {
     /// A worker with nothing to do yet.
     pub fn new(plan: Plan<'p>) -> Self {
-        let tables = plan.bundle.tables();
+        let tables = plan.engine.bundle().tables();
         let mut rules = tables.rules.iter();
         // These are given a user of their own.
         let has_admission = rules.any(|rule| rule.body == BodyKind::AdmissionPolicy as u8);
         let mut none = Resources::default();
         Self {
             plan,
-            scanner: Scanner::new(plan.bundle, plan.settings),
-            session: Session::new(plan.bundle),
+            scanner: Scanner::new(plan.engine, plan.settings),
+            session: Session::new(plan.engine),
             host: plan.outside.host(&mut none, &tables),
             is_plain: !has_admission && is_plain(&plan.settings.circumstances),
             sampled: BTreeSet::new(),
@@ -323,7 +324,7 @@ impl<'p> Worker<'p> {
             samples,
             ..
         } = work;
-        let (settings, tables) = (self.plan.settings, self.plan.bundle.tables());
+        let (settings, tables) = (self.plan.settings, self.plan.engine.bundle().tables());
         let passes = |response: RuleResponse<'_>| response.status() == Status::Pass;
         let is_new = !self.sampled.contains(kind);
         if is_new {
@@ -355,7 +356,7 @@ impl<'p> Worker<'p> {
         };
         scan.add_object(scan::object(&resource, resources));
         for response in evaluation.responses() {
-            let files = &self.plan.bundle.meta().sources;
+            let files = &self.plan.engine.bundle().meta().sources;
             let failed = || failed_check(&response, &resource, resources, files);
             scan.add(&response, &tables, settings, failed);
         }
@@ -513,7 +514,7 @@ spec:
         let mut sources = Sources::new();
         sources.add("p.yaml", POLICY);
         let bundle = compile(&sources, &Options::default()).bundle.unwrap();
-        let bundle = Bundle::load(bundle).unwrap();
+        let engine = Engine::load(bundle).unwrap();
         let pod = |labels: &str, more: &str| {
             format!(
                 r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a","namespace":"b","creationTimestamp":null,"labels":{labels}}},"status":{{"conditions":[{{"lastProbeTime":null{more}}}]}}}}"#
@@ -532,9 +533,9 @@ spec:
                 [2, 1],
             ),
         ] {
-            let facts = Facts::new(&bundle);
+            let facts = Facts::new(engine.bundle());
             let plan = Plan {
-                bundle: &bundle,
+                engine: &engine,
                 facts: &facts,
                 settings: &Settings::default(),
                 outside: &Outside::default(),

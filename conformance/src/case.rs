@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use kpvm::engine::{Bundle, GroupVersionKind, Input, Operation, Request, Session, UserInfo};
+use kpvm::engine::{
+    Bundle, Config, Engine, GroupVersionKind, Input, Operation, Request, Session, UserInfo,
+};
 use kpvm::host::{ExternalKind, ExternalQuery, Host, Timestamp};
 use kpvm_compiler::compile::{self, Options};
 use kpvm_compiler::diagnostic::Severity;
@@ -136,7 +138,6 @@ fn sources() -> Sources {
 
 fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Answer, String> {
     let bundle = Bundle::load(bytes).map_err(|error| error.to_string())?;
-    let mut session = Session::new(&bundle);
     let strs = |list: &'_ [String]| -> Vec<String> { list.to_vec() };
     let lists = case.user.as_ref().map(|user| {
         [&user.user_info.groups, &user.roles, &user.cluster_roles].map(|list| strs(list))
@@ -179,9 +180,10 @@ fn evaluate(case: &Case<'_>, bytes: Vec<u8>) -> Result<Answer, String> {
         variables: case.mocks.values.as_ref(),
         ..Request::default()
     };
-    let mut answer = |projection: bool, plan: bool| -> Result<Vec<RuleAnswer>, String> {
-        session.set_projection(projection);
-        session.set_plan(plan);
+    let answer = |projection: bool, plans: bool| -> Result<Vec<RuleAnswer>, String> {
+        let config = Config::new().with_projection(projection).with_plans(plans);
+        let engine = Engine::with_config(bundle.clone(), config);
+        let mut session = Session::new(&engine);
         let evaluation = session
             .evaluate_with(&request, &mut &case.mocks)
             .map_err(|error| error.to_string())?;

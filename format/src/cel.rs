@@ -1,11 +1,11 @@
-//! Every function of CEL that compiled code can call, numbered: operators, the
-//! standard functions, and the libraries of cel-go, Kubernetes and Kyverno
-//! (docs/spec/cel.md §3.8, 3.9 and 6.7).
+//! Every function of CEL that compiled code can call, numbered: operators, the standard
+//! functions, and the libraries of cel-go, Kubernetes and Kyverno (docs/spec/cel.md §3.8,
+//! §3.9 and §6.7).
 //!
-//! The one table of names and overloads: the type checker reads the overloads, the
-//! runtime dispatches on the number and on the types of the arguments at hand. An
-//! overload is written as cel-go prints it, `string.(int) -> string` for a call on a
-//! receiver and `(string) -> int` for one without; single capitals are type parameters.
+//! This is the only table of names and overloads: the type checker reads the overloads, the
+//! runtime dispatches on the number and on the types of the arguments. An overload is
+//! written as cel-go prints it, `string.(int) -> string` for a call on a receiver and
+//! `(string) -> int` for one without; single capitals are type parameters.
 
 /// The library that a function belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub enum Library {
     Optional,
     /// `ext.Strings`, version 2.
     Strings,
-    /// What `ext.Strings` has from version 3 on.
+    /// The functions added in version 3 of `ext.Strings`.
     StringsLater,
     /// `ext.Lists`, version 3.
     Lists,
@@ -37,27 +37,27 @@ pub enum Library {
     Kubernetes,
     /// The libraries of Kyverno.
     Kyverno,
-    /// What they have in policies of the whole cluster.
+    /// Those of Kyverno's functions that only cluster-wide policies have.
     KyvernoCluster,
-    /// What they have in policies of one namespace: theirs is not named.
+    /// Those that only namespaced policies have: they take no namespace.
     KyvernoNamespaced,
-    /// `jsonpatch`, of policies that change resources.
+    /// `jsonpatch`, for policies that change resources.
     JsonPatch,
-    /// `cel.block`, which optimisers write.
+    /// `cel.block`, which optimisers generate.
     Block,
-    /// What Kyverno makes of `orValue` (docs/spec/cel.md §3.1).
+    /// Kyverno's version of `orValue` (docs/spec/cel.md §3.1).
     OrValue,
 }
 
-/// What an expression is given by the machine.
+/// A value that the machine provides to an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Root {
-    /// The object, null where there is none; of a payload the whole of it.
+    /// The object, null if there is none; for a payload all of it.
     Object,
-    /// The old object, null where there is none.
+    /// The old object, null if there is none.
     OldObject,
-    /// `request` of a ClusterPolicy: no resource is known of it.
+    /// `request` of a ClusterPolicy, without its resource.
     Request,
     /// `namespaceObject` of a ClusterPolicy.
     Namespace,
@@ -67,17 +67,17 @@ pub enum Root {
     Authorizer,
     /// `authorizer.requestResource`
     AuthorizerRequestResource,
-    /// The object, an empty map where there is none (docs/spec/cel.md §6.2).
+    /// The object, an empty map if there is none (docs/spec/cel.md §6.2).
     ObjectOrEmpty,
-    /// The old object likewise.
+    /// The old object, likewise.
     OldObjectOrEmpty,
-    /// `request` of a ValidatingPolicy: with its resource and its objects.
+    /// `request` of a ValidatingPolicy, with its resource and its objects.
     FullRequest,
-    /// `namespaceObject` of a ValidatingPolicy: the namespace as it was given, or null.
+    /// `namespaceObject` of a ValidatingPolicy: the namespace as given, or null.
     GivenNamespace,
-    /// `exceptions`: what those that hold allow.
+    /// `exceptions`: what the applicable exceptions allow.
     Exceptions,
-    /// `request` of a ValidatingAdmissionPolicy: with its resource.
+    /// `request` of a ValidatingAdmissionPolicy, with its resource.
     ResourceRequest,
     /// `namespaceObject` of a ValidatingAdmissionPolicy: name and labels, never null.
     LabelledNamespace,
@@ -122,7 +122,7 @@ macro_rules! functions {
             /// All of them, in the order of their numbers.
             pub const ALL: &'static [Function] = &[$(Function::$variant,)*];
 
-            /// The name in expressions; of an operator, cel-go's.
+            /// The name in expressions; for an operator, cel-go's.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Function::$variant => $name,)*
@@ -146,7 +146,7 @@ macro_rules! functions {
     };
 }
 
-/// Other names of functions, with the names that stand in the table (docs/spec/cel.md §6.7).
+/// Other names of functions, with the names used in the table (docs/spec/cel.md §6.7).
 pub const ALIASES: [(&str, &str); 8] = [
     ("resource.get", "resource.Get"),
     ("resource.list", "resource.List"),

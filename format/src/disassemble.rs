@@ -1,4 +1,4 @@
-//! A bundle as text for people: one line an instruction, operands by name.
+//! A bundle as text for people: one line per instruction, operands by name.
 
 use std::fmt::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::table::{ConstantKind, LeafKind, Range, Rule};
 /// Writes every rule of the bundle that `wanted` accepts (policy name, rule name).
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn disassemble(
     bundle: &Bundle<'_>,
     wanted: &dyn Fn(&str, &str) -> bool,
@@ -75,7 +75,7 @@ fn disassemble_rule(
     writeln!(out)
 }
 
-/// The block of checks that a body runs, if it does.
+/// The block of checks that a body runs, if any.
 fn checks_of(tables: &Tables<'_>, body: u32) -> Option<u32> {
     let code = tables.block_code(tables.blocks.get(body as usize)?);
     let run = code.iter().find(|one| one.op == Op::RunChecks as u8)?;
@@ -94,7 +94,7 @@ pub struct BlockOf {
 /// Writes a block, if there is one with that number.
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn disassemble_block(
     tables: &Tables<'_>,
     title: &str,

@@ -1,15 +1,15 @@
-//! The match index: from an object's kind, resource, namespace, name and operation to the
+//! The match index: maps an object's kind, resource, namespace, name and operation to the
 //! rules worth trying.
 //!
 //! It is derived from the kinds and keys that each rule lists, by the compiler when a
-//! bundle is written and again by the verifier when one is loaded, so that a bundle
-//! cannot hide a rule.
+//! bundle is written and again by the verifier when one is loaded, so that a bundle cannot
+//! hide a rule.
 //!
-//! A rule without keys is tried for every object of its kinds. A rule with keys stands in
-//! the nodes of these keys: a text that the object's namespace, name or operation must be
-//! or begin with. All nodes that an object has are found by one binary search in each of
-//! the three lists, because each node knows the longest other beginning of its text: what
-//! an object costs does not grow with the rules that are about others.
+//! A rule without keys is tried for every object of its kinds. A rule with keys is listed
+//! in the nodes of these keys: a text that must be the object's namespace, name or
+//! operation, or a prefix of it. All nodes for an object are found by one binary search in
+//! each of the three lists, because each node refers to the longest other prefix of its
+//! text: the cost for an object does not grow with the rules for other objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,17 +27,17 @@ struct Index {
     rules: Vec<U32>,
 }
 
-/// What one kind's rules are filed under.
+/// The rules of one kind.
 #[derive(Default)]
 struct Files<'t> {
     always: Vec<U32>,
     keyed: [BTreeMap<NodeKey<'t>, Vec<U32>>; KeyKind::ALL.len()],
 }
 
-/// Orders nodes: by text, the whole text behind the same beginning.
+/// Orders nodes: by text, the whole text after the same prefix.
 type NodeKey<'t> = (&'t str, u8);
 
-/// Whether a kind holds a wildcard, so that its rule is tried for every kind.
+/// Whether a kind contains a wildcard, so that its rule is tried for every kind.
 fn has_wildcard(kind: &str) -> bool {
     kind.contains(['*', '?'])
 }
@@ -52,7 +52,7 @@ struct Source<'s, T, S> {
 }
 
 impl<'t, T: Fn(Text) -> &'t str, S: Fn(&str) -> Option<SymbolId>> Source<'_, T, S> {
-    /// The index; `None` when a kind has no symbol.
+    /// The index; `None` if a kind has no symbol.
     fn index(&self) -> Option<Index> {
         let mut files: BTreeMap<u32, Files<'t>> = BTreeMap::new();
         for (number, rule) in self.rules.iter().enumerate() {
@@ -128,7 +128,7 @@ impl Index {
         texts: &BTreeMap<&str, Text>,
     ) -> Range {
         let first = self.nodes.len();
-        // The beginnings of the text at hand, each with its node.
+        // The prefixes of the current text, each with its node.
         let mut beginnings: Vec<(&str, u32)> = Vec::new();
         for (number, (&(text, whole), rules)) in nodes.iter().enumerate() {
             while beginnings
@@ -142,7 +142,7 @@ impl Index {
                 beginnings.push((text, number as u32));
             }
             let rules = self.add_rules(rules);
-            // Every text of a node is that of a key.
+            // Every text of a node is the text of a key.
             let Some(&text) = texts.get(text) else {
                 continue;
             };
@@ -157,8 +157,8 @@ impl Index {
     }
 }
 
-/// The keys that every object is asked for before any rule is tried. As symbols they are
-/// found faster, and a projection can name them.
+/// The keys that are looked up in every object before any rule is tried. As symbols they
+/// are found faster, and a projection can name them.
 const KEYS_OF_OBJECTS: [&str; 8] = [
     "apiVersion",
     "kind",
@@ -195,7 +195,7 @@ pub(crate) fn build(builder: &mut BundleBuilder) {
     }
 }
 
-/// Whether the index of a bundle is the one that its rules give.
+/// Whether the index of a bundle is the one derived from its rules.
 pub(crate) fn is_derived_from_rules(tables: &Tables<'_>) -> bool {
     let source = Source {
         rules: tables.rules,
@@ -211,22 +211,22 @@ pub(crate) fn is_derived_from_rules(tables: &Tables<'_>) -> bool {
     })
 }
 
-/// What the index asks of an object, in the order of [`KeyKind`].
+/// What the index needs to know about an object, in the order of [`KeyKind`].
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectKeys<'o> {
-    /// Name of its kind's resource; empty where no rule asks for resources.
+    /// Name of its kind's resource; empty if no rule uses resources.
     pub resource: &'o str,
-    /// Its namespace; of a Namespace its name.
+    /// Its namespace; for a Namespace its name.
     pub namespace: &'o str,
-    /// Its name, or `generateName` where it has none.
+    /// Its name, or `generateName` if it has none.
     pub name: &'o str,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: &'o str,
 }
 
 impl Tables<'_> {
-    /// Puts the rules that may match an object into `candidates`, in the order of
-    /// evaluation, each once. What was in there is gone.
+    /// Fills `candidates` with the rules that may match an object, in the order of
+    /// evaluation, each once. Previous content is discarded.
     pub fn candidate_rules(&self, kind: &str, object: &ObjectKeys<'_>, candidates: &mut Vec<u32>) {
         candidates.clear();
         let entry_of = |kind: u32| {
@@ -259,7 +259,7 @@ impl Tables<'_> {
                 self.for_nodes(Self::range(self.index_nodes, nodes), text, &mut add);
             }
         }
-        // Each list ascends; a rule with several keys may stand in several.
+        // Each list is ascending; a rule with several keys may be in several lists.
         if lists > 1 {
             candidates.sort_unstable();
             candidates.dedup();
@@ -267,8 +267,8 @@ impl Tables<'_> {
     }
 
     /// Every rule that is listed under one of the kinds or resources, whatever else objects
-    /// have; in order, each once. They are given as numbers of symbols, with
-    /// [`NONE`] for the rules of every kind.
+    /// have; in order, each once. The kinds are symbol numbers, and [`NONE`] for the rules
+    /// of every kind.
     pub fn rules_listed_under(&self, kinds: &[u32]) -> Vec<u32> {
         let is_wanted = |entry: &&IndexEntry| kinds.contains(&entry.kind.get());
         let mut rules = Vec::new();
@@ -286,8 +286,8 @@ impl Tables<'_> {
         rules
     }
 
-    /// Of those under [`Tables::rules_listed_under`] the rules that are tried for every object
-    /// that comes with an operation, whatever its name and namespace.
+    /// Of the rules under [`Tables::rules_listed_under`] those that are tried for every
+    /// object with this operation, whatever its name and namespace.
     pub fn rules_of_every(&self, kinds: &[u32], operation: &str) -> Vec<u32> {
         let is_wanted = |entry: &&IndexEntry| kinds.contains(&entry.kind.get());
         let mut rules = Vec::new();
@@ -306,7 +306,7 @@ impl Tables<'_> {
         rules
     }
 
-    /// Hands over the rules of every node that a text has.
+    /// Passes on the rules of every node that matches a text.
     fn for_nodes(&self, nodes: &[IndexNode], text: &str, add: &mut impl FnMut(Range)) {
         let behind = nodes.partition_point(|node| self.text(node.text) <= text);
         let mut next = behind.checked_sub(1);
@@ -319,7 +319,7 @@ impl Tables<'_> {
             if holds {
                 add(node.rules);
             }
-            // Parents stand before their children, so this ends.
+            // Parents come before their children, so this terminates.
             next = Some(node.parent.get() as usize).filter(|_| node.parent.get() != NONE);
         }
     }
@@ -337,7 +337,8 @@ mod tests {
         (KeyKind::Namespace, 1, text)
     }
 
-    /// A bundle with one rule for each list of keys; odd ones are for every kind.
+    /// A bundle with one rule for each list of keys; rules with odd numbers are for every
+    /// kind.
     fn index_of(rules: &[&[(KeyKind, u8, &str)]]) -> BundleBuilder {
         let mut builder = BundleBuilder::new();
         for (number, keys) in rules.iter().enumerate() {

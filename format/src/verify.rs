@@ -1,24 +1,24 @@
-//! The verifier: checks every number of a bundle once at load, so that the
-//! interpreter can trust them and a hostile bundle can do no harm.
+//! The verifier: checks every number of a bundle once at load, so that the interpreter can
+//! trust them and a hostile bundle can do no harm.
 //!
-//! Guaranteed afterwards: every operation exists; every register, slot and table
-//! number is in range; every block ends in an instruction that ends it; jumps go
-//! forward, never into a loop from outside; the only way back is `LoopNext` to the
-//! instruction behind its own `LoopBegin`, so every block ends; every text lies in
-//! the pool at character borders; the index lists exactly the rules it should.
+//! Guaranteed afterwards: every operation exists; every register, slot and table number is
+//! in range; every block ends in an instruction that ends it; jumps go forward, never into
+//! a loop from outside; the only jump back is `LoopNext` to the instruction after its own
+//! `LoopBegin`, so every block terminates; every text is inside the pool with ends at
+//! character boundaries; the index lists exactly the rules it should.
 
 use crate::instruction::{Instruction, Op, OperandKind};
 use crate::sections::Tables;
 use crate::symbol::SymbolTableError;
 use crate::table::*;
 
-/// Nesting of loops in a block.
+/// The deepest nesting of loops in a block.
 pub const MAX_LOOP_DEPTH: usize = 64;
 
-/// Keys of a static path; the interpreter follows parents by recursion.
+/// The longest static path in keys; the interpreter follows parents by recursion.
 const MAX_PATH_DEPTH: usize = 512;
 
-/// A rule of the format that a bundle breaks.
+/// A rule of the format that a bundle violates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct VerifyError(String);
@@ -177,7 +177,7 @@ fn verify_leaves(tables: &Tables<'_>) -> Verified {
     Ok(())
 }
 
-/// How deep a constant may nest.
+/// The deepest nesting of a constant.
 const MAX_CONSTANT_DEPTH: usize = 512;
 
 fn verify_expressions(tables: &Tables<'_>) -> Verified {
@@ -200,7 +200,8 @@ fn verify_expressions(tables: &Tables<'_>) -> Verified {
         ensure(depth <= MAX_CONSTANT_DEPTH, || {
             "a constant nested too deep".into()
         })?;
-        // Two constants may not share a child: what a constant is built of stays linear.
+        // Two constants may not share a child, so the cost of building a constant stays
+        // linear.
         for child in &mut depths[start..start + length] {
             ensure(*child == 0, || {
                 format!("constant {position} shares an item")
@@ -223,10 +224,10 @@ fn verify_expressions(tables: &Tables<'_>) -> Verified {
     Ok(())
 }
 
-/// How deep a shape may nest; the interpreter follows shapes by recursion.
+/// The deepest nesting of a shape; the interpreter follows shapes by recursion.
 const MAX_SHAPE_DEPTH: usize = 64;
 
-/// A shape holds shapes with smaller numbers only, so none holds itself.
+/// A shape contains only shapes with smaller numbers, so none contains itself.
 fn verify_shapes(tables: &Tables<'_>) -> Verified {
     let mut depths: Vec<usize> = Vec::with_capacity(tables.shapes.len());
     for (position, shape) in tables.shapes.iter().enumerate() {
@@ -239,7 +240,7 @@ fn verify_shapes(tables: &Tables<'_>) -> Verified {
         ensure(slots.is_empty() || slots.len().is_power_of_two(), || {
             format!("shape {position} with {} slots", slots.len())
         })?;
-        // A field that is not found would be one that is not checked.
+        // A field that is not found would not be checked.
         let is_found = |field: &ShapeField| {
             Shape::field(field.key.get(), fields, slots).is_some_and(|found| found == field)
         };
@@ -652,7 +653,7 @@ fn verify_block(tables: &Tables<'_>, block: &Block) -> Verified {
     Ok(())
 }
 
-/// A test stands in front of its `CelOnError`, and nothing else does.
+/// A test is followed by its `CelOnError`, which occurs nowhere else.
 fn verify_pair(op: Op, next: Option<&Instruction>) -> Verified {
     let is_followed = next.is_some_and(|next| Op::decode(next.op) == Some(Op::CelOnError));
     ensure(op.is_test() == is_followed, || {
@@ -693,8 +694,8 @@ fn verify_operand(tables: &Tables<'_>, block: &Block, kind: OperandKind, value: 
         OperandKind::Shape => number("shape", value, tables.shapes.len()),
         OperandKind::Control => number("control", value, tables.controls.len()),
         OperandKind::Exclusion => number("exclusion", value, tables.exclusions.len()),
-        // Jumps are checked with their position: forward ones by `verify_block`,
-        // those back by `loop_nesting`.
+        // Jumps are checked with their position: forward ones by `verify_block`, backward
+        // ones by `loop_nesting`.
         OperandKind::Forward | OperandKind::Backward => Ok(()),
     }
 }

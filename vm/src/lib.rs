@@ -1,8 +1,8 @@
-//! The kpvm runtime: documents, built-in functions, the register interpreter and the
-//! engine API that programs embed.
+//! The kpvm runtime: documents, built-in functions, the register interpreter and the engine
+//! API that programs embed.
 //!
-//! Nothing in this crate reads files, starts threads, looks at a clock or draws
-//! random numbers; what a rule needs from outside comes through the host.
+//! Nothing in this crate reads files, starts threads, reads a clock or draws random
+//! numbers; whatever a rule needs from outside comes from the host.
 
 pub mod cel;
 mod condition;

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use kpvm::document::{DocumentBuffer, ReadOptions, TextSource};
-use kpvm::engine::{Bundle, Input, Operation, Request, Session};
+use kpvm::engine::{Engine, Input, Operation, Request, Session};
 use kpvm_bench::interleave::time;
 use kpvm_cli::serialised::write_yaml;
 use kpvm_semantics::limits::Limits;
@@ -95,11 +95,11 @@ pub(crate) fn time_update(session: &mut Session<'_>, pods: &[Vec<u8>]) -> Durati
 
 /// The part of the evaluation spent on reading.
 pub(crate) fn time_read(
-    bundle: &Bundle<'_>,
+    engine: &Engine,
     buffer: &mut DocumentBuffer,
     pods: &[Vec<u8>],
 ) -> Duration {
-    let (symbols, options) = (bundle.tables().symbols, ReadOptions::default());
+    let (symbols, options) = (engine.bundle().tables().symbols, ReadOptions::default());
     time(|| {
         for pod in pods {
             buffer.clear();
@@ -110,16 +110,14 @@ pub(crate) fn time_read(
 }
 
 /// The evaluation without reading: evaluating with everything read, minus reading
-/// everything.
+/// everything. The engine must not project.
 pub(crate) fn time_evaluate_alone(
-    bundle: &Bundle<'_>,
     session: &mut Session<'_>,
     buffer: &mut DocumentBuffer,
     pods: &[Vec<u8>],
 ) -> Duration {
-    session.set_projection(false);
     let both = time_evaluate(session, pods);
-    both.saturating_sub(time_read(bundle, buffer, pods))
+    both.saturating_sub(time_read(session.engine(), buffer, pods))
 }
 
 /// simd-json modifies its input, so copies are made before the measurement.

@@ -19,7 +19,7 @@ mod threads;
 
 use candidates::{time_decide, time_evaluate, time_read, time_simd_json, time_update};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Config, Engine, Input, Request, Session, Status};
 use kpvm_bench::interleave::medians;
 use kpvm_bench::workload::{
     About, POD, bundle, compliant_pod, different_pods, further_policies, pod_security_policies,
@@ -62,10 +62,11 @@ fn assert_agreement(session: &mut Session<'_>, rego: &mut Rego, pods: &[Vec<u8>]
 /// W1: the Pod Security policies on the 7 KB Pod.
 fn measure_w1(rows: &mut Rows, name: &str, admitted: bool, pods: &[Vec<u8>]) {
     let bytes = bundle(&pod_security_policies());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let (mut evaluator, mut decider) = (Session::new(&bundle), Session::new(&bundle));
-    let mut whole = Session::new(&bundle);
-    whole.set_projection(false);
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
+    let (mut evaluator, mut decider) = (Session::new(&engine), Session::new(&engine));
+    let whole = Config::new().with_projection(false);
+    let whole = Engine::with_config(engine.bundle().clone(), whole);
+    let mut whole = Session::new(&whole);
     let mut rego = Rego::new();
     assert_agreement(&mut evaluator, &mut rego, pods);
     assert_eq!(broken_rules(&mut evaluator, &pods[0]).is_empty(), admitted);
@@ -76,7 +77,7 @@ fn measure_w1(rows: &mut Rows, name: &str, admitted: bool, pods: &[Vec<u8>]) {
             &mut |turn| time_evaluate(&mut evaluator, &pods[turn]),
             &mut |turn| time_decide(&mut decider, &pods[turn]),
             &mut |turn| time_evaluate(&mut whole, &pods[turn]),
-            &mut |turn| time_read(&bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_read(&engine, &mut buffer, &pods[turn]),
             &mut |turn| peers::time_sonic(&pods[turn]),
             &mut |turn| time_simd_json(&pods[turn]),
         ],
@@ -118,7 +119,7 @@ fn measure_w1(rows: &mut Rows, name: &str, admitted: bool, pods: &[Vec<u8>]) {
 fn measure_w3(rows: &mut Rows, pods: &[Vec<u8>]) {
     rows.group("W3: W1 beside 10,000 policies that do not match");
     let few = bundle(&pod_security_policies());
-    let few = Bundle::load(few.as_slice()).expect("a fresh bundle loads");
+    let few = Engine::load(few).expect("a fresh bundle loads");
     for (name, about) in [
         ("about other kinds", About::OtherKinds),
         (
@@ -131,7 +132,7 @@ fn measure_w3(rows: &mut Rows, pods: &[Vec<u8>]) {
         let mut sources = pod_security_policies();
         sources.add("further.yaml", further_policies(about, FURTHER));
         let many = bundle(&sources);
-        let many = Bundle::load(many.as_slice()).expect("a fresh bundle loads");
+        let many = Engine::load(many).expect("a fresh bundle loads");
         let (mut alone, mut together) = (Session::new(&few), Session::new(&many));
         let [alone, together] = medians(
             pods.len(),
@@ -149,10 +150,10 @@ fn measure_w3(rows: &mut Rows, pods: &[Vec<u8>]) {
 /// W5: an AdmissionReview with both objects.
 fn measure_w5(rows: &mut Rows, pods: &[Vec<u8>]) {
     let bytes = bundle(&pod_security_policies());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
     let reviews: Vec<Vec<u8>> = pods.iter().map(|pod| review(pod, pod)).collect();
-    let mut session = Session::new(&bundle);
-    let mut apart = Session::new(&bundle);
+    let mut session = Session::new(&engine);
+    let mut apart = Session::new(&engine);
     let [from_review, from_objects, sonic] = medians(
         reviews.len(),
         [

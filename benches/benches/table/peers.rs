@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cel::{Context, Program};
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Review, Session};
+use kpvm::engine::{Bundle, Config, Engine, Review, Session};
 use kpvm_bench::interleave::{medians, time};
 use kpvm_bench::workload::{CEL_EXPRESSIONS, bundle, cel_rule, limited_pod};
 use kpvm_semantics::limits::Limits;
@@ -115,7 +115,9 @@ pub(crate) fn time_reviews(session: &mut Session<'_>, reviews: &[Vec<u8>]) -> Du
 /// Four CEL expressions; kpvm's with match block and response, the peer's bare.
 pub(crate) fn measure_cel(rows: &mut Rows) {
     let bytes = bundle(&cel_rule());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
+    // The time to read everything is subtracted.
+    let engine = Engine::with_config(bundle, Config::new().with_projection(false));
     let pods = vec![limited_pod(); 250];
     let value: serde_json::Value = serde_json::from_slice(&pods[0]).expect("a Pod is JSON");
     let mut context = Context::default();
@@ -123,14 +125,13 @@ pub(crate) fn measure_cel(rows: &mut Rows) {
         .add_variable("object", value)
         .expect("a Pod is a value");
     let programs = CEL_EXPRESSIONS.map(|text| Program::compile(text).expect("it is CEL"));
-    let mut session = Session::new(&bundle);
-    session.set_projection(false);
+    let mut session = Session::new(&engine);
     let mut buffer = DocumentBuffer::new();
     let [evaluate, read, execute] = medians(
         pods.len(),
         [
             &mut |turn| time_evaluate(&mut session, &pods[turn]),
-            &mut |turn| time_read(&bundle, &mut buffer, &pods[turn]),
+            &mut |turn| time_read(&engine, &mut buffer, &pods[turn]),
             &mut |turn| {
                 time(|| {
                     for _ in turn {

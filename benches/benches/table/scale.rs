@@ -1,7 +1,7 @@
 //! Cost of more policies and of larger objects, as JSON and as YAML.
 
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, Session};
+use kpvm::engine::{Engine, Session};
 use kpvm_bench::interleave::medians;
 use kpvm_bench::size::Size;
 use kpvm_bench::workload::{bundle, different_pods, pod_security_policies, repeated_policies};
@@ -24,11 +24,11 @@ pub(crate) fn measure_policies(rows: &mut Rows, pods: [&[Vec<u8>]; 2]) {
     rows.group("W1's policies, again and again: all of them match");
     for count in POLICIES {
         let bytes = bundle(&repeated_policies(count));
-        let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+        let engine = Engine::load(bytes).expect("a fresh bundle loads");
         let few = (WORK / count.max(1)).clamp(3, pods[0].len());
         let [admitted, refused] = pods.map(|pods| &pods[..few]);
-        let (mut all, mut first) = (Session::new(&bundle), Session::new(&bundle));
-        let (mut evaluator, mut decider) = (Session::new(&bundle), Session::new(&bundle));
+        let (mut all, mut first) = (Session::new(&engine), Session::new(&engine));
+        let (mut evaluator, mut decider) = (Session::new(&engine), Session::new(&engine));
         let [evaluate, decide, report, refuse] = medians(
             few,
             [
@@ -56,21 +56,21 @@ pub(crate) fn measure_policies(rows: &mut Rows, pods: [&[Vec<u8>]; 2]) {
 pub(crate) fn measure_sizes(rows: &mut Rows, pods: [&[u8]; 2]) {
     rows.group("W1's policies on Pods of three sizes");
     let bytes = bundle(&pod_security_policies());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
     for size in Size::ALL {
         for (outcome, pod) in [("admitted", pods[0]), ("refused", pods[1])] {
             let pod = size.of(pod);
-            let is_refused = !broken_rules(&mut Session::new(&bundle), &pod).is_empty();
+            let is_refused = !broken_rules(&mut Session::new(&engine), &pod).is_empty();
             assert_eq!(is_refused, outcome == "refused", "the rules see no size");
             let json = different_pods(&pod, PODS);
             let yaml: Vec<Vec<u8>> = json.iter().map(|pod| to_yaml(pod)).collect();
-            let (mut session, mut other) = (Session::new(&bundle), Session::new(&bundle));
+            let (mut session, mut other) = (Session::new(&engine), Session::new(&engine));
             let mut buffer = DocumentBuffer::new();
             let [from_json, read] = medians(
                 json.len(),
                 [
                     &mut |turn| time_evaluate(&mut session, &json[turn]),
-                    &mut |turn| time_read(&bundle, &mut buffer, &json[turn]),
+                    &mut |turn| time_read(&engine, &mut buffer, &json[turn]),
                 ],
             );
             let [from_yaml] = medians(

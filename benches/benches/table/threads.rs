@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Engine, Input, Request, Session};
 use kpvm_bench::workload::{Everything, bundle, pod_security_policies};
 
 use crate::rows::{Rows, Target};
@@ -21,14 +21,14 @@ pub(crate) fn measure_w2(rows: &mut Rows) {
         println!("W2 is left out: ../shared is not there");
         return;
     };
-    let bundle = Bundle::load(everything.bundle.as_slice()).expect("a fresh bundle loads");
+    let engine = Engine::load(everything.bundle.clone()).expect("a fresh bundle loads");
     rows.group(&format!(
         "W2: {} policies ({} rules) over {} manifests",
         everything.policies,
-        bundle.tables().rules.len(),
+        engine.bundle().tables().rules.len(),
         everything.objects.len()
     ));
-    let ratio = measure(rows, &bundle, &everything.objects);
+    let ratio = measure(rows, &engine, &everything.objects);
     let what = "W2: throughput of two threads to one";
     rows.target(what, Target::AtLeast(1.8), ratio);
 }
@@ -36,18 +36,18 @@ pub(crate) fn measure_w2(rows: &mut Rows) {
 /// W1, over different Pods.
 pub(crate) fn measure_w1(rows: &mut Rows, pods: &[Vec<u8>]) {
     let bytes = bundle(&pod_security_policies());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
     rows.group("W1 admitted, by threads");
-    measure(rows, &bundle, pods);
+    measure(rows, &engine, pods);
 }
 
 /// A row for each number of threads, and the speed-up of two over one.
-fn measure(rows: &mut Rows, bundle: &Bundle<'_>, objects: &[Vec<u8>]) -> f64 {
+fn measure(rows: &mut Rows, engine: &Engine, objects: &[Vec<u8>]) -> f64 {
     let most = std::thread::available_parallelism().map_or(2, usize::from);
     let mut best = vec![Duration::MAX; most.max(2)];
     for _ in 0..ROUNDS {
         for (number, best) in best.iter_mut().enumerate() {
-            *best = run(bundle, objects, number + 1).min(*best);
+            *best = run(engine, objects, number + 1).min(*best);
         }
     }
     let bytes: usize = (0..OBJECTS)
@@ -68,10 +68,10 @@ fn measure(rows: &mut Rows, bundle: &Bundle<'_>, objects: &[Vec<u8>]) -> f64 {
 }
 
 /// Evaluates everything with a session for each thread.
-fn run(bundle: &Bundle<'_>, objects: &[Vec<u8>], threads: usize) -> Duration {
+fn run(engine: &Engine, objects: &[Vec<u8>], threads: usize) -> Duration {
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut session = Session::new(bundle);
+        let mut session = Session::new(engine);
         loop {
             // A few at a time, so that the counter is rarely contended.
             let first = next.fetch_add(8, Ordering::Relaxed);

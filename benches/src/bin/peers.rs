@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Engine, Input, Request, Session, Status};
 use kpvm_bench::peer::{Peer, program};
 use kpvm_bench::workload::{POD, bundle, compliant_pod};
 use kpvm_compiler::source::Sources;
@@ -122,8 +122,8 @@ fn in_process(name: &str, pod: &[u8]) -> Result<String, String> {
         }
     }
     let bytes = bundle(&sources);
-    let bundle = Bundle::load(bytes.as_slice()).map_err(|error| error.to_string())?;
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bytes).map_err(|error| error.to_string())?;
+    let mut session = Session::new(&engine);
     let resource = String::from_utf8_lossy(pod).into_owned();
     let kyverno_line =
         json!({ "policies": documents, "resource": resource, "rounds": KYVERNO_ROUNDS });

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kpvm::engine::Bundle;
+use kpvm::engine::Engine;
 use kpvm_compiler::compile::Options;
 
 use crate::command::evaluate::{CommonArguments, Given, Inputs, evaluate};
@@ -83,7 +83,7 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
         exceptions_within_policies: arguments.exceptions_within_policies,
         exceptions_among: whole.as_deref().filter(|_| among),
     };
-    let policies = policies::load_valid(&paths, &mut io::stdin(), &options);
+    let mut policies = policies::load_valid(&paths, &mut io::stdin(), &options);
     policies.show(streams)?;
     if let Some(reason) = why_not_applied(&policies) {
         show_error(reason, streams.err)?;
@@ -94,18 +94,23 @@ pub fn apply(arguments: &ApplyArguments, streams: &mut Streams<'_>) -> io::Resul
         }
         return Ok(EXIT_BAD_INPUT);
     }
-    let Some(bytes) = policies.compilation.bundle.as_deref() else {
+    let Some(bytes) = policies.compilation.bundle.take() else {
         return Ok(EXIT_BAD_INPUT);
     };
-    match Bundle::load(bytes) {
-        Ok(bundle) => {
+    match Engine::load(bytes) {
+        Ok(engine) => {
             let common = &arguments.common;
             let resources = match whole {
                 Some(resources) => Given::Whole(resources),
-                None => Given::new(&arguments.resources, &bundle, common, &circumstances),
+                None => Given::new(
+                    &arguments.resources,
+                    engine.bundle(),
+                    common,
+                    &circumstances,
+                ),
             };
             let inputs = Inputs {
-                bundle: &bundle,
+                engine: &engine,
                 policies: Some(&policies),
                 exceptions: policies.compilation.exceptions,
                 resources,

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use kpvm::engine::Bundle;
+use kpvm::engine::{Bundle, Engine};
 use kpvm_compiler::compile::{self, Options};
 
 use crate::command::evaluate::{CommonArguments, Given, Inputs, evaluate};
@@ -58,8 +58,9 @@ pub fn eval(arguments: &EvalArguments, streams: &mut Streams<'_>) -> io::Result<
         Some(resources) => Given::Whole(resources),
         None => Given::new(&arguments.resources, &bundle, common, &circumstances),
     };
+    let engine = Engine::new(bundle);
     let inputs = Inputs {
-        bundle: &bundle,
+        engine: &engine,
         policies: None,
         exceptions,
         resources,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use kpvm::engine::Bundle;
+use kpvm::engine::{Bundle, Engine};
 use kpvm_compiler::source::SourceId;
 use kpvm_semantics::duration;
 use kpvm_syntax::tree::Span;
@@ -17,6 +17,7 @@ use crate::cel_context::CelContext;
 use crate::cluster::Cluster;
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
 use crate::command::explain;
+use crate::command_host::CommandHost;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::explain::ExplainArguments;
 use crate::fake_client::Parameters;
@@ -24,13 +25,13 @@ use crate::heading::Heading;
 use crate::hints;
 use crate::host::since_epoch;
 use crate::nearest::nearest;
+use crate::outside::{Outside, needs_no_other_objects};
 use crate::part::{Outcome, View};
 use crate::piece::Pieces;
 use crate::pipeline;
 use crate::policies::Policies;
 use crate::report::set::Reports;
 use crate::report::{FileReport, Format, text};
-use crate::resource_host::{Outside, ResourceHost, needs_no_other_objects};
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Facts, Scan, Settings};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
@@ -178,7 +179,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Inputs of an evaluation.
 pub struct Inputs<'i> {
     /// The policies, compiled.
-    pub bundle: &'i Bundle<'i>,
+    pub engine: &'i Engine,
     /// The policies as read; `None` if only a bundle is given.
     pub policies: Option<&'i Policies>,
     /// Number of exceptions.
@@ -209,7 +210,7 @@ pub fn evaluate(
     streams: &mut Streams<'_>,
 ) -> io::Result<u8> {
     let Inputs {
-        bundle,
+        engine,
         policies,
         exceptions,
         resources: given,
@@ -259,6 +260,7 @@ pub fn evaluate(
         verbose: arguments.is_verbose(),
         exception_ttl: arguments.generated_exception_ttl,
     };
+    let bundle = engine.bundle();
     let facts = Facts::new(bundle);
     let settings = Settings {
         circumstances: circumstances.circumstances.clone(),
@@ -266,7 +268,7 @@ pub fn evaluate(
         keep_passes: arguments.keeps_passes(),
     };
     let plan = Plan {
-        bundle,
+        engine,
         facts: &facts,
         settings: &settings,
         outside: &outside,
@@ -305,7 +307,7 @@ pub fn evaluate(
         || hints::tell_unmatched(&outcome.scan, arguments.is_verbose());
     if is_told {
         let Outcome { scan, samples, .. } = &mut outcome;
-        why_unmatched::explain(scan, bundle, samples, &settings.circumstances, &mut host);
+        why_unmatched::explain(scan, engine, samples, &settings.circumstances, &mut host);
     }
     // docs/spec/cli.md §9.4.
     outcome.scan.summary.error += policies.map_or(0, |policies| policies.invalid.len());
@@ -333,7 +335,7 @@ pub fn evaluate(
 fn explain_whole(
     plan: &Plan<'_>,
     mut resources: Resources,
-    host: &mut ResourceHost,
+    host: &mut CommandHost,
     arguments: &CommonArguments,
     streams: &mut Streams<'_>,
 ) -> io::Result<u8> {
@@ -345,7 +347,7 @@ fn explain_whole(
     explain::run(
         &arguments.explain,
         format,
-        plan.bundle,
+        plan.engine,
         &mut resources,
         &plan.settings.circumstances,
         host,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kpvm::engine::Bundle;
+use kpvm::engine::Engine;
 use kpvm::host::Host;
 use kpvm_compiler::diagnostic::Diagnostic;
 
@@ -22,13 +22,14 @@ use crate::text::clean;
 pub fn run(
     arguments: &ExplainArguments,
     format: Format,
-    bundle: &Bundle<'_>,
+    engine: &Engine,
     resources: &mut Resources,
     circumstances: &Circumstances,
     host: &mut dyn Host,
     streams: &mut Streams<'_>,
 ) -> io::Result<u8> {
     let rule = arguments.explain.as_deref().unwrap_or_default();
+    let bundle = engine.bundle();
     let Some(explainer) = Explainer::new(bundle, rule) else {
         let known = explain::rule_names(&bundle.tables());
         let message = explain::unknown_rule(rule, known.iter().map(String::as_str));
@@ -36,7 +37,7 @@ pub fn run(
         return Ok(EXIT_BAD_INPUT);
     };
     let wanted = arguments.explain_resource.as_deref();
-    let mut evaluator = Evaluator::new(bundle, circumstances);
+    let mut evaluator = Evaluator::new(engine, circumstances);
     let (mut traces, mut problems, mut is_there) = (Vec::new(), Vec::new(), false);
     for resource in &resources.list {
         if !explain::is_wanted(resource, wanted) {

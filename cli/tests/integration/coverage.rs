@@ -1,7 +1,7 @@
 //! Coverage: what counts as exercised, and snapshots of each output format.
 
 use crate::common::Files;
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Engine, Input, Request, Session};
 use kpvm::host::NoHost;
 use kpvm_cli::coverage::{Coverage, Tally};
 use kpvm_compiler::compile::{Options, compile};
@@ -18,9 +18,9 @@ fn cover(rule: &str, objects: &[&str]) -> Coverage {
     let Some(bytes) = compilation.bundle else {
         panic!("{:?}", compilation.diagnostics)
     };
-    let bundle = Bundle::load(bytes).unwrap();
-    let mut tally = Tally::new(&bundle);
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bytes).unwrap();
+    let mut tally = Tally::new(engine.bundle());
+    let mut session = Session::new(&engine);
     for object in objects {
         let request = Request::create(Input::Json(object.as_bytes()));
         session
@@ -28,7 +28,7 @@ fn cover(rule: &str, objects: &[&str]) -> Coverage {
             .unwrap();
     }
     let mut coverage = Coverage::new();
-    coverage.add(&bundle, &tally);
+    coverage.add(engine.bundle(), &tally);
     coverage
 }
 

@@ -5,7 +5,7 @@ use kpvm_format::table::{BodyKind, MessageKind, PolicyFlags, RuleFlags};
 
 use super::add_loaders;
 use crate::diagnostic::Diagnostic;
-use crate::frontend::cel::rule::place_in_scalar;
+use crate::frontend::cel::place::place_in_scalar;
 use crate::frontend::cel::validating_policy::{Failure, Programs};
 use crate::frontend::resource_matching::{self, Constraints};
 use crate::ir::{self, Block, Module, PolicyId, RuleBlocks};

@@ -2,7 +2,7 @@
 //! and cases below are of that page.
 
 use crate::common::{compile, compile_with};
-use kpvm::engine::{Bundle, Input, Request, Session, UserInfo};
+use kpvm::engine::{Engine, Input, Request, Session, UserInfo};
 use kpvm::host::{ExternalQuery, Host, NoHost, Timestamp};
 use kpvm_compiler::compile::Options;
 use kpvm_compiler::diagnostic::Severity;
@@ -42,8 +42,8 @@ struct Found {
 /// The only response, if there is one.
 fn run(policies: &str, request: &Request<'_>, host: &mut dyn Host) -> Option<Found> {
     let bytes = compile(policies).unwrap_or_else(|error| panic!("{error}\n{policies}"));
-    let bundle = Bundle::load(bytes).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bytes).unwrap();
+    let mut session = Session::new(&engine);
     let evaluation = session.evaluate_with(request, host).unwrap();
     let responses: Vec<_> = evaluation.responses().collect();
     assert!(responses.len() < 2, "{policies}");
@@ -264,8 +264,8 @@ fn actions_of_bindings() {
             pods("{expression: 'false'}", ""),
             binding("b", &format!(", validationActions: {actions}"))
         );
-        let bundle = Bundle::load(compile(&policies).unwrap()).unwrap();
-        let mut session = Session::new(&bundle);
+        let engine = Engine::load(compile(&policies).unwrap()).unwrap();
+        let mut session = Session::new(&engine);
         let request = Request::create(Input::Json(POD.as_bytes()));
         let evaluation = session.evaluate(&request).unwrap();
         let response = evaluation.responses().next().unwrap();

@@ -6,7 +6,7 @@
 
 use crate::common::{compile_with, create, evaluate, policy};
 use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
+use kpvm::engine::{Engine, Input, Operation, Request, Session, UserInfo};
 use kpvm_compiler::compile::Options;
 use kpvm_compiler::diagnostic::Severity;
 
@@ -790,8 +790,8 @@ fn ignored() {
         let Some(bytes) = compilation.bundle else {
             return Err(refusal.unwrap());
         };
-        let bundle = Bundle::load(bytes).unwrap();
-        let mut session = Session::new(&bundle);
+        let engine = Engine::load(bytes).unwrap();
+        let mut session = Session::new(&engine);
         let object = thing("1");
         let evaluation = session
             .evaluate(&Request::create(Input::Json(object.as_bytes())))

@@ -2,7 +2,7 @@
 //! §2.6). Sections and cases below are of that page.
 
 use crate::common::{compile, policy, rule};
-use kpvm::engine::{Bundle, Input, Request, Session, UserInfo};
+use kpvm::engine::{Engine, Input, Request, Session, UserInfo};
 use kpvm::host::{ExternalQuery, Host, NoHost, Timestamp};
 use serde_json::{Value, json};
 
@@ -71,8 +71,8 @@ impl Host for Cluster {
 fn run(cel: &str, rest: &str, object: &str, host: &mut dyn Host) -> (String, String) {
     let matched = format!("match: {{any: [{{resources: {{kinds: ['*']}}}}]}}{rest}");
     let policy = policy(&[rule("r", &matched, &format!("{{cel: {{{cel}}}}}"))], "");
-    let bundle = Bundle::load(compile(&policy).unwrap()).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(compile(&policy).unwrap()).unwrap();
+    let mut session = Session::new(&engine);
     let request = Request {
         user: Some(UserInfo {
             username: "ann",

@@ -1,6 +1,6 @@
 //! Compiles a policy and evaluates one request, for tables of worked cases.
 
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Engine, Input, Request, Session};
 use kpvm_compiler::compile::{Compilation, Options, compile_with_exceptions};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind};
 use kpvm_compiler::source::{SourceId, Sources};
@@ -59,8 +59,8 @@ pub(crate) fn compile_with(policies: &str, compiling: &Options) -> Compilation {
 /// The responses to a request.
 pub(crate) fn evaluate(policies: &str, request: &Request<'_>) -> Vec<Response> {
     let bytes = compile(policies).unwrap_or_else(|error| panic!("{error}\n{policies}"));
-    let bundle = Bundle::load(bytes).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bytes).unwrap();
+    let mut session = Session::new(&engine);
     let evaluation = session.evaluate(request).unwrap();
     evaluation
         .responses()

@@ -2,7 +2,7 @@
 //! behaviour.
 
 use crate::common::{create, letters, policy, rule};
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Bundle, Config, Engine, Input, Request, Session, Status};
 
 const PODS: &str = "match: {any: [{resources: {kinds: [Pod]}}]}";
 
@@ -106,18 +106,19 @@ fn a_wildcard_key_takes_the_first_label_in_byte_order() {
 fn expressions_read_at_run_time_can_be_switched_off() {
     let validate = "{deny: {conditions: {any: [{key: '{{ {{ request.object.spec.text }} }}', operator: Equals, value: x}]}}}";
     let bytes = crate::common::compile(&policy(&[rule("r", PODS, validate)], "")).unwrap();
-    let bundle = Bundle::load(bytes).unwrap();
-    let mut session = Session::new(&bundle);
     let object = pod(r#"{"text": "request.operation"}"#);
     let request = Request::create(Input::Json(object.as_bytes()));
-    let status = |session: &mut Session<'_>| {
+    let status = |config| {
+        let bundle = Bundle::load(bytes.clone()).unwrap();
+        let engine = Engine::with_config(bundle, config);
+        let mut session = Session::new(&engine);
         let evaluation = session.evaluate(&request).unwrap();
         evaluation
             .responses()
             .next()
             .map(|response| response.status())
     };
-    assert_eq!(status(&mut session), Some(Status::Pass));
-    session.set_runtime_expressions(false);
-    assert_eq!(status(&mut session), Some(Status::Error));
+    assert_eq!(status(Config::new()), Some(Status::Pass));
+    let config = Config::new().with_runtime_expressions(false);
+    assert_eq!(status(config), Some(Status::Error));
 }

@@ -2,7 +2,7 @@
 //! policies. Each row cites the sentence it checks.
 
 use crate::common::{compile, compile_with, create, evaluate, policy, rule};
-use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
+use kpvm::engine::{Bundle, Engine, Input, Operation, Request, Session, UserInfo};
 use kpvm_compiler::compile::{Options, add_exceptions};
 use kpvm_compiler::source::{SourceId, Sources};
 use kpvm_semantics::limits::Limits;
@@ -323,8 +323,8 @@ fn all_that_hold_are_named_in_order() {
     ]
     .concat();
     let bytes = compile(&policies).unwrap();
-    let bundle = Bundle::load(bytes).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bytes).unwrap();
+    let mut session = Session::new(&engine);
     let evaluation = session.evaluate(&pod()).unwrap();
     let response = evaluation.responses().next().unwrap();
     assert_eq!(
@@ -373,8 +373,8 @@ fn exceptions_join_a_bundle_later() {
         added.bundle.unwrap()
     };
     let run = |bytes: Vec<u8>| {
-        let bundle = Bundle::load(bytes).unwrap();
-        let mut session = Session::new(&bundle);
+        let engine = Engine::load(bytes).unwrap();
+        let mut session = Session::new(&engine);
         let evaluation = session.evaluate(&pod()).unwrap();
         let shown = |response: kpvm::engine::RuleResponse<'_>| {
             format!(

@@ -2,7 +2,7 @@
 //! own functions (docs/spec/conditions.md §2 to §9).
 
 use crate::recorded::{read_recorded, run_document, run_documents, tree};
-use kpvm::engine::{Bundle, GroupVersionKind, Input, Request, Session};
+use kpvm::engine::{Engine, GroupVersionKind, Input, Request, Session};
 use kpvm_compiler::compile::{Options, compile_documents};
 use kpvm_compiler::source::Sources;
 use serde_json::{Value, json};
@@ -180,8 +180,8 @@ fn judge(rule: &Value, context: &Value) -> Result<(String, String), String> {
     let Some(bytes) = compilation.bundle else {
         return Err(format!("DECODE {}", compilation.diagnostics[0].message));
     };
-    let bundle = Bundle::load(bytes).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bytes).unwrap();
+    let mut session = Session::new(&engine);
     // The object belongs to the request: as a variable it would be merged into it, as JSON.
     let mut variables = context.clone();
     if let Some(request) = variables["request"].as_object_mut() {

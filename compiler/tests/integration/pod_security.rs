@@ -4,7 +4,7 @@
 //! Omitted: 43 to 45 (exceptions).
 
 use crate::common::{Response, compile, evaluate, policy, rule};
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Engine, Input, Request, Session};
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::tree::Tree;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
@@ -981,8 +981,8 @@ fn controls_of_reports() {
     ];
     for (case, object, more, controls, json) in rows {
         let bytes = compile(&pods(&format!("{{level: baseline, version: v1.29{more}}}"))).unwrap();
-        let bundle = Bundle::load(bytes).unwrap();
-        let mut session = Session::new(&bundle);
+        let engine = Engine::load(bytes).unwrap();
+        let mut session = Session::new(&engine);
         let tree = read(&object);
         let evaluation = session
             .evaluate(&Request::create(Input::Tree(&tree)))

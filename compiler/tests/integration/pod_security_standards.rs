@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::common::{compile, policy, rule};
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Engine, Input, Request, Session, Status};
 use kpvm_semantics::limits::Limits;
 use kpvm_syntax::yaml::{self, DuplicateKeys};
 
@@ -71,8 +71,8 @@ fn every_pod_gets_the_verdict_of_its_folder() {
             let kinds = "match: {any: [{resources: {kinds: [Pod]}}]}";
             let block = format!("{{podSecurity: {{level: {level}, version: {version_name}}}}}");
             let bundle = compile(&policy(&[rule("r", kinds, &block)], "")).unwrap();
-            let bundle = Bundle::load(bundle).unwrap();
-            let mut session = Session::new(&bundle);
+            let engine = Engine::load(bundle).unwrap();
+            let mut session = Session::new(&engine);
             for (verdict, of_folder) in [("pass", Status::Pass), ("fail", Status::Fail)] {
                 for (file, status) in statuses(&version.join(verdict), &mut session) {
                     let reason = difference(level, minor, &file).filter(|_| verdict == "pass");

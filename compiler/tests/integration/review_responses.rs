@@ -1,7 +1,7 @@
 //! Answers to AdmissionReviews (docs/spec/cli.md §12).
 
 use kpvm::document::DocumentBuffer;
-use kpvm::engine::{Bundle, FailurePolicy, Review, ReviewResponse, Session};
+use kpvm::engine::{Engine, FailurePolicy, Review, ReviewResponse, Session};
 use kpvm_semantics::limits::Limits;
 
 use crate::common::compile;
@@ -50,8 +50,8 @@ spec:
 }
 
 fn answer(policies: &str, failure_policy: FailurePolicy) -> ReviewResponse {
-    let bundle = Bundle::load(compile(policies).unwrap()).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(compile(policies).unwrap()).unwrap();
+    let mut session = Session::new(&engine);
     let mut buffer = DocumentBuffer::new();
     let review = Review::read(REVIEW.as_bytes(), &mut buffer, &Limits::DEFAULT).unwrap();
     let request = review.request();

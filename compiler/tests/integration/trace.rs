@@ -8,7 +8,7 @@
 
 use crate::common::{compile, policy};
 use kpvm::engine::observer::{EntryOutcome, Event, NotTried, Observer, Stage, Tested, Verdict};
-use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
+use kpvm::engine::{Engine, Input, Operation, Request, Session, UserInfo};
 use kpvm::host::NoHost;
 use kpvm_format::Tables;
 use kpvm_format::site::Site;
@@ -149,8 +149,8 @@ impl Observer for Lines<'_> {
 
 /// Events of a request; also checks that its responses equal those without an observer.
 fn trace(policies: &str, request: &Request<'_>) -> Vec<String> {
-    let bundle = Bundle::load(compile(policies).unwrap()).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(compile(policies).unwrap()).unwrap();
+    let mut session = Session::new(&engine);
     let shown = |evaluation: kpvm::engine::Evaluation<'_>| -> Vec<String> {
         evaluation
             .responses()
@@ -162,7 +162,7 @@ fn trace(policies: &str, request: &Request<'_>) -> Vec<String> {
     };
     let unobserved = shown(session.evaluate(request).unwrap());
     let mut lines = Lines {
-        tables: bundle.tables(),
+        tables: engine.bundle().tables(),
         lines: Vec::new(),
     };
     let observed = session

@@ -3,7 +3,7 @@
 
 use crate::common::{Response, compile_with, evaluate};
 use kpvm::document::Numbers;
-use kpvm::engine::{Bundle, Input, Operation, Request, Session, UserInfo};
+use kpvm::engine::{Engine, Input, Operation, Request, Session, UserInfo};
 use kpvm_compiler::compile::Options;
 use serde_json::{Value, json};
 
@@ -684,8 +684,8 @@ fn audit_annotations_are_properties() {
             "auditAnnotations": [{"key": "k", "valueExpression": value}, {"key": "empty", "valueExpression": "''"}],
         }));
         let bytes = crate::common::compile(&policy.to_string()).unwrap();
-        let bundle = Bundle::load(bytes).unwrap();
-        let mut session = Session::new(&bundle);
+        let engine = Engine::load(bytes).unwrap();
+        let mut session = Session::new(&engine);
         let evaluation = session.evaluate(&created(POD)).unwrap();
         let response = evaluation.responses().next().unwrap();
         let pairs: Vec<String> = response

@@ -1,6 +1,6 @@
 //! A warm session evaluates a request that passes without allocating.
 
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Engine, Input, Request, Session, Status};
 use kpvm_bench::workload::{
     bundle, cel_rule, compliant_pod, different_pods, expression_rule, limited_pod, twenty_rules,
 };
@@ -9,11 +9,11 @@ use kpvm_compiler::source::Sources;
 #[test]
 fn the_second_evaluation_of_a_request_that_passes_allocates_nothing() {
     let bytes = bundle(&twenty_rules());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
     let pod = compliant_pod();
     let mut pods = different_pods(&pod, 20);
     pods.push(pod);
-    let mut session = Session::new(&bundle);
+    let mut session = Session::new(&engine);
     let mut evaluate_all = || {
         for pod in &pods {
             let request = Request::create(Input::Json(pod));
@@ -53,9 +53,9 @@ fn the_second_evaluation_of_an_assertion_allocates_nothing() {
     let mut sources = Sources::new();
     sources.add("assertion.yaml", ASSERTION);
     let bytes = bundle(&sources);
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
     let pod = compliant_pod();
-    let mut session = Session::new(&bundle);
+    let mut session = Session::new(&engine);
     let mut evaluate = || {
         let request = Request::create(Input::Json(&pod));
         let evaluation = session.evaluate(&request).expect("a Pod is a request");
@@ -80,9 +80,9 @@ fn the_second_evaluation_of_four_cel_expressions_allocates_nothing() {
 
 fn allocates_nothing(sources: &Sources) {
     let bytes = bundle(sources);
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let engine = Engine::load(bytes).expect("a fresh bundle loads");
     let pod = limited_pod();
-    let mut session = Session::new(&bundle);
+    let mut session = Session::new(&engine);
     let mut evaluate = || {
         let request = Request::create(Input::Json(&pod));
         let evaluation = session.evaluate(&request).expect("a Pod is a request");

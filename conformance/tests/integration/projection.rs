@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kpvm::engine::{Bundle, Input, Operation, Request, Session};
+use kpvm::engine::{Bundle, Config, Engine, Input, Operation, Request, Session};
 use kpvm_bench::workload::{POD, all_policies, compliant_pod, manifests, restricted_rule};
 use kpvm_bench::workload::{bundle, cel_rule, expression_rule, twenty_rules, validating_policies};
 use proptest::prelude::*;
@@ -37,31 +37,49 @@ fn seen(session: &mut Session<'_>, request: &Request<'_>) -> String {
     text
 }
 
-/// Sessions with all combinations of projection and plan.
-struct Sessions<'b> {
+/// Engines with all combinations of projection and plans.
+struct Engines {
     /// Everything is read, and every rule is run.
-    plain: Session<'b>,
-    others: [(&'static str, Session<'b>); 3],
+    plain: Engine,
+    others: [(&'static str, Engine); 3],
 }
 
-impl<'b> Sessions<'b> {
-    fn new(bundle: &'b Bundle<'b>) -> Self {
-        let session = |projection, plan| {
-            let mut session = Session::new(bundle);
-            session.set_projection(projection);
-            session.set_plan(plan);
-            session
+impl Engines {
+    fn new(bytes: &[u8]) -> Self {
+        let bundle = Bundle::load(bytes.to_vec()).expect("a fresh bundle loads");
+        let engine = |projection, plans| {
+            let config = Config::new().with_projection(projection);
+            Engine::with_config(bundle.clone(), config.with_plans(plans))
         };
         Self {
-            plain: session(false, false),
+            plain: engine(false, false),
             others: [
-                ("projection and plan", session(true, true)),
-                ("projection", session(true, false)),
-                ("plan", session(false, true)),
+                ("projection and plan", engine(true, true)),
+                ("projection", engine(true, false)),
+                ("plan", engine(false, true)),
             ],
         }
     }
 
+    fn sessions(&self) -> Sessions<'_> {
+        let session = |(name, engine)| (name, Session::new(engine));
+        Sessions {
+            plain: Session::new(&self.plain),
+            others: self
+                .others
+                .each_ref()
+                .map(|(name, engine)| session((*name, engine))),
+        }
+    }
+}
+
+/// Sessions with all combinations of projection and plans.
+struct Sessions<'e> {
+    plain: Session<'e>,
+    others: [(&'static str, Session<'e>); 3],
+}
+
+impl Sessions<'_> {
     fn assert_same(&mut self, request: &Request<'_>, what: &str) -> String {
         let expected = seen(&mut self.plain, request);
         for (name, session) in &mut self.others {
@@ -98,8 +116,8 @@ fn every_policy_of_the_corpus_says_the_same_of_every_object() {
     }
     let (bytes, policies) = all_policies(&directories);
     assert!(policies > 60, "only {policies} policies");
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut sessions = Sessions::new(&bundle);
+    let engines = Engines::new(&bytes);
+    let mut sessions = engines.sessions();
     let mut objects = manifests(&root().join("corpus"));
     let applications = shared.join("manifests");
     if applications.is_dir() {
@@ -124,8 +142,8 @@ fn objects_that_pass_are_never_read_again() {
         ("CEL", cel_rule(), &limited),
     ] {
         let bytes = bundle(&sources);
-        let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-        let mut session = Session::new(&bundle);
+        let engine = Engine::load(bytes.clone()).expect("a fresh bundle loads");
+        let mut session = Session::new(&engine);
         for _ in 0..3 {
             let decision = session.decide(&request_of(pod, None));
             assert!(decision.expect("a Pod is a request").is_admitted());
@@ -142,13 +160,14 @@ fn validating_policies_read_what_they_look_at() {
         return println!("left out: the policies are not there");
     };
     let bytes = bundle(&sources);
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bytes.clone()).expect("a fresh bundle loads");
+    let mut session = Session::new(&engine);
     let pod = compliant_pod();
     assert!(seen(&mut session, &request_of(&pod, None)).contains("pass"));
     assert_eq!(session.evaluations_repeated(), 0);
     // A syntax error in a skipped subtree is still reported.
-    let mut sessions = Sessions::new(&bundle);
+    let engines = Engines::new(&bytes);
+    let mut sessions = engines.sessions();
     let broken = String::from_utf8_lossy(&pod).replacen("\"f:status\":", "\"f:status\"", 1);
     assert_ne!(broken.as_bytes(), pod);
     for object in [POD, &pod, broken.as_bytes()] {
@@ -180,16 +199,18 @@ fn variables_inside_variables() {
     let mut sources = kpvm_compiler::source::Sources::new();
     sources.add("variables.yaml", policy);
     let bytes = bundle(&sources);
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    Sessions::new(&bundle).assert_same(&request_of(POD, None), "variables");
+    let engines = Engines::new(&bytes);
+    engines
+        .sessions()
+        .assert_same(&request_of(POD, None), "variables");
 }
 
 /// The first `kind` in the text is only a guess.
 #[test]
 fn the_last_of_several_kinds_is_the_objects_own() {
     let bytes = bundle(&twenty_rules());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut sessions = Sessions::new(&bundle);
+    let engines = Engines::new(&bytes);
+    let mut sessions = engines.sessions();
     let pod = String::from_utf8_lossy(POD);
     for front in ["ConfigMap", "Deployment", "Nothing", ""] {
         let text = pod.replacen('{', &format!("{{\"kind\":\"{front}\","), 1);
@@ -235,8 +256,8 @@ proptest! {
     #[test]
     fn any_document_is_judged_alike(spec in value(), metadata in value(), status in value(), indented: bool) {
         let bytes = bundle_once();
-        let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
-        let mut sessions = Sessions::new(&bundle);
+        let engines = Engines::new(bytes);
+        let mut sessions = engines.sessions();
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status});
         let text = if indented { format!("{pod:#}") } else { pod.to_string() };
         sessions.assert_same(&request_of(text.as_bytes(), None), &text);
@@ -245,8 +266,8 @@ proptest! {
     #[test]
     fn any_damage_is_found_alike(place in 0..POD.len(), byte: u8, cut: bool) {
         let bytes = bundle_once();
-        let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
-        let mut sessions = Sessions::new(&bundle);
+        let engines = Engines::new(bytes);
+        let mut sessions = engines.sessions();
         let mut text = POD.to_vec();
         if cut {
             text.truncate(place);
@@ -266,8 +287,8 @@ fn bundle_once() -> &'static [u8] {
 #[test]
 fn members_that_stand_there_twice_are_judged_alike() {
     let bytes = bundle_once();
-    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
-    let mut sessions = Sessions::new(&bundle);
+    let engines = Engines::new(bytes);
+    let mut sessions = engines.sessions();
     let pod = String::from_utf8_lossy(&compliant_pod()).into_owned();
     let replacements = [
         r#"null"#,
@@ -301,8 +322,8 @@ fn members_that_stand_there_twice_are_judged_alike() {
 #[test]
 fn alternatives_are_those_of_what_counts() {
     let bytes = bundle_once();
-    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
-    let mut sessions = Sessions::new(&bundle);
+    let engines = Engines::new(bytes);
+    let mut sessions = engines.sessions();
     let pod: Value = serde_json::from_slice(&compliant_pod()).expect("the Pod is JSON");
     let mut first = pod["spec"].clone();
     first["securityContext"]["runAsNonRoot"] = json!(true);
@@ -336,8 +357,8 @@ fn alternatives_are_those_of_what_counts() {
 #[test]
 fn errors_in_what_no_rule_reads_are_errors() {
     let bytes = bundle(&twenty_rules());
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
-    let mut sessions = Sessions::new(&bundle);
+    let engines = Engines::new(&bytes);
+    let mut sessions = engines.sessions();
     for (member, is_good) in [
         (r#"{"a":1}"#, true),
         (r#"{"a":[1,2,{"b":[]}]}"#, true),

@@ -2,7 +2,7 @@
 //! plus work that depends on sizes) and bytes of bundles. A count may exceed the number
 //! recorded here by at most 2 %.
 
-use kpvm::engine::{Bundle, Input, Request, Session, Status};
+use kpvm::engine::{Bundle, Config, Engine, Input, Request, Session, Status};
 use kpvm_bench::workload::{
     About, POD, bundle, cel_rule, compliant_pod, expression_rule, further_policies, limited_pod,
     pod_security_policies, restricted_rule,
@@ -31,13 +31,15 @@ fn assert_not_grown(counts: &[Count]) {
 /// The least fuel that gives the same responses as the default.
 fn steps(sources: &Sources, object: &[u8]) -> u64 {
     let bytes = bundle(sources);
-    let bundle = Bundle::load(bytes.as_slice()).expect("a fresh bundle loads");
+    let bundle = Bundle::load(bytes).expect("a fresh bundle loads");
     let respond = |fuel: u64| {
         let limits = Limits {
             request_fuel: fuel,
             ..Limits::DEFAULT
         };
-        let mut session = Session::with_limits(&bundle, limits);
+        let config = Config::new().with_limits(limits);
+        let engine = Engine::with_config(bundle.clone(), config);
+        let mut session = Session::new(&engine);
         let request = Request::create(Input::Json(object));
         let evaluation = session.evaluate(&request).expect("a Pod is a request");
         let responses = evaluation.responses();

@@ -1,12 +1,12 @@
-//! What running an instruction may do besides writing its register: the column of the
-//! table that analyses ask instead of listing operations.
+//! The effects of instructions besides writing their register: a column of the instruction
+//! table that analyses query instead of listing operations.
 
 use std::fmt;
 
 macro_rules! effects {
     ($( $(#[doc = $doc:literal])+ $name:ident = $bit:literal; )+) => {
-        /// A set of effects. It says what an operation *may* do; the empty set is that of
-        /// an operation whose result depends on its operands' identity alone.
+        /// A set of effects. It says what an operation *may* do; an operation with the
+        /// empty set has a result that depends only on the identity of its operands.
         #[derive(Clone, Copy, PartialEq, Eq, Default)]
         pub struct Effects(u32);
 
@@ -23,7 +23,7 @@ macro_rules! effects {
 }
 
 effects! {
-    /// Looks into the resource or into a value that may be a part of it.
+    /// Reads the resource or a value that may be a part of it.
     READS_SUBJECT = 0;
     /// Depends on the request around the resource: its kind, operation, user, labels.
     READS_REQUEST = 1;
@@ -31,13 +31,13 @@ effects! {
     READS_CONTEXT = 2;
     /// Changes variables or entries of the rule's context.
     WRITES_CONTEXT = 3;
-    /// Makes a value that may be new, which the limits count.
+    /// Builds a value that may be new, which the limits count.
     MAKES_VALUE = 4;
     /// Sets the machine's error.
     WRITES_ERROR = 5;
     /// Depends on the machine's error.
     READS_ERROR = 6;
-    /// Asks the host.
+    /// Queries the host.
     ASKS_HOST = 7;
     /// Depends on the clock or on random numbers.
     IS_RANDOM = 8;
@@ -49,7 +49,7 @@ effects! {
     ENDS = 11;
     /// Is followed by the `CelOnError` that says where its errors continue.
     TESTS = 12;
-    /// Notes something for the outcome: a message, a finding, a failure, a count.
+    /// Records something for the outcome: a message, a finding, a failure, a count.
     NOTES = 13;
     /// Changes a fold or an accumulator of the frame.
     WRITES_SLOT = 14;
@@ -57,18 +57,18 @@ effects! {
     READS_SLOT = 15;
     /// Runs another block.
     RUNS_BLOCK = 16;
-    /// Changes other state of the machine: what patterns have expanded, the budget of an
-    /// expression, the parameters that are bound.
+    /// Changes other state of the machine: expanded patterns, the budget of an expression,
+    /// the bound parameters.
     WRITES_STATE = 17;
     /// Depends on such state.
     READS_STATE = 18;
-    /// Ends the block in some cases that are no error.
+    /// Ends the block in some cases other than errors.
     MAY_END = 19;
 }
 
 impl Effects {
-    /// What only reads: an operation with no other effects can be left out if nobody reads
-    /// its register, and done once instead of twice.
+    /// Effects of operations that only read: an operation with no other effects can be left
+    /// out if nothing reads its register, and done once instead of twice.
     pub const READING: Effects = Effects::READS_SUBJECT
         .and(Effects::READS_REQUEST)
         .and(Effects::READS_CONTEXT)

@@ -1,6 +1,6 @@
-//! Immediates: operands that are values themselves and not numbers of something else.
+//! Immediates: operands that are values themselves rather than numbers of something else.
 //!
-//! Each has a type of its own, so that no bare number means two things. The values of a
+//! Each has a type of its own, so that no bare number has two meanings. The values of a
 //! type are `0..=LAST` in the encoding: the verifier rejects every other number.
 
 use std::fmt::{self, Write};
@@ -22,7 +22,7 @@ pub trait Immediate: Copy {
     /// Writes the value as the disassembler shows it.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If writing fails.
     fn show(self, out: &mut dyn Write) -> fmt::Result;
 }
 
@@ -100,7 +100,7 @@ macro_rules! flag_sets {
                 $type(self.0 | flags.0)
             }
 
-            /// With `flags` if `condition` holds.
+            /// Adds `flags` if `condition` is true.
             #[must_use]
             pub const fn with_if(self, condition: bool, flags: $type) -> $type {
                 if condition { self.with(flags) } else { self }
@@ -225,13 +225,13 @@ choices! {
         ImageRegistry,
     }
 
-    /// How a rule ends whose message is known at compile time.
+    /// The ending of a rule whose message is known at compile time.
     ReturnStatus {
         /// It passes.
         Pass,
         /// It is an error.
         Error,
-        /// It is an error even if there is no resource to look at.
+        /// It is an error even if there is no resource.
         ErrorWithoutResource,
         /// It is skipped.
         Skip,
@@ -239,9 +239,9 @@ choices! {
 
     /// Why a pattern under an existence anchor cannot be used.
     ExistencePatternDefect {
-        /// It is no list.
+        /// It is not a list.
         NotAList,
-        /// An item of it is no map.
+        /// An item of it is not a map.
         ItemNotAMap,
     }
 
@@ -253,7 +253,7 @@ choices! {
         Semicolon,
     }
 
-    /// Where in an expression a text stands.
+    /// The role of a text in an expression.
     ExpressionPlace {
         /// As a name.
         Name,
@@ -263,15 +263,15 @@ choices! {
         RawString,
     }
 
-    /// Which text of a value is meant.
+    /// Which text of a value is used.
     TextOf {
-        /// The value's; empty if it is no text.
+        /// The value's; empty if it is not a text.
         Value,
-        /// The key that it has in its map.
+        /// Its key in the map.
         Key,
     }
 
-    /// A part of what an assertion tree is about.
+    /// A part of the payload of an assertion tree.
     PayloadPart {
         /// All of it, as expressions see it.
         Whole,
@@ -293,7 +293,7 @@ choices! {
         ResourceKind,
     }
 
-    /// What is wrong with a value that an assertion looks at.
+    /// What is wrong with a value that an assertion tests.
     AssertionFailure {
         /// The field is missing.
         Missing,
@@ -309,7 +309,7 @@ choices! {
     Unassertable {
         /// The last error.
         Error,
-        /// The value is no list.
+        /// The value is not a list.
         NotAList,
         /// The value is neither a list nor a map.
         NotAListOrMap,
@@ -323,7 +323,7 @@ choices! {
         Indices,
     }
 
-    /// How several errors of CEL become one.
+    /// How several errors of CEL are combined.
     ErrorList {
         /// A list of the different ones.
         Distinct,
@@ -331,7 +331,7 @@ choices! {
         Joined,
     }
 
-    /// On whose behalf parameters are looked for.
+    /// Whose parameters are looked up.
     ParametersFor {
         /// A rule's (docs/spec/cel.md §2.6).
         Rule,
@@ -343,25 +343,26 @@ choices! {
     MessageForm {
         /// What Kubernetes accepts (docs/spec/cel.md §2.3).
         Kubernetes,
-        /// Anything but the empty text, that of an error too.
+        /// Anything but the empty text, including an error's text.
         NotEmpty,
     }
 
-    /// Which objects a namespace selector of a filter is asked about.
+    /// To which objects a filter's namespace selector applies.
     NamespaceSelection {
-        /// Those of a kind that is not Namespace; one without a kind is selected.
+        /// To those of a kind other than Namespace; an object without a kind is selected.
         Ordinary,
-        /// Likewise, and those without a kind: the filter's kinds hold `*`.
+        /// To those and to objects without a kind: the filter's kinds contain `*`.
         WithoutKind,
-        /// As `Ordinary`, and every Namespace is selected: the filter is of an exception.
+        /// Like `Ordinary`, but every Namespace is selected: the filter belongs to an
+        /// exception.
         Exception,
     }
 
     /// The scope that an object must have.
     ObjectScope {
-        /// It is in a namespace.
+        /// It is namespaced.
         Namespaced,
-        /// It is not.
+        /// It is cluster-wide.
         Cluster,
     }
 }
@@ -377,7 +378,7 @@ flag_sets! {
 
     /// How a comparison with a constant branches.
     CompareFlags {
-        /// Jumps if it holds; otherwise jumps if it does not.
+        /// Jumps if it is true; otherwise jumps if it is false.
         JUMPS_IF_TRUE = 0,
         /// The constant is the left operand.
         CONSTANT_IS_LEFT = 1,
@@ -401,7 +402,7 @@ flag_sets! {
         PLACE_LOW = 0,
         /// High bit of its place.
         PLACE_HIGH = 1,
-        /// A value is missing; else one is forbidden.
+        /// A value is missing; otherwise one is forbidden.
         REQUIRED = 2,
         /// The control fails without listing it.
         UNLISTED = 3,
@@ -431,7 +432,8 @@ impl Operations {
 }
 
 impl NoteFlags {
-    /// The flags of a place among the findings of a control; the last of four for more.
+    /// The flags of a place among the findings of a control; the last of the four for any
+    /// later place.
     #[must_use]
     pub const fn at_place(place: u8) -> NoteFlags {
         NoteFlags(if place > 3 { 3 } else { place })
@@ -443,7 +445,7 @@ impl NoteFlags {
     }
 }
 
-/// Items, at most, that an instruction speaks of: what an `i32` holds.
+/// The largest item number of an instruction: what an `i32` holds.
 const MAX_ITEMS: u32 = i32::MAX as u32;
 
 counts! {
@@ -455,7 +457,7 @@ counts! {
     AlternativeIndex up_to MAX_ITEMS;
     /// Number of an expression of a CEL rule, in order.
     ExpressionNumber up_to MAX_ITEMS;
-    /// Number of the `foreach` loops around an instruction.
+    /// Number of `foreach` loops around an instruction.
     ForeachDepth up_to crate::verify::MAX_LOOP_DEPTH as u32;
 }
 
@@ -549,7 +551,7 @@ numbered! {
     crate::condition::ConditionOperator, |operator| format!("{operator:?}");
 }
 
-/// Which type an immediate has, for those that ask at run time.
+/// The type of an immediate, for queries at run time.
 macro_rules! immediate_types {
     ($( $kind:ident = $type:ty; )+) => {
         /// A type of immediates.
@@ -563,7 +565,7 @@ macro_rules! immediate_types {
                 match self { $( ImmediateType::$kind => stringify!($kind), )+ }
             }
 
-            /// Whether its values say by themselves what they are.
+            /// Whether its values are self-explanatory when shown.
             pub const fn is_named(self) -> bool {
                 !matches!(
                     self,
@@ -589,7 +591,7 @@ macro_rules! immediate_types {
             /// Writes the value with that number, if there is one.
             ///
             /// # Errors
-            /// Those of the writer.
+            /// If writing fails.
             pub fn show(self, number: u32, out: &mut dyn Write) -> fmt::Result {
                 match self {
                     $( ImmediateType::$kind => match <$type as Immediate>::decode(number) {

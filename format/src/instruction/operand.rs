@@ -12,7 +12,7 @@ use super::immediate::ImmediateType;
 use crate::symbol::SymbolId;
 use crate::table::NONE;
 
-/// How code names registers and places to jump to.
+/// How code names registers and jump targets.
 pub trait Representation: Copy + Debug + Eq + Hash + 'static {
     /// A register.
     type Register: Copy + Debug + Eq + Hash;
@@ -124,7 +124,7 @@ pub enum OperandKind {
     Backward,
 }
 
-/// A type of operands, as the table of instructions names it.
+/// A type of operands, as the instruction table names it.
 pub trait OperandType {
     /// The operand in a representation.
     type Of<R: Representation>: Copy + Debug + Eq + Hash;
@@ -132,7 +132,7 @@ pub trait OperandType {
     /// What its number means.
     const KIND: OperandKind;
 
-    /// The operand's number, which is what the encoding holds.
+    /// The operand's number in the encoding.
     fn number<R: Representation>(value: Self::Of<R>) -> u32;
 
     /// The operand with that number, if it can be one.
@@ -149,17 +149,17 @@ pub trait OperandType {
         S: Representation,
         T: Translate<R, S>;
 
-    /// The place to jump to, if it is one.
+    /// The jump target, if it is one.
     fn target<R: Representation>(_: Self::Of<R>) -> Option<R::Target> {
         None
     }
 
-    /// The register, if it is one that is read.
+    /// The register, if it is read.
     fn source<R: Representation>(_: Self::Of<R>) -> Option<R::Register> {
         None
     }
 
-    /// The register, if it is one that is written.
+    /// The register, if it is written.
     fn destination<R: Representation>(_: Self::Of<R>) -> Option<R::Register> {
         None
     }

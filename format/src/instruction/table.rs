@@ -81,15 +81,15 @@ macro_rules! instruction_set {
             )+
         }
 
-        /// An instruction of a bundle, told apart by operation. The interpreter matches on
-        /// this: operands are read where they are used, so that it costs one jump.
+        /// A decoded instruction of a bundle. The interpreter matches on this: operands are
+        /// read where they are used, so that dispatch costs one jump.
         #[derive(Debug, Clone, Copy)]
         #[allow(missing_docs, reason = "named after the operations")]
         pub enum Decoded<'i> { $( $name(operands::$name<'i>), )+ }
 
         impl<'i> Decoded<'i> {
-            /// The instruction's operation; `None` if there is no such operation, which
-            /// the verifier rules out.
+            /// The instruction's operation; `None` if there is no such operation, which the
+            /// verifier rules out.
             #[inline(always)]
             pub fn of(instruction: &'i Instruction) -> Option<Self> {
                 match instruction.op {
@@ -99,9 +99,9 @@ macro_rules! instruction_set {
             }
         }
 
-        /// An instruction with typed operands, in a [`Representation`]. Whoever handles
-        /// instructions matches on this without a wildcard, so that an instruction that is
-        /// not handled does not compile.
+        /// An instruction with typed operands, in a [`Representation`]. Code that handles
+        /// instructions matches on this without a wildcard arm, so that a missing
+        /// instruction does not compile.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "operands are described with their operation")]
         pub enum Operation<R: Representation = Encoded> {
@@ -209,53 +209,53 @@ macro_rules! instruction_set {
 }
 
 instruction_set! {
-    /// Loads the value at a static path of the subject; missing when the path does not lead
-    /// anywhere.
+    /// Loads the value at a static path of the subject; missing if the path leads nowhere.
     LoadPath { dst: A Destination, path: C PathId } [READS_SUBJECT];
-    /// Loads the value under a key; missing when `src` is no map or lacks it.
+    /// Loads the value under a key; missing if `src` is not a map or lacks it.
     LoadField { dst: A Destination, src: B Source, key: C SymbolId } [READS_SUBJECT];
-    /// Loads the list item at an index; missing when there is none.
+    /// Loads the list item at an index; missing if there is none.
     LoadIndex { dst: A Destination, src: B Source, index: C ItemIndex } [READS_SUBJECT];
     /// Continues at the target.
     Jump { target: D Forward } [JUMPS ENDS];
-    /// Jumps when the value is missing; an explicit null is not.
+    /// Jumps if the value is missing; an explicit null is not.
     JumpIfMissing { src: A Source, target: D Forward } [JUMPS];
 
     /// Check: the value is a map.
     RequireMap { src: A Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
     /// Check: the value is a list.
     RequireList { src: A Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// Check: the value under a plain key with the pattern `*` is there and not null.
+    /// Check: the value under a plain key with the pattern `*` is present and not null.
     RequirePresent { src: A Source, key: C SymbolId, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// Check: the list has at least so many items (positional lists).
+    /// Check: the list has at least this many items (positional lists).
     RequireLength { src: A Source, length: C ItemCount, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS];
     /// Check: the value under an existence anchor is a list.
     RequireExistenceList { src: A Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// Check: the value satisfies a leaf predicate; every item of a list must.
+    /// Check: the value satisfies a leaf predicate; in a list every item must.
     TestLeaf { src: A Source, leaf: C LeafId, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS];
     /// Fails: the pattern is an empty list.
     FailEmptyPattern { target: D Forward } [WRITES_ERROR JUMPS ENDS];
     /// Fails: no item satisfied the existence anchor.
     FailExistence { target: D Forward } [WRITES_ERROR JUMPS ENDS];
-    /// Fails: the pattern under an existence anchor is no list, or an item of it no map.
+    /// Fails: the pattern under an existence anchor is not a list, or an item of it not a
+    /// map.
     FailExistencePattern { defect: B ExistencePatternDefect, kind: C TextId, target: D Forward }
         [WRITES_ERROR JUMPS ENDS];
-    /// Fails: a key under a negation anchor is there.
+    /// Fails: a key under a negation anchor is present.
     FailNegation { target: D Forward } [WRITES_ERROR JUMPS ENDS];
-    /// Fails as skip: the key of a conditional anchor is not there.
+    /// Fails as skip: the key of a conditional anchor is missing.
     FailConditional { target: D Forward } [WRITES_ERROR JUMPS ENDS];
     /// Turns the error into that of a conditional anchor and continues at the target.
     WrapConditional { target: D Forward } [READS_ERROR WRITES_ERROR JUMPS ENDS];
     /// Turns the error into that of a global anchor and continues at the target.
     WrapGlobal { target: D Forward } [READS_ERROR WRITES_ERROR JUMPS ENDS];
-    /// Notes for the error downgrade whether the map has the anchored key (docs/spec/patterns.md
-    /// §4.7).
+    /// Records for the error downgrade whether the map has the anchored key
+    /// (docs/spec/patterns.md §4.7).
     RecordAnchor { src: A Source, key: C SymbolId, text: D TextId } [READS_SUBJECT NOTES];
 
-    /// Expands the wildcard keys of a label or annotation pattern on this map, for good
+    /// Expands the wildcard keys of a label or annotation pattern on this map, permanently
     /// (docs/spec/patterns.md §9).
     ExpandTags { src: A Source, tags: C TagPatternId } [READS_SUBJECT WRITES_STATE];
     /// Check: the labels or annotations satisfy the expanded pattern.
@@ -264,31 +264,31 @@ instruction_set! {
 
     /// Starts collecting outcomes of anchored siblings or of list items.
     FoldBegin { fold: A FoldSlot } [WRITES_SLOT];
-    /// Counts a sibling or item that held.
+    /// Counts a sibling or item that matched.
     FoldApplied { fold: A FoldSlot } [WRITES_SLOT];
-    /// Takes the error of an anchored sibling: skips are collected, others jump unless a sibling
-    /// decided to skip.
+    /// Adds the error of an anchored sibling: skips are collected, others jump unless a
+    /// sibling decided to skip.
     FoldKeyError { fold: A FoldSlot, target: D Forward } [READS_ERROR WRITES_SLOT JUMPS];
-    /// Takes the error of a list item: skips are collected, others jump.
+    /// Adds the error of a list item: skips are collected, others jump.
     FoldItemError { fold: A FoldSlot, target: D Forward } [READS_ERROR WRITES_SLOT JUMPS];
-    /// Ends a group of anchored siblings; jumps when they amount to a skip.
+    /// Ends a group of anchored siblings; jumps if the result is a skip.
     FoldKeysEnd { fold: A FoldSlot, target: D Forward } [READS_SLOT WRITES_ERROR JUMPS];
-    /// Ends a list; jumps when every item was skipped.
+    /// Ends a list; jumps if every item was skipped.
     FoldItemsEnd { fold: A FoldSlot, target: D Forward } [READS_SLOT WRITES_ERROR JUMPS];
 
-    /// Starts over the items of a list; jumps when there are none.
+    /// Starts iterating over the items of a list; jumps if there are none.
     LoopBegin { loop_slot: A LoopSlot, list: B Source, item: E Destination, target: D Forward }
         [READS_SUBJECT LOOPS JUMPS];
-    /// Goes to the next item and back, or falls through behind the last.
+    /// Advances to the next item and jumps back, or falls through after the last.
     LoopNext { loop_slot: A LoopSlot, item: E Destination, target: D Backward } [LOOPS JUMPS];
 
-    /// Notes the error of an anyPattern alternative and falls through.
+    /// Records the error of an anyPattern alternative and falls through.
     AlternativeFailed { index: C AlternativeIndex } [READS_ERROR NOTES];
-    /// As `AlternativeFailed`, for the alternative that a loop is at.
+    /// Like `AlternativeFailed`, for the current alternative of a loop.
     AlternativeFailedAt { loop_slot: A LoopSlot } [READS_ERROR NOTES];
-    /// Ends: the rule passes by the alternative that a loop is at.
+    /// Ends: the rule passes by the current alternative of a loop.
     ReturnAlternativeAt { loop_slot: A LoopSlot } [ENDS];
-    /// Fails: an anyPattern that a variable gave is no list.
+    /// Fails: an anyPattern computed from a variable is not a list.
     RequireAlternatives { src: A Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
     /// Ends: the rule passes.
     ReturnPass [ENDS];
@@ -296,36 +296,36 @@ instruction_set! {
     ReturnAlternative { index: C AlternativeIndex } [ENDS];
     /// Ends: the pattern's error decides; `depth` counts the foreach loops around it.
     ReturnError { depth: B ForeachDepth } [READS_ERROR ENDS];
-    /// Ends: no alternative held.
+    /// Ends: no alternative matched.
     ReturnAlternativesFailed { depth: B ForeachDepth } [READS_ERROR ENDS];
     /// Ends: the rule denies.
     ReturnDeny { depth: B ForeachDepth } [ENDS];
     /// Ends with a status and a message known at compile time.
     ReturnText { status: B ReturnStatus, text: C TextId } [ENDS];
 
-    /// Makes a constant value.
+    /// Loads a constant value.
     LoadConstant { dst: A Destination, constant: C ConstantId } [MAKES_VALUE];
     /// Copies a register.
     Move { dst: A Destination, src: B Source } [];
-    /// Loads a variable of the context by its name: of the rule, else of the request; an unknown
-    /// one is a missing key.
+    /// Loads a variable of the context by its name: of the rule, else of the request; an
+    /// unknown one is a missing key.
     LoadVariable { dst: A Destination, slot: C SlotId, target: D Forward }
         [READS_CONTEXT READS_REQUEST MAKES_VALUE WRITES_ERROR JUMPS];
     /// Loads a value of the request's context: `request`, `serviceAccountName`, values given by the
     /// host.
     LoadBase { dst: A Destination, name: C SymbolId, target: D Forward }
         [READS_REQUEST MAKES_VALUE WRITES_ERROR JUMPS];
-    /// Loads `request.object`, or `request.oldObject` when the operation is DELETE.
+    /// Loads `request.object`, or `request.oldObject` if the operation is DELETE.
     LoadRequestObject { dst: A Destination, target: D Forward }
         [READS_SUBJECT READS_REQUEST MAKES_VALUE WRITES_ERROR JUMPS];
     /// Loads `images` of the resource.
     LoadImages { dst: A Destination, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// Makes a map of the whole context.
+    /// Builds a map of the whole context.
     LoadContext { dst: A Destination } [READS_SUBJECT READS_REQUEST READS_CONTEXT MAKES_VALUE];
-    /// Puts a value into a variable of the context.
+    /// Stores a value in a variable of the context.
     StoreVariable { slot: C SlotId, src: A Source } [WRITES_CONTEXT];
-    /// Loads a variable without looking further; missing when it is not set.
+    /// Loads a variable without looking further; missing if it is not set.
     SaveVariable { dst: A Destination, slot: C SlotId } [READS_CONTEXT];
     /// Runs the loader of a context entry unless it has run.
     EnsureEntry { entry: C EntryId, loading: B EntryLoading, target: D Forward }
@@ -337,15 +337,17 @@ instruction_set! {
     /// Lets the context entries of the rule that failed run again.
     RetryEntries [WRITES_CONTEXT];
 
-    /// The value under a key: a map without it is a missing key, anything but a map gives null.
+    /// The value under a key: a map without it is a missing key, anything but a map gives
+    /// null.
     GetKey { dst: A Destination, src: B Source, key: C SymbolId, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS];
     /// The value under a key that is a text in a register.
     GetKeyOf { dst: A Destination, src: B Source, key: E Source, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// The list item at an index, a negative one from the end; null without one.
+    /// The list item at an index, a negative one counting from the end; null if there is
+    /// none.
     GetItem { dst: A Destination, src: B Source, index: C SignedIndex } [READS_SUBJECT];
-    /// A part of a list, or of a text where `texts` are cut too; null of anything else.
+    /// A part of a list, or of a text if `texts` are sliced too; null for anything else.
     GetSlice {
         dst: A Destination,
         src: B Source,
@@ -353,30 +355,31 @@ instruction_set! {
         slice: C SliceId,
         target: D Forward,
     } [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// The values of a map in the order of their keys, behind as many nulls if asked for.
+    /// The values of a map in the order of their keys, preceded by as many nulls if
+    /// requested.
     MapValues { dst: A Destination, src: B Source, nulls: C bool } [READS_SUBJECT MAKES_VALUE];
     /// Negates the truth of a value.
     Not { dst: A Destination, src: B Source } [READS_SUBJECT];
-    /// Compares two values; an order of anything but numbers is null.
+    /// Compares two values; ordering anything but numbers gives null.
     Compare { dst: A Destination, left: B Source, right: E Source, comparison: C Comparison }
         [READS_SUBJECT MAKES_VALUE];
-    /// Jumps when the value is truthy.
+    /// Jumps if the value is truthy.
     JumpIfTrue { src: A Source, target: D Forward } [READS_SUBJECT JUMPS];
-    /// Jumps when the value is falsy.
+    /// Jumps if the value is falsy.
     JumpIfFalse { src: A Source, target: D Forward } [READS_SUBJECT JUMPS];
-    /// Jumps when the value is null.
+    /// Jumps if the value is null.
     JumpIfNull { src: A Source, target: D Forward } [READS_SUBJECT JUMPS];
-    /// Jumps when the value is no list.
+    /// Jumps if the value is not a list.
     JumpIfNotList { src: A Source, target: D Forward } [READS_SUBJECT JUMPS];
-    /// Jumps when the value is no map.
+    /// Jumps if the value is not a map.
     JumpIfNotMap { src: A Source, target: D Forward } [READS_SUBJECT JUMPS];
-    /// Jumps when a list has fewer items.
+    /// Jumps if a list has fewer items.
     JumpIfShorter { src: A Source, length: C ItemCount, target: D Forward } [READS_SUBJECT JUMPS];
     /// Jumps unless the operation is DELETE.
     JumpUnlessDelete { target: D Forward } [READS_REQUEST JUMPS];
-    /// Makes null of a missing key; another error continues at the target.
+    /// Replaces a missing key by null; another error continues at the target.
     CatchMissing { dst: A Destination, target: D Forward } [READS_ERROR JUMPS];
-    /// Makes null of any error.
+    /// Replaces any error by null.
     CatchAny { dst: A Destination } [];
     /// Empties a list accumulator.
     ListBegin { list: A ListSlot } [WRITES_SLOT];
@@ -386,11 +389,11 @@ instruction_set! {
     ListPushSome { list: A ListSlot, src: B Source } [READS_SUBJECT WRITES_SLOT];
     /// Appends the items of a list, or another value itself.
     ListExtend { list: A ListSlot, src: B Source } [READS_SUBJECT WRITES_SLOT];
-    /// Makes a list of what was appended.
+    /// Builds a list of what was appended.
     ListEnd { dst: A Destination, list: B ListSlot } [READS_SLOT MAKES_VALUE];
-    /// Makes a map of what was appended, under the keys of a list of texts.
+    /// Builds a map of what was appended, under the keys of a list of texts.
     MapEnd { dst: A Destination, list: B ListSlot, keys: C TextListId } [READS_SLOT MAKES_VALUE];
-    /// Makes a map of what was appended: keys (texts) and values in turn.
+    /// Builds a map of what was appended: alternating keys (texts) and values.
     MapEndPairs { dst: A Destination, list: B ListSlot } [READS_SLOT MAKES_VALUE];
     /// Calls a function with what was appended as arguments.
     Call { dst: A Destination, list: B ListSlot, function: C Function, target: D Forward }
@@ -399,8 +402,8 @@ instruction_set! {
     LoopIndex { dst: A Destination, loop_slot: B LoopSlot } [READS_SUBJECT MAKES_VALUE];
     /// Fails with a text known at compile time.
     FailText { text: C TextId, target: D Forward } [WRITES_ERROR JUMPS ENDS];
-    /// Puts a text in front of the error's and continues at the target; `query` when it shows a
-    /// query, which a DELETE rewrites.
+    /// Prefixes the error's text and continues at the target; `query` if it shows a query,
+    /// which a DELETE rewrites.
     WrapError { query: B bool, text: C TextId, target: D Forward }
         [READS_REQUEST READS_ERROR WRITES_ERROR JUMPS ENDS];
 
@@ -411,25 +414,25 @@ instruction_set! {
     /// Appends a value as a variable inside a text shows it.
     TextValue { accumulator: A TextSlot, src: B Source, target: D Forward }
         [READS_SUBJECT WRITES_SLOT WRITES_ERROR JUMPS];
-    /// Makes a text of what was appended.
+    /// Builds a text of what was appended.
     TextEnd { dst: A Destination, accumulator: B TextSlot } [READS_SLOT MAKES_VALUE];
-    /// Jumps when nothing was appended yet.
+    /// Jumps if nothing has been appended yet.
     JumpIfTextEmpty { accumulator: A TextSlot, target: D Forward } [READS_SLOT JUMPS];
     /// FALLBACK: parses a text as an expression now and evaluates it over the whole context.
     EvaluateText { dst: A Destination, src: B Source, path: C TextId, target: D Forward }
         [READS_SUBJECT READS_REQUEST READS_CONTEXT WRITES_CONTEXT RUNS_BLOCK MAKES_VALUE ASKS_HOST IS_RANDOM WRITES_ERROR JUMPS];
-    /// FALLBACK: as `EvaluateText`, for a query whose errors are shown as they are.
+    /// FALLBACK: like `EvaluateText`, for a query whose errors are shown unchanged.
     EvaluateQuery { dst: A Destination, src: B Source, target: D Forward }
         [READS_SUBJECT READS_REQUEST READS_CONTEXT WRITES_CONTEXT RUNS_BLOCK MAKES_VALUE ASKS_HOST IS_RANDOM WRITES_ERROR JUMPS];
     /// FALLBACK: parses a text as an expression now and evaluates it over a value.
     EvaluateOver { dst: A Destination, src: B Source, over: E Source, target: D Forward }
         [READS_SUBJECT READS_REQUEST READS_CONTEXT WRITES_CONTEXT RUNS_BLOCK MAKES_VALUE ASKS_HOST IS_RANDOM WRITES_ERROR JUMPS];
-    /// Puts `failed to apply jmespath`, the text of a path and `to variable <nil>` in front of the
-    /// error's text and continues at the target.
+    /// Prefixes the error's text with `failed to apply jmespath`, the text of a path and
+    /// `to variable <nil>`, and continues at the target.
     WrapPath { path: A Source, target: D Forward }
         [READS_SUBJECT READS_ERROR WRITES_ERROR JUMPS ENDS];
-    /// Takes what a key's variables gave; anything but text fails with a text known at compile
-    /// time.
+    /// Takes the value of a key's variables; anything but text fails with a text known at
+    /// compile time.
     RequireKeyText {
         dst: A Destination,
         src: B Source,
@@ -438,7 +441,7 @@ instruction_set! {
         target: D Forward,
     } [READS_SUBJECT WRITES_ERROR JUMPS];
 
-    /// Condition: jumps when it does not hold; fails the block when it cannot be evaluated.
+    /// Condition: jumps if it is false; fails the block if it cannot be evaluated.
     TestCondition {
         key: A Source,
         value: B Source,
@@ -451,75 +454,79 @@ instruction_set! {
     /// Forgets the messages of the block.
     ClearMessages [NOTES];
 
-    /// Check: the value satisfies a pattern known only now, numbers made floats for anyPattern.
+    /// Check: the value matches a pattern known only at run time, with numbers converted to
+    /// floats for anyPattern.
     TestValue { src: A Source, pattern: B Source, floats: C bool, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// Begins a match of its own: anchors seen and keys expanded so far do not count.
+    /// Begins an independent match: anchors seen and keys expanded so far do not count.
     BeginPattern [WRITES_STATE];
-    /// The subject of an element's pattern: the element if it is a map, else what it was.
+    /// The subject of an element's pattern: the element if it is a map, else the previous
+    /// subject.
     SelectSubject { dst: A Destination, element: B Source, outer: E Source } [READS_SUBJECT];
-    /// Jumps when a pattern's subject is the resource and there is none to look at.
+    /// Jumps if a pattern's subject is the resource and there is none.
     JumpIfNoSubject { src: A Source, target: D Forward } [READS_REQUEST JUMPS];
-    /// Fails: the element of a foreach with `elementScope` is no map.
+    /// Fails: the element of a foreach with `elementScope` is not a map.
     RequireScope { src: A Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
     /// Counts an element that passed.
     CountPass [NOTES];
-    /// Jumps when the last error is about an unknown key.
+    /// Jumps if the last error is about an unknown key.
     JumpIfUnknownKey { target: D Forward } [READS_ERROR JUMPS];
     /// Keeps the last error as that of a list that could not be evaluated.
     KeepListError [READS_ERROR NOTES];
-    /// Ends a foreach rule by what was counted: pass, list error, or no response.
+    /// Ends a foreach rule according to the counts: pass, list error, or no response.
     ReturnForeach [READS_STATE ENDS];
-    /// Begins a nested foreach: what was counted so far is put aside.
+    /// Begins a nested foreach: the counts so far are put aside.
     EnterNested [WRITES_STATE];
-    /// Ends a nested foreach: jumps when it counted nothing; a list of it that could not be
+    /// Ends a nested foreach: jumps if it counted nothing; a list of it that could not be
     /// evaluated ends the rule.
     LeaveNested { depth: B ForeachDepth, target: D Forward } [WRITES_STATE READS_STATE JUMPS MAY_END];
-    /// Jumps when no alternative failed rather than skipped.
+    /// Jumps if no alternative failed rather than skipped.
     JumpIfAllSkipped { target: D Forward } [READS_STATE JUMPS];
     /// Runs a context entry again if it has run: the element that it saw is gone.
     RefreshEntry { entry: C EntryId }
         [READS_CONTEXT WRITES_CONTEXT RUNS_BLOCK WRITES_ERROR ASKS_HOST IS_RANDOM READS_SUBJECT READS_REQUEST];
-    /// Jumps when the pattern's error is a skip.
+    /// Jumps if the pattern's error is a skip.
     JumpIfSkip { target: D Forward } [READS_ERROR JUMPS];
-    /// The elements of a foreach list: none of null, the items of a list, else the value alone.
+    /// The elements of a foreach list: none for null, the items of a list, else only the
+    /// value.
     ToElements { dst: A Destination, src: B Source } [READS_SUBJECT MAKES_VALUE];
-    /// The value that `element` has: a number is a float64. Jumps for one that is not finite.
+    /// The value of `element`: a number becomes a float64. Jumps for one that is not
+    /// finite.
     ToElement { dst: A Destination, src: B Source, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// A number as float64; any other value as it is.
+    /// A number as float64; any other value unchanged.
     ToFloat { dst: A Destination, src: B Source } [READS_SUBJECT MAKES_VALUE];
-    /// The value as it is stored in the context: every number a float64. Jumps when one is not
+    /// The value as stored in the context: every number a float64. Jumps if one is not
     /// finite.
     ToFloats { dst: A Destination, src: B Source, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// What stands in the context once a value was added to another: maps merge at every depth,
-    /// anything else is replaced.
+    /// The value of the context after adding a value to an existing one: maps are merged at
+    /// every depth, anything else is replaced.
     MergeStored { dst: A Destination, existing: B Source, added: E Source }
         [READS_SUBJECT MAKES_VALUE];
     /// Jumps unless the host has outside data of a kind.
     JumpUnlessProvided { provision: E Provision, target: D Forward } [ASKS_HOST JUMPS];
-    /// Asks the host for outside data; missing when the host has none of that kind.
+    /// Queries the host for outside data; missing if the host has none of that kind.
     Fetch { dst: A Destination, request: B Source, provision: E Provision, target: D Forward }
         [READS_SUBJECT ASKS_HOST MAKES_VALUE WRITES_ERROR JUMPS];
-    /// Jumps unless a text can stand in an expression as it is.
+    /// Jumps unless a text can be used in an expression unchanged.
     JumpUnlessPlain { src: A Source, place: B ExpressionPlace, target: D Forward }
         [READS_SUBJECT JUMPS];
-    /// Jumps unless a register holds something.
+    /// Jumps unless a register has a value.
     JumpUnlessSet { src: A Source, target: D Forward } [JUMPS];
 
-    /// Decodes a value into a shape: keys in any case, null for what is not there; fails where a
+    /// Decodes a value into a shape: keys in any case, null for missing values; fails if a
     /// type differs.
     Conform { dst: A Destination, src: B Source, shape: C ShapeId, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// Jumps when a value's text or key satisfies one of the wildcards.
+    /// Jumps if a value's text or key matches one of the wildcards.
     JumpIfText { src: A Source, of: E TextOf, texts: C TextListId, target: D Forward }
         [READS_SUBJECT JUMPS];
-    /// Runs a block of checks over a value and keeps what it notes as findings; `places` are those
-    /// of the value's `spec` and `metadata` in the resource.
+    /// Runs a block of checks over a value and keeps what it records as findings; `places`
+    /// are those of the value's `spec` and `metadata` in the resource.
     RunChecks { src: A Source, block: C BlockId, places: D TextListId }
         [READS_SUBJECT RUNS_BLOCK NOTES WRITES_STATE];
-    /// Notes that a value breaks a control; `owner`: the container concerned, if any.
+    /// Records that a value violates a control; `owner`: the container, if there is one.
     Note {
         value: A Source,
         owner: B Source,
@@ -527,48 +534,48 @@ instruction_set! {
         path: C TextId,
         control: D ControlId,
     } [NOTES];
-    /// The value that the findings are about.
+    /// The value that the findings concern.
     LoadChecked { dst: A Destination } [READS_STATE];
     /// Jumps unless there are findings of the exclusion's controls.
     JumpUnlessFound { exclusion: C ExclusionId, target: D Forward } [READS_STATE JUMPS];
-    /// Runs the same checks over another value and takes away the findings that what they note
-    /// there stands for.
+    /// Runs the same checks over another value and removes the findings that correspond to
+    /// what they record there.
     Exempt { src: A Source, exclusion: C ExclusionId }
         [READS_SUBJECT RUNS_BLOCK NOTES WRITES_STATE READS_STATE];
-    /// Ends: the rule passes if no finding is left, else fails with what is left.
+    /// Ends: the rule passes if no findings remain, else fails with the remaining ones.
     ReturnFindings [READS_STATE ENDS];
 
-    /// Loads what an assertion tree is about, or a part of it.
+    /// Loads the payload of an assertion tree, or a part of it.
     LoadPayload { dst: A Destination, part: B PayloadPart }
         [READS_SUBJECT READS_REQUEST MAKES_VALUE];
-    /// Computes with two floats; null of anything else.
+    /// Computes with two floats; null for anything else.
     Arithmetic {
         dst: A Destination,
         left: B Source,
         right: E Source,
         operator: C ArithmeticOperator,
     } [READS_SUBJECT MAKES_VALUE];
-    /// A list itself, or a map in the order of its keys; jumps on anything else.
+    /// A list itself, or a map's entries in the order of its keys; jumps for anything else.
     ToIterable { dst: A Destination, src: B Source, target: D Forward }
         [READS_SUBJECT MAKES_VALUE JUMPS];
-    /// Assertion: notes a failure unless the value is as expected; ends as an error where the two
-    /// cannot be compared.
+    /// Assertion: records a failure unless the value is as expected; ends as an error if
+    /// the two cannot be compared.
     AssertValue { actual: A Source, expected: B Source } [READS_SUBJECT NOTES WRITES_ERROR MAY_END];
-    /// Assertion: notes a failure.
+    /// Assertion: records a failure.
     NoteFailure { src: A Source, failure: B AssertionFailure } [READS_SUBJECT NOTES];
     /// Ends: the assertion cannot be evaluated.
     ReturnUnassertable { src: A Source, reason: B Unassertable }
         [READS_SUBJECT READS_ERROR WRITES_ERROR ENDS];
-    /// Ends: the rule passes if no failure was noted, else fails once for each.
+    /// Ends: the rule passes if no failure was recorded, else fails once for each.
     ReturnAssertion [READS_STATE ENDS];
 
-    /// Ends: the conditions hold, or a part of a rule may go on.
+    /// Ends: the conditions are true, or a part of a rule may continue.
     ReturnTrue [ENDS];
-    /// Ends: the conditions do not hold.
+    /// Ends: the conditions are false.
     ReturnFalse [ENDS];
     /// Ends with a value.
     ReturnValue { src: A Source } [ENDS];
-    /// Ends: evaluating failed with the error's text.
+    /// Ends: an evaluation failed with the error's text.
     ReturnFailed { depth: B ForeachDepth } [READS_ERROR ENDS];
     /// Ends: the rule gives no response.
     ReturnNothing [ENDS];
@@ -576,18 +583,16 @@ instruction_set! {
     /// CEL: a field of a map, of an optional (then an optional), of a declared object.
     CelSelect { dst: A Destination, src: B Source, key: C SymbolId, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// CEL: the value at a static path of `object`; jumps with the error of the first field that is
-    /// not there.
+    /// CEL: the value at a static path of `object`; jumps with the error of the first
+    /// missing field.
     CelPath { dst: A Destination, path: C PathId, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// CEL test: a field, as `CelSelect` gives it. Jumps if there is one (`when`), or if there is
-    /// none. A list has no
-    /// fields to look for, which is an error.
+    /// CEL test: a field, as loaded by `CelSelect`. Jumps if it is present (`when`), or if
+    /// it is missing. Testing a list for a field is an error.
     CelIfHas { dst: A Destination, src: B Source, when: E bool, key: C SymbolId, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS TESTS];
-    /// CEL test: a field, as `CelFind` gives it, with `unwrap` of what an optional `src` holds.
-    /// Jumps if there is none; a list
-    /// has no fields to look for, which is an error.
+    /// CEL test: a field, as loaded by `CelFind`; with `unwrap`, of the value inside an
+    /// optional `src`. Jumps if it is missing; testing a list for a field is an error.
     CelIfFind {
         dst: A Destination,
         src: B Source,
@@ -595,8 +600,8 @@ instruction_set! {
         key: C SymbolId,
         target: D Forward,
     } [READS_SUBJECT WRITES_ERROR JUMPS TESTS];
-    /// CEL test: compares with a constant, which may be the left operand; jumps if it holds, or if
-    /// it does not.
+    /// CEL test: compares with a constant, which may be the left operand; jumps if the
+    /// result is true, or if it is false.
     CelIfCompare {
         src: A Source,
         flags: B CompareFlags,
@@ -607,26 +612,26 @@ instruction_set! {
     /// CEL test: jumps if the value is the boolean `when`; anything but a boolean is an error.
     CelIf { src: A Source, when: B bool, target: D Forward }
         [READS_SUBJECT WRITES_ERROR JUMPS TESTS];
-    /// CEL: continues at the target with the error of the test before it, which skips this
-    /// otherwise.
+    /// CEL: continues at the target with the error of the test before it; without an error
+    /// the test skips this.
     CelOnError { target: D Forward } [JUMPS];
-    /// CEL: jumps with an error for a list, which has no fields to look for.
+    /// CEL: jumps with an error for a list, which has no fields.
     CelRequireFields { src: B Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// CEL: whether there is such a field; false of what has no fields.
+    /// CEL: whether there is such a field; false for values without fields.
     CelHas { dst: A Destination, src: B Source, key: C SymbolId } [READS_SUBJECT];
-    /// CEL: a field; an optional is looked into. Jumps where there is none.
+    /// CEL: a field; an optional is unwrapped. Jumps if it is missing.
     CelFind { dst: A Destination, src: B Source, key: C SymbolId, target: D Forward }
         [READS_SUBJECT JUMPS];
-    /// CEL: as `CelFind`, for an index.
+    /// CEL: like `CelFind`, for an index.
     CelFindIndex { dst: A Destination, src: B Source, index: E Source, target: D Forward }
         [READS_SUBJECT JUMPS];
-    /// CEL: what an optional holds; jumps if it holds nothing. Another value is itself or, if
+    /// CEL: the value of an optional; jumps if it is empty. Another value is itself or, if
     /// `strict`, an error that is left in the register; an empty optional leaves none.
     CelUnwrap { dst: A Destination, src: B Source, strict: E bool, target: D Forward }
         [READS_SUBJECT MAKES_VALUE JUMPS];
-    /// CEL: an optional that holds a value.
+    /// CEL: an optional with a value.
     CelWrap { dst: A Destination, src: B Source } [MAKES_VALUE];
-    /// CEL: the optional that holds nothing.
+    /// CEL: the empty optional.
     CelNone { dst: A Destination } [MAKES_VALUE];
     /// CEL: calls a function of one argument.
     CelUnary { dst: A Destination, src: B Source, function: C CelFunction, target: D Forward }
@@ -645,47 +650,47 @@ instruction_set! {
     /// CEL: what a comprehension iterates over.
     CelRange { dst: A Destination, src: B Source, over: E RangeOver, target: D Forward }
         [READS_SUBJECT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// CEL: makes a map of what was appended: keys and values in turn, no key twice; `joined` when
-    /// they come of maps.
+    /// CEL: builds a map of what was appended: alternating keys and values, no key twice;
+    /// `joined` if they come from maps.
     CelMapEnd { dst: A Destination, list: B ListSlot, joined: C bool, target: D Forward }
         [READS_SUBJECT READS_SLOT MAKES_VALUE WRITES_ERROR JUMPS];
-    /// CEL: appends the members of a map: keys and values in turn.
+    /// CEL: appends the members of a map: alternating keys and values.
     CelMapExtend { list: A ListSlot, src: B Source, target: D Forward }
         [READS_SUBJECT WRITES_SLOT WRITES_ERROR JUMPS];
-    /// CEL: appends what an optional holds, if anything.
+    /// CEL: appends the value of an optional, if any.
     CelPushOptional { list: A ListSlot, src: B Source, target: D Forward }
         [READS_SUBJECT WRITES_SLOT WRITES_ERROR JUMPS];
     /// CEL check: the value is a boolean.
     CelRequireBool { src: A Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
-    /// CEL check: the expression of a policy holds.
+    /// CEL check: the expression of a policy is true.
     CelTest { src: A Source, target: D Forward } [READS_SUBJECT JUMPS];
-    /// CEL: makes a value of the error, unless the register holds an earlier one.
+    /// CEL: turns the error into a value, unless the register holds an earlier one.
     CelCatch { dst: A Destination } [READS_ERROR MAKES_VALUE];
-    /// CEL: goes on with the error that a register holds, if it holds one.
+    /// CEL: continues with the error in a register, if there is one.
     CelRaise { src: A Source, target: D Forward } [READS_SUBJECT WRITES_ERROR JUMPS];
     /// CEL: continues at the target with all the errors of a list, if there are any.
     CelRaiseAll { list: A ListSlot, form: B ErrorList, target: D Forward }
         [READS_SUBJECT READS_SLOT WRITES_ERROR JUMPS];
     /// CEL: begins an expression, which has a budget of its own (docs/spec/cel.md §2.7).
     CelBegin { text: C TextId } [WRITES_STATE];
-    /// CEL: one of the values that an expression is given.
+    /// CEL: one of the values that the machine provides.
     CelRoot { dst: A Destination, root: C Root } [READS_SUBJECT READS_REQUEST READS_STATE];
     /// CEL: a variable, computed when it is first needed; its error is the same each time.
     CelVariable { dst: A Destination, entry: C EntryId, target: D Forward }
         [READS_SUBJECT READS_REQUEST READS_CONTEXT WRITES_CONTEXT RUNS_BLOCK ASKS_HOST IS_RANDOM MAKES_VALUE WRITES_ERROR JUMPS];
-    /// CEL: the parameters that a map of `paramKind` and `paramRef` asks for: a list of them.
+    /// CEL: the list of parameters that a map of `paramKind` and `paramRef` asks for.
     CelParams { dst: A Destination, src: B Source, whose: E ParametersFor, target: D Forward }
         [READS_SUBJECT READS_REQUEST ASKS_HOST MAKES_VALUE WRITES_ERROR JUMPS];
-    /// CEL: what follows sees this value as `params`, and computes variables anew.
+    /// CEL: from here on this value is `params`, and variables are computed again.
     CelBindParams { src: A Source } [WRITES_CONTEXT WRITES_STATE];
     /// Ends: a CEL rule cannot be evaluated, with the error's text.
     ReturnErrorText [READS_ERROR ENDS];
-    /// Ends: a CEL expression does not hold, with a message known at compile time; `number` counts
-    /// the expressions.
+    /// Ends: a CEL expression is false, with a message known at compile time; `number`
+    /// counts the expressions.
     ReturnFailText { text: C TextId, number: D ExpressionNumber } [ENDS];
     /// Ends: a CEL expression failed, with the error's text.
     ReturnFailError { number: D ExpressionNumber } [READS_ERROR ENDS];
-    /// CEL: ends with a computed message; falls through if it is none.
+    /// CEL: ends with a computed message; falls through if it is not a message.
     ReturnFailValue { src: A Source, form: B MessageForm, number: D ExpressionNumber }
         [READS_SUBJECT MAY_END];
 
@@ -693,9 +698,9 @@ instruction_set! {
     MatchKinds { kinds: C KindListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the operation is in the set.
     MatchOperations { operations: B Operations, target: D Forward } [READS_REQUEST JUMPS];
-    /// Match: the object's name, or generateName, satisfies one wildcard.
+    /// Match: the object's name, or generateName, matches one of the wildcards.
     MatchNames { names: C TextListId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
-    /// Match: the object's namespace (a Namespace's own name) satisfies one wildcard.
+    /// Match: the object's namespace (a Namespace's own name) matches one of the wildcards.
     MatchNamespaces { namespaces: C TextListId, target: D Forward }
         [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: every annotation pair is found.
@@ -703,7 +708,8 @@ instruction_set! {
         [READS_SUBJECT READS_REQUEST JUMPS];
     /// Match: the label selector selects the object.
     MatchSelector { selector: C SelectorId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
-    /// Match: the selector selects the namespace's labels, for the objects that it is asked about.
+    /// Match: the selector selects the namespace's labels, for the objects to which it
+    /// applies.
     MatchNamespaceSelector {
         selection: B NamespaceSelection,
         selector: C SelectorId,
@@ -715,7 +721,7 @@ instruction_set! {
     MatchClusterRoles { roles: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the user is one of the subjects.
     MatchSubjects { subjects: C SubjectListId, target: D Forward } [READS_REQUEST JUMPS];
-    /// Jumps when the request carries no user information at all.
+    /// Jumps if the request has no user information at all.
     JumpIfNoUser { target: D Forward } [READS_REQUEST JUMPS];
     /// Match: the API group of the resource is one of the texts, or `*` is (docs/spec/cel.md §6.3).
     MatchApiGroups { groups: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
@@ -724,18 +730,17 @@ instruction_set! {
     /// Match: the resource with its subresource is one of `pods`, `pods/log`, `pods/*`, `*/log`,
     /// `*` and `*/*`.
     MatchResources { resources: C TextListId, target: D Forward } [READS_REQUEST JUMPS];
-    /// Match: the object's name is one of the texts; where it has none, its generateName begins
-    /// with one.
+    /// Match: the object's name is one of the texts; if it has none, its generateName
+    /// begins with one.
     MatchResourceNames { names: C TextListId, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
-    /// Match: the object is of that scope.
+    /// Match: the object has that scope.
     MatchScope { scope: B ObjectScope, target: D Forward } [READS_SUBJECT READS_REQUEST JUMPS];
-    /// Match: the selector selects the labels of the object or of the old object; one that is not
-    /// there counts as an object
-    /// without labels (`absent`).
+    /// Match: the selector selects the labels of the object or of the old object; a missing
+    /// one counts as an object without labels (`absent`).
     MatchObjectLabels { absent: B bool, selector: C SelectorId, target: D Forward }
         [READS_SUBJECT READS_REQUEST JUMPS];
-    /// Match: the selector selects the labels of the namespace; what is in no namespace is not
-    /// asked, a Namespace has its own.
+    /// Match: the selector selects the labels of the namespace; cluster-wide objects always
+    /// match, a Namespace has its own labels.
     MatchNamespaceLabels { selector: C SelectorId, target: D Forward }
         [READS_SUBJECT READS_REQUEST JUMPS];
     /// Ends: the rule applies to the resource.

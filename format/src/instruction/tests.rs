@@ -102,7 +102,7 @@ fn is_accepted(code: &[Instruction]) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// A block around an operation, all of whose numbers are zero, and its position there.
+/// A block around an operation with all operands zero, and the operation's position.
 fn block_around(op: Op) -> (Vec<Instruction>, usize) {
     let jump = |op, target| {
         let mut instruction = Instruction::new(op);
@@ -121,7 +121,7 @@ fn block_around(op: Op) -> (Vec<Instruction>, usize) {
     }
 }
 
-/// Numbers outside of an operand's type: right after its last, and the largest.
+/// Numbers outside an operand's type: the one after its last, and the largest.
 fn outside(operand: &Operand, position: usize, length: usize, symbols: u32) -> Vec<u32> {
     let most = match operand.field {
         Field::A | Field::B | Field::E => u32::from(u8::MAX),
@@ -132,12 +132,12 @@ fn outside(operand: &Operand, position: usize, length: usize, symbols: u32) -> V
             Some(first) => vec![first, most],
             None => Vec::new(),
         },
-        // Neither itself nor what stands before it.
+        // Neither itself nor anything before it.
         OperandKind::Forward => vec![0, position as u32, length as u32, most],
         // Only the instruction after its `LoopBegin`.
         OperandKind::Backward => vec![0, 2, most],
         OperandKind::Symbol => vec![symbols, most],
-        // `NONE` is inside.
+        // `NONE` is valid.
         OperandKind::OptionalBlock => vec![1, NONE - 1],
         OperandKind::Loop => vec![1, MAX_LOOP_DEPTH as u32, most],
         OperandKind::Source

@@ -8,6 +8,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::Op;
 use kpvm_format::table::{BodyKind, KindSelector, NONE, PolicyFlags};
 
+use super::config::Config;
 use super::evaluator::is_dropped;
 use super::projection::{Topic, derive};
 use super::request::Operation;
@@ -119,10 +120,10 @@ pub(super) enum Reading {
 }
 
 impl Plans {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
-            may_project: true,
-            may_plan: true,
+            may_project: config.projection(),
+            may_plan: config.plans(),
             kinds: BTreeMap::new(),
             survey: Survey::default(),
             missed: 0,
@@ -141,11 +142,6 @@ impl Plans {
         let known = known.or_insert_with(|| KindPlan::new(tables, topic, operation, may_plan));
         known.used = known.used.saturating_add(1);
         (known, &mut self.survey)
-    }
-
-    /// Makes every plan anew when its kind is seen next.
-    pub(super) fn forget(&mut self) {
-        self.kinds.clear();
     }
 }
 

@@ -4,11 +4,10 @@
 mod planned;
 
 use kpvm_format::Tables;
-use kpvm_format::table::PolicyFlags;
-use kpvm_semantics::limits::Limits;
 use kpvm_semantics::resource_kind::make_plural;
 
 use self::planned::{Planned, part_of};
+use super::Engine;
 use super::error::{EvaluateError, describe};
 use super::evaluator::{Evaluator, Mode, Objects};
 use super::names::{KindNames, ObjectNames, kind_of, plural_behind, push_name};
@@ -24,19 +23,41 @@ use crate::document::{
 };
 use crate::host::{Host, NoHost};
 use crate::machine::{Machine, RequestFacts, World};
-use kpvm_format::Bundle;
 
-/// Evaluates requests against one bundle, one after another.
+/// Evaluates requests with one engine, one after another.
 ///
-/// Make one for each thread: sessions share nothing but the bundle.
-pub struct Session<'b> {
-    /// Cut from the bundle once: that looks at every byte of the texts.
-    tables: Tables<'b>,
-    limits: Limits,
-    buffer: DocumentBuffer,
+/// A session is the memory of one thread. In the steady state a request that passes allocates
+/// nothing. Make a session for each thread, and keep it for as many requests as possible. A
+/// thread that changes to another engine takes the buffers along:
+///
+/// ```
+/// use kpvm::engine::{Buffers, Engine, Session};
+/// # use kpvm_format::BundleBuilder;
+/// # let (old, new) = (BundleBuilder::new().finish(), BundleBuilder::new().finish());
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (old, new) = (Engine::load(old)?, Engine::load(new)?);
+/// let session = Session::new(&old);
+/// // requests
+/// let buffers: Buffers = session.into_buffers();
+/// let session = Session::with_buffers(&new, buffers);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Session<'e> {
+    engine: &'e Engine,
+    tables: Tables<'e>,
+    buffers: Buffers,
     machine: Machine,
+    plans: Plans,
+}
+
+/// Memory of a session that does not depend on the engine.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    document: DocumentBuffer,
     outcomes: Vec<Outcome>,
-    /// The rules to try for the object at hand.
+    /// Rules to try for the current object.
     candidates: Vec<u32>,
     /// Values of computed report properties.
     properties: Vec<TextRange>,
@@ -44,83 +65,70 @@ pub struct Session<'b> {
     excepted: Vec<u32>,
     /// Names of the objects and their kinds.
     names: String,
+    /// Messages, paths and values of outcomes.
     text: String,
-    runtime_expressions: bool,
-    plans: Plans,
-    /// Whether rules match resources rather than kinds.
-    matches_resources: bool,
 }
 
-impl<'b> Session<'b> {
-    /// A session with the default limits.
-    pub fn new(bundle: &'b Bundle<'b>) -> Self {
-        Self::with_limits(bundle, Limits::DEFAULT)
+impl Buffers {
+    /// Empties everything and keeps the memory.
+    fn clear(&mut self) {
+        self.document.clear();
+        self.outcomes.clear();
+        self.properties.clear();
+        self.excepted.clear();
+        self.names.clear();
+        self.text.clear();
+    }
+}
+
+impl<'e> Session<'e> {
+    /// A session with new buffers.
+    pub fn new(engine: &'e Engine) -> Self {
+        Self::with_buffers(engine, Buffers::default())
     }
 
-    /// A session with limits of the host's choice.
-    pub fn with_limits(bundle: &'b Bundle<'b>, limits: Limits) -> Self {
-        let tables = bundle.tables();
+    /// A session with the buffers of an earlier one, of this or another engine.
+    pub fn with_buffers(engine: &'e Engine, buffers: Buffers) -> Self {
+        let tables = engine.bundle().tables();
         Self {
+            engine,
             tables,
-            limits,
-            buffer: DocumentBuffer::new(),
+            buffers,
             machine: Machine::new(&tables),
-            outcomes: Vec::new(),
-            candidates: Vec::new(),
-            properties: Vec::new(),
-            excepted: Vec::new(),
-            names: String::new(),
-            text: String::new(),
-            runtime_expressions: true,
-            plans: Plans::new(),
-            matches_resources: tables
-                .policies
-                .iter()
-                .any(|policy| policy.flags & PolicyFlags::RESOURCES != 0),
+            plans: Plans::new(engine.config()),
         }
     }
 
-    /// Whether of JSON only what rules may look at is read, and of the rest the syntax
-    /// checked, as it is unless this is called with `false`. Verdicts, messages and errors
-    /// are the same.
-    pub fn set_projection(&mut self, allowed: bool) {
-        self.plans.may_project = allowed;
+    /// Ends the session and returns its buffers.
+    pub fn into_buffers(self) -> Buffers {
+        self.buffers
     }
 
-    /// Whether what rules demand is tested together, in one walk over the object, as it is
-    /// unless this is called with `false`; each rule is run by itself then. Verdicts, messages
-    /// and errors are the same, but a rule that needs not be run takes no fuel.
-    pub fn set_plan(&mut self, allowed: bool) {
-        self.plans.may_plan = allowed;
-        self.plans.forget();
+    /// The engine.
+    pub fn engine(&self) -> &'e Engine {
+        self.engine
     }
 
-    /// How many evaluations were done again with everything read, because a rule looked
-    /// at what had been left out: to build a message, mostly.
+    /// Number of evaluations that were repeated with the whole object read, because a rule
+    /// looked at a part that had been left out, mostly to build a message.
     pub fn evaluations_repeated(&self) -> u64 {
         self.plans.missed
     }
 
-    /// Whether expressions whose text is known only at run time (`{{ a.{{ b }} }}`) are
-    /// parsed and evaluated then; with `false` their rules are errors.
-    pub fn set_runtime_expressions(&mut self, allowed: bool) {
-        self.runtime_expressions = allowed;
-    }
-
-    /// Evaluates every rule that applies: all responses, with messages. Rules that ask
-    /// for outside data, the time or randomness are errors.
+    /// Evaluates every rule that applies and returns all responses, with messages. Rules that
+    /// need outside data, the time or randomness are errors.
     ///
     /// # Errors
-    /// An [`EvaluateError`] when the request itself is no request about a Kubernetes
-    /// object. What goes wrong inside a rule is that rule's status.
+    /// An [`EvaluateError`] if the request is not about a Kubernetes object. Errors inside a
+    /// rule are that rule's status.
     pub fn evaluate(&mut self, request: &Request<'_>) -> Result<Evaluation<'_>, EvaluateError> {
         self.evaluate_with(request, &mut NoHost)
     }
 
-    /// As [`Session::evaluate`], with a host that answers what rules ask for.
+    /// Like [`Session::evaluate`], with a host for outside data.
     ///
     /// # Errors
-    /// As [`Session::evaluate`].
+    /// Like [`Session::evaluate`].
     pub fn evaluate_with(
         &mut self,
         request: &Request<'_>,
@@ -130,11 +138,11 @@ impl<'b> Session<'b> {
         Ok(self.evaluation())
     }
 
-    /// As [`Session::evaluate_with`], with an observer that hears of everything that is
-    /// done. The responses are the same.
+    /// Like [`Session::evaluate_with`], with an observer that receives an event for everything
+    /// that is done. The responses are the same.
     ///
     /// # Errors
-    /// As [`Session::evaluate`].
+    /// Like [`Session::evaluate`].
     pub fn evaluate_observed(
         &mut self,
         request: &Request<'_>,
@@ -145,19 +153,19 @@ impl<'b> Session<'b> {
         Ok(self.evaluation())
     }
 
-    /// Finds out whether the request may go on, and stops at the first rule that
-    /// refuses it: an enforced failure, or an error.
+    /// Decides whether to admit the request. Stops at the first rule that refuses it: an
+    /// enforced failure, or an error.
     ///
     /// # Errors
-    /// As [`Session::evaluate`].
+    /// Like [`Session::evaluate`].
     pub fn decide(&mut self, request: &Request<'_>) -> Result<Decision<'_>, EvaluateError> {
         self.decide_with(request, &mut NoHost)
     }
 
-    /// As [`Session::decide`], with a host that answers what rules ask for.
+    /// Like [`Session::decide`], with a host for outside data.
     ///
     /// # Errors
-    /// As [`Session::evaluate`].
+    /// Like [`Session::evaluate`].
     pub fn decide_with(
         &mut self,
         request: &Request<'_>,
@@ -165,7 +173,7 @@ impl<'b> Session<'b> {
     ) -> Result<Decision<'_>, EvaluateError> {
         self.run(request, host, None, Mode::Decide)?;
         let evaluation = self.evaluation();
-        Ok(match self.outcomes.first() {
+        Ok(match self.buffers.outcomes.first() {
             None => Decision::Admitted,
             Some(outcome) => Decision::Refused(RuleResponse::new(evaluation, outcome)),
         })
@@ -174,10 +182,10 @@ impl<'b> Session<'b> {
     fn evaluation(&self) -> Evaluation<'_> {
         Evaluation {
             tables: &self.tables,
-            outcomes: &self.outcomes,
-            properties: &self.properties,
-            excepted: &self.excepted,
-            text: &self.text,
+            outcomes: &self.buffers.outcomes,
+            properties: &self.buffers.properties,
+            excepted: &self.buffers.excepted,
+            text: &self.buffers.text,
         }
     }
 
@@ -192,7 +200,7 @@ impl<'b> Session<'b> {
             && let Some(topic) = self.topic_for_plan(request)
         {
             // Lent out, so that the rest of the session can be used beside them.
-            let mut plans = std::mem::replace(&mut self.plans, Plans::new());
+            let mut plans = std::mem::replace(&mut self.plans, Plans::new(self.engine.config()));
             let result = self.run_planned(request, host, mode, topic, &mut plans);
             self.plans = plans;
             if let Some(result) = result {
@@ -215,13 +223,13 @@ impl<'b> Session<'b> {
             (None, Input::Value(value)) => value.get("kind")?.as_str()?,
             (None, Input::Tree(tree)) => tree.get("kind")?.as_str()?,
         };
-        self.names.clear();
+        self.buffers.names.clear();
         let resource = match request.resource {
-            _ if !self.matches_resources => "",
+            _ if !self.engine.matches_resources => "",
             "" => {
-                self.names.push_str(kind);
-                make_plural(&mut self.names, 0);
-                &self.names
+                self.buffers.names.push_str(kind);
+                make_plural(&mut self.buffers.names, 0);
+                &self.buffers.names
             }
             resource => resource,
         };
@@ -261,7 +269,7 @@ impl<'b> Session<'b> {
             };
             result = self.run_once(request, host, None, mode, Some(planned));
         }
-        if self.buffer.has_looked_at_unread() {
+        if self.buffers.document.has_looked_at_unread() {
             known.miss();
             plans.missed += 1;
             return None;
@@ -279,14 +287,10 @@ impl<'b> Session<'b> {
         mode: Mode,
         mut planned: Option<Planned<'_>>,
     ) -> Result<bool, EvaluateError> {
-        self.buffer.clear();
-        self.outcomes.clear();
-        self.text.clear();
-        self.names.clear();
-        self.properties.clear();
-        self.excepted.clear();
+        self.buffers.clear();
         self.machine.begin_evaluation();
-        self.buffer
+        self.buffers
+            .document
             .push_well_known()
             .map_err(|_| EvaluateError::TooLarge { role: "object" })?;
         let tables = self.tables;
@@ -324,15 +328,15 @@ impl<'b> Session<'b> {
             old: old_object,
         };
         let main = objects.main().ok_or(EvaluateError::NoObject)?;
-        let view = self.buffer.view(texts, tables.symbols);
+        let view = self.buffers.document.view(texts, tables.symbols);
         let proof = match &mut planned {
-            Some(planned) => planned.prove(main, view, &tables, &self.limits),
+            Some(planned) => planned.prove(main, view, &tables, self.engine.config().limits()),
             None => None,
         };
         if is_slim && proof.is_none_or(|proof| !proof.is_complete()) {
             return Ok(false);
         }
-        let names = &mut self.names;
+        let names = &mut self.buffers.names;
         let new_names = objects
             .new
             .map(|root| ObjectNames::collect(&view, root, names));
@@ -349,7 +353,7 @@ impl<'b> Session<'b> {
             .and_then(|old| kind_of(&view, old).ok())
             .map(|kind| KindNames::of(kind, names));
         let resource = match (request.resource, &own_kind) {
-            _ if !self.matches_resources => 0..0,
+            _ if !self.engine.matches_resources => 0..0,
             ("", Some(own)) => {
                 let start = names.len();
                 names.extend_from_within(own.kind.clone());
@@ -362,7 +366,7 @@ impl<'b> Session<'b> {
             }
             (resource, _) => push_name(names, resource),
         };
-        let names = &*self.names;
+        let names = &*self.buffers.names;
         let kind = request
             .kind
             .or(own_kind.map(|kind| kind.get(names)))
@@ -402,29 +406,29 @@ impl<'b> Session<'b> {
             operation: request.operation,
             facts: &facts,
             mode,
-            limits: &self.limits,
-            runtime_expressions: self.runtime_expressions,
+            limits: self.engine.config().limits(),
+            runtime_expressions: self.engine.config().runtime_expressions(),
             is_payload: request.is_payload,
             every_namespace: request.every_namespace,
-            fuel: self.limits.request_fuel,
+            fuel: self.engine.config().limits().request_fuel,
             proof,
             plain,
             machine: &mut self.machine,
             world: World {
-                buffer: &mut self.buffer,
+                buffer: &mut self.buffers.document,
                 host,
                 observer: match observer {
                     Some(observer) => Some(observer),
                     None => None,
                 },
             },
-            outcomes: &mut self.outcomes,
-            properties: &mut self.properties,
-            excepted: &mut self.excepted,
-            text: &mut self.text,
+            outcomes: &mut self.buffers.outcomes,
+            properties: &mut self.buffers.properties,
+            excepted: &mut self.buffers.excepted,
+            text: &mut self.buffers.text,
             further: Vec::new(),
         };
-        evaluator.evaluate_rules(&main_names.subject(names), &mut self.candidates);
+        evaluator.evaluate_rules(&main_names.subject(names), &mut self.buffers.candidates);
         Ok(true)
     }
 
@@ -443,30 +447,38 @@ impl<'b> Session<'b> {
             Input::Json(text) => {
                 let options = ReadOptions {
                     numbers,
-                    limits: self.limits,
+                    limits: *self.engine.config().limits(),
                 };
                 let in_part = part.and_then(|part| {
-                    self.buffer
-                        .read_json_in_part(text, source, &tables.symbols, &options, part)
+                    self.buffers.document.read_json_in_part(
+                        text,
+                        source,
+                        &tables.symbols,
+                        &options,
+                        part,
+                    )
                 });
                 match in_part {
                     Some(root) => root,
                     None => self
-                        .buffer
+                        .buffers
+                        .document
                         .read_json(text, source, &tables.symbols, &options)
                         .map_err(|error| EvaluateError::Json { role, error })?,
                 }
             }
             Input::Value(value) => self
-                .buffer
+                .buffers
+                .document
                 .push_value(value, &tables.symbols, numbers)
                 .map_err(too_large)?,
             Input::Tree(tree) => self
-                .buffer
+                .buffers
+                .document
                 .push_tree(tree, &tables.symbols, numbers)
                 .map_err(too_large)?,
         };
-        let view = self.buffer.view(Texts::NONE, tables.symbols);
+        let view = self.buffers.document.view(Texts::NONE, tables.symbols);
         match view.kind(root) {
             Some(Kind::Map) => Ok(Some(root)),
             found => Err(EvaluateError::NotAMap {

@@ -51,7 +51,7 @@ impl Machine {
     ) -> Ending {
         let mut scene = setting.scene(world);
         let mut position = 0usize;
-        // INVARIANT: the verifier checked every operand; what is out of range anyway
+        // INVARIANT: the verifier checked every operand; one that is out of range anyway
         // ends the run as if it had run out of fuel.
         while let Some(instruction) = code.get(position) {
             let Some(decoded) = Decoded::of(instruction) else {
@@ -68,7 +68,7 @@ impl Machine {
                 position: position as u32,
             };
             position += 1;
-            // Tells the observer how the instruction ended; the last thing that it does.
+            // Tells the observer how the instruction ended, as its last action.
             macro_rules! report {
                 ($held:expr) => {
                     if M::TRACE {
@@ -85,7 +85,7 @@ impl Machine {
                     continue;
                 }};
             }
-            // Ends an instruction that is a test of the match or of a pattern.
+            // Ends an instruction that is a test of a match block or pattern.
             macro_rules! test {
                 ($holds:expr) => {{
                     let holds = $holds;
@@ -93,7 +93,7 @@ impl Machine {
                     jump_if!(!holds)
                 }};
             }
-            // Likewise, with the error that its failure sets.
+            // Likewise, with the error to set on failure.
             macro_rules! check {
                 ($holds:expr, $value:expr, $mismatch:expr) => {{
                     let holds = $holds;
@@ -107,7 +107,7 @@ impl Machine {
                     test!(holds)
                 }};
             }
-            // Likewise, where the error is known already.
+            // Likewise, if the error is known already.
             macro_rules! checked {
                 ($failure:expr) => {{
                     let failure: Option<ErrorKind> = $failure;
@@ -119,7 +119,7 @@ impl Machine {
                     continue;
                 }};
             }
-            // Ends an instruction that only looked at values, so that the view stays right.
+            // Ends an instruction that only read values, so that the view stays valid.
             macro_rules! look {
                 ($flow:expr) => {{
                     match $flow {
@@ -138,12 +138,12 @@ impl Machine {
                     }
                 };
             }
-            // Ends a test of CEL that jumps if it comes out as `when`.
+            // Ends a CEL test that jumps if its result is `when`.
             macro_rules! branch {
                 ($tested:expr, $when:expr) => {{
                     match $tested {
                         Ok(holds) if holds == $when => position = target,
-                        // Over the `CelOnError` that follows.
+                        // Skips the `CelOnError` that follows.
                         Ok(_) => position += 1,
                         Err(Flow::End(ending)) => return ending,
                         Err(Flow::Next | Flow::Jump) => {}
@@ -151,7 +151,7 @@ impl Machine {
                     continue;
                 }};
             }
-            // Ends an instruction of an assertion, which holds if it notes no failure.
+            // Ends an instruction of an assertion, which holds if it records no failure.
             macro_rules! assertion {
                 ($flow:expr) => {{
                     let noted = self.failures.len();
@@ -164,7 +164,7 @@ impl Machine {
                     }
                 }};
             }
-            // The other arms yield what an operation did that may have made values.
+            // The other arms return the flow of an operation that may have built values.
             let flow = match decoded {
                 Decoded::LoadPath(o) => {
                     let found = self.load_path(o.path(), &scene);
@@ -625,7 +625,7 @@ impl Machine {
                         Has::Optional => {
                             let flow = self.make_selected(o.dst(), source, o.key(), setting, world);
                             scene = setting.scene(world);
-                            branch!(flow.as_test(), o.when())
+                            branch!(flow.into_test(), o.when())
                         }
                     }
                 }

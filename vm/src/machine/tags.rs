@@ -1,8 +1,8 @@
 //! Label and annotation patterns with wildcards in their keys (docs/spec/patterns.md §9).
 //!
-//! A wildcard key becomes the first key of the resource that matches it (in byte
-//! order; Kyverno takes any). The choice stays for the rest of the rule: later items
-//! of a list and the old object are checked for the same key.
+//! A wildcard key becomes the first key of the resource that matches it (in byte order;
+//! Kyverno takes any). The choice is kept for the rest of the rule: later items of a list
+//! and the old object are checked for the same key.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use kpvm_semantics::wildcard;
 /// The keys that wildcard keys became, by entry of the bundle's `tag_entries`.
 #[derive(Debug, Default)]
 pub(super) struct ExpandedTags {
-    /// Entry and the member of the resource whose key it took.
+    /// The entry, and the member of the resource whose key it took.
     chosen: Vec<(u32, NodeId)>,
 }
 
@@ -67,20 +67,21 @@ impl ExpandedTags {
     }
 }
 
-/// One entry with the key it has now. Validation has no `+( )`: with it the whole text
-/// is a key (docs/spec/patterns.md §4.1).
+/// An entry with its current key. Validation has no `+( )`: the whole text is then the key
+/// (docs/spec/patterns.md §4.1).
 struct Entry<'e> {
     number: u32,
     record: &'e TagEntry,
     anchor: Anchor,
     key: Cow<'e, str>,
-    /// The pattern computed for the value, where it has variables.
+    /// The pattern computed for the value, if it has variables.
     computed: Option<NodeId>,
 }
 
 impl Entry<'_> {
-    /// Anchored entries first; among them and among the others by the text of the
-    /// key, but global anchors before plain keys (they bear an anchor) and descending.
+    /// Anchored entries come first; within each group entries are ordered by the text of
+    /// the key, but global anchors come before plain keys (as keys with anchors) and
+    /// descending.
     fn order(&self, other: &Self) -> std::cmp::Ordering {
         let class = |entry: &Self| match entry.anchor {
             Anchor::Conditional | Anchor::Equality | Anchor::Negation | Anchor::Existence => 0,
@@ -97,7 +98,7 @@ impl Entry<'_> {
     }
 }
 
-/// What one entry comes to.
+/// The result of one entry.
 enum Outcome {
     Holds,
     Fails(ErrorKind),
@@ -120,14 +121,14 @@ impl Machine {
             .iter()
             .enumerate()
             .map(|(index, record)| entry(index, record))
-            // Of what variables gave, only texts are left.
+            // Of values computed from variables, only texts are kept.
             .filter(|entry| {
                 let kind = entry.computed.and_then(|value| scene.view.kind(value));
                 entry.computed.is_none() || kind == Some(Kind::String)
             })
             .collect();
         entries.sort_by(Entry::order);
-        // Of entries that became the same key one is left, in Kyverno any of them.
+        // Of entries that became the same key one is kept, in Kyverno any of them.
         entries.dedup_by(|next, kept| next.anchor == kept.anchor && next.key == kept.key);
         let mut fold = FoldState::default();
         let mut skips = String::new();
@@ -141,7 +142,7 @@ impl Machine {
                 Anchor::None | Anchor::Global | Anchor::AddIfNotPresent
             );
             if !grouped && fold.skipped {
-                // The group of anchored keys ends in front of the first other key.
+                // The group of anchored keys ends before the first other key.
                 if !fold.applied || fold.direct {
                     break;
                 }
@@ -231,8 +232,8 @@ impl Machine {
     }
 }
 
-/// Checks one entry; the pattern's values are all texts, so an existence anchor can
-/// only hold for a missing key.
+/// Checks one entry; the pattern's values are all texts, so an existence anchor can only
+/// match a missing key.
 fn test_entry(entry: &Entry<'_>, value: NodeId, scene: &Scene<'_>) -> Outcome {
     let leaf_holds = || match entry.computed {
         None => leaf::holds(entry.record.leaf.get(), value, scene),

@@ -1,4 +1,4 @@
-//! What code demands, row by row; and what code is no part of a plan.
+//! What code demands, row by row; and which code is not part of a plan.
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
@@ -13,7 +13,7 @@ const SPEC: u32 = 0;
 const ON: u32 = 1;
 const META: u32 = 2;
 
-/// The leaves: `true` (0), and null, which what is missing satisfies (1).
+/// The leaves: `true` (0), and null, which a missing value satisfies (1).
 const IS_TRUE: u32 = 0;
 const IS_NULL: u32 = 1;
 
@@ -81,8 +81,8 @@ fn alternative(number: Op, index: u32) -> Instruction {
     }
 }
 
-/// What the plan of a block demands: a line for each spot, with the alternatives that each
-/// demand breaks; empty where it is no part of the plan.
+/// The demands in the plan of a block: a line for each spot, with the alternatives that
+/// each demand breaks; empty if the block is not part of it.
 fn demands(code: &[Instruction]) -> Vec<String> {
     let mut symbols = SymbolTableBuilder::new();
     for key in KEYS {

@@ -1,4 +1,4 @@
-//! Walking over the text of what is not built, along the spots of a plan.
+//! Walks over the text of parts that are not built, along the spots of a plan.
 
 use kpvm_format::Tables;
 use kpvm_format::symbol::SymbolId;

@@ -7,6 +7,7 @@
 pub mod check;
 pub mod environment;
 pub mod lower;
+pub mod place;
 pub mod rule;
 pub mod types;
 pub mod validating_policy;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use kpvm::engine::observer::{Event, Observer};
-use kpvm::engine::{Bundle, Evaluation, Input, Request, Session};
+use kpvm::engine::{Bundle, Engine, Evaluation, Input, Request, Session};
 use kpvm::host::NoHost;
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_compiler::compile::{Options, compile};
@@ -71,10 +71,10 @@ fn objects() -> Vec<Vec<u8>> {
 
 /// Loads and, if that succeeds, evaluates; returns what happened as text.
 fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
-    let Ok(bundle) = Bundle::load(bytes) else {
+    let Ok(engine) = Engine::load(bytes.to_vec()) else {
         return false;
     };
-    let mut session = Session::new(&bundle);
+    let mut session = Session::new(&engine);
     for object in objects {
         let Ok(evaluation) = session.evaluate(&Request::create(Input::Json(object))) else {
             continue;

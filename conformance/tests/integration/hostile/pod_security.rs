@@ -2,7 +2,7 @@
 //! Kyverno decodes a Pod into its Go type first, so a wrong type anywhere is an error
 //! (docs/spec/pod-security.md §2).
 
-use kpvm::engine::{Bundle, Input, Request, Session};
+use kpvm::engine::{Bundle, Engine, Input, Request, Session};
 use kpvm_compiler::frontend::pod_security::controls::{CONTROLS, Demand, Of};
 use serde_json::{Value, json};
 
@@ -95,8 +95,8 @@ fn paths() -> Vec<(String, &'static Demand)> {
 
 /// Answers of one rule to many Pods that differ from `expected`.
 fn answers_but(expected: &str, bundle: &[u8], pods: &[Vec<u8>]) -> Seen {
-    let bundle = Bundle::load(bundle).unwrap();
-    let mut session = Session::new(&bundle);
+    let engine = Engine::load(bundle.to_vec()).unwrap();
+    let mut session = Session::new(&engine);
     let mut others = Vec::new();
     for pod in pods {
         let evaluation = session

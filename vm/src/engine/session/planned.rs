@@ -25,7 +25,7 @@ impl<'p> Planned<'p> {
         self.known.projection(self.reading)
     }
 
-    /// Who walks over what is not read, where the plan is to decide.
+    /// The walk over the parts that are not built, if the plan is to decide.
     pub(super) fn walk<'w>(
         &'w mut self,
         tables: &'w Tables<'w>,
@@ -41,7 +41,7 @@ impl<'p> Planned<'p> {
         })
     }
 
-    /// Walks over what is read; what is known then.
+    /// Walks over the parts that are built; returns what is known then.
     pub(super) fn prove(
         &mut self,
         main: NodeId,
