@@ -130,7 +130,7 @@ impl MockHost {
 
     /// An HTTP request of CEL: a mock with the method takes precedence over one without
     /// (docs/spec/cli.md §7.6); the network is never used.
-    fn http(&self, method: &str, url: &str) -> Result<Value, String> {
+    fn mocked_http(&self, method: &str, url: &str) -> Result<Value, String> {
         let keyed = self.calls.get(&format!("{method}:{url}"));
         match keyed.or_else(|| self.calls.get(url)) {
             Some(Response { status, body }) => Ok(json!({ "body": body, "statusCode": status })),
@@ -139,7 +139,7 @@ impl MockHost {
     }
 
     /// Null if there is no such entry (docs/spec/cel.md §6.6).
-    fn global_context(&self, name: &str, projection: &str) -> Result<Value, String> {
+    fn entry_or_null(&self, name: &str, projection: &str) -> Result<Value, String> {
         let entry = self.global_entries.get(name);
         match (entry, projection) {
             (None, _) => Ok(Value::Null),
@@ -150,7 +150,7 @@ impl MockHost {
         }
     }
 
-    fn global_reference(&self, name: &str) -> Result<Value, String> {
+    fn entry(&self, name: &str) -> Result<Value, String> {
         let (entry, projection) = match name.split_once('.') {
             Some((entry, projection)) => (entry, Some(projection)),
             None => (name, None),
@@ -203,11 +203,11 @@ impl Host for MockHost {
                 service_url.unwrap_or(url_path),
                 service_url.is_some(),
             ),
-            ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
+            ExternalQuery::GlobalReference { name } => self.entry(name).map(Some),
             ExternalQuery::GlobalContext { name, projection } => {
-                self.global_context(name, projection).map(Some)
+                self.entry_or_null(name, projection).map(Some)
             }
-            ExternalQuery::Http { method, url, .. } => self.http(method, url).map(Some),
+            ExternalQuery::Http { method, url, .. } => self.mocked_http(method, url).map(Some),
             ExternalQuery::ResourceGet { .. } | ExternalQuery::ResourceList { .. } => {
                 let of_cluster = self.cluster.as_ref();
                 let answer = of_cluster.and_then(|cluster| cluster.answer(query));
@@ -467,13 +467,13 @@ mod tests {
             ("many", json!({"keys": ["b"], "b": "x"})),
             ("many.b", json!("x")),
         ] {
-            assert_eq!(host.global_reference(name), Ok(value), "{name}");
+            assert_eq!(host.entry(name), Ok(value), "{name}");
         }
         for (name, error) in [
             ("none", "failed to fetch entry key=none"),
             ("many.c", "global context mock: projection \"c\" not found"),
         ] {
-            assert_eq!(host.global_reference(name), Err(error.to_owned()));
+            assert_eq!(host.entry(name), Err(error.to_owned()));
         }
     }
 

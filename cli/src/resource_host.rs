@@ -150,7 +150,7 @@ impl ResourceHost {
     }
 
     /// docs/spec/conditions.md §9.4.
-    fn global_reference(&self, name: &str) -> Result<Value, String> {
+    fn entry(&self, name: &str) -> Result<Value, String> {
         let (entry, projection) = match name.split_once('.') {
             Some((entry, projection)) => (entry, Some(projection)),
             None => (name, None),
@@ -218,7 +218,7 @@ impl Host for ResourceHost {
             } => Err(format!(
                 "the given resources do not answer {method} {url_path}"
             )),
-            ExternalQuery::GlobalReference { name } => self.global_reference(name).map(Some),
+            ExternalQuery::GlobalReference { name } => self.entry(name).map(Some),
             ExternalQuery::GlobalContext { name, .. } if !self.entries.contains_key(name) => {
                 Ok(Some(Value::Null))
             }
@@ -227,7 +227,7 @@ impl Host for ResourceHost {
                     "" => name.to_owned(),
                     projection => format!("{name}.{projection}"),
                 };
-                self.global_reference(&name).map(Some)
+                self.entry(&name).map(Some)
             }
             ExternalQuery::Http { method, url, .. } => {
                 self.services.insert(url.to_owned());
