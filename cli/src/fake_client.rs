@@ -5,8 +5,6 @@
 //! plural.
 
 use kpvm::host::ExternalQuery;
-use kpvm_format::Tables;
-use kpvm_format::instruction::Op;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -23,13 +21,6 @@ const REGISTERED: [&str; 9] = [
     "serviceaccounts",
     "statefulsets",
 ];
-
-/// Whether any rule has parameters.
-pub fn is_asked(tables: &Tables<'_>) -> bool {
-    let asks =
-        |instruction: &kpvm_format::instruction::Instruction| instruction.op == Op::CelParams as u8;
-    tables.code.iter().any(asks)
-}
 
 /// Answer to a query for parameters; `None` for other queries.
 ///

@@ -8,8 +8,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use kpvm_compiler::source::Before;
 use kpvm_semantics::limits::Limits;
-use kpvm_syntax::tree::Tree;
-use serde_json::Value;
+use kpvm_syntax::json;
+use kpvm_syntax::tree::{Tree, TreeValue};
+use kpvm_syntax::yaml::DuplicateKeys;
 
 use crate::json_text::{skip_space, value_end};
 use crate::list::{ListKind, item_kind};
@@ -17,6 +18,13 @@ use crate::position::Position;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
+
+/// How what is not an item is read.
+const OPTIONS: json::Options<'static> = json::Options {
+    duplicate_keys: DuplicateKeys::LastWins,
+    numbers: json::Numbers::Kubernetes,
+    limits: &Limits::DEFAULT,
+};
 
 /// A list, and where it can be cut between items.
 #[derive(Debug)]
@@ -72,13 +80,13 @@ impl Scanner<'_> {
             return Ok(None);
         }
         loop {
-            let Some(key) = self.json()?.filter(Value::is_string) else {
+            let Some(TreeValue::String(key)) = self.json()?.map(|key| key.value) else {
                 return Ok(None);
             };
             if !self.skip(b':')? {
                 return Ok(None);
             }
-            if key == "items" {
+            if &*key == "items" {
                 if cuts.is_some() || !self.skip(b'[')? {
                     return Ok(None);
                 }
@@ -90,10 +98,10 @@ impl Scanner<'_> {
                 let Some(value) = self.json()? else {
                     return Ok(None);
                 };
-                match key.as_str() {
-                    Some("kind") => kind = Some(value),
-                    Some("apiVersion") => api_version = Some(value),
-                    Some("metadata") => metadata = Some(value),
+                match &*key {
+                    "kind" => kind = Some(value),
+                    "apiVersion" => api_version = Some(value),
+                    "metadata" => metadata = Some(value),
                     _ => {}
                 }
             }
@@ -105,12 +113,12 @@ impl Scanner<'_> {
             return Ok(None);
         }
         let has_name = metadata.is_some_and(|metadata| metadata.get("name").is_some());
-        let kind = kind.as_ref().and_then(Value::as_str);
+        let kind = kind.as_ref().and_then(Tree::as_str);
         let item_kind = kind.and_then(|kind| item_kind(kind, true, has_name));
         Ok(item_kind.zip(cuts).map(|(item_kind, cuts)| JsonList {
             kind: ListKind {
                 item_kind,
-                api_version: api_version.map(|version| Tree::from(&version).value),
+                api_version: api_version.map(|version| version.value),
             },
             cuts,
         }))
@@ -189,7 +197,7 @@ impl Scanner<'_> {
     }
 
     /// The next value; `None` if there is none.
-    fn json(&mut self) -> io::Result<Option<Value>> {
+    fn json(&mut self) -> io::Result<Option<Tree>> {
         if self.next()?.is_none() {
             return Ok(None);
         }
@@ -197,7 +205,8 @@ impl Scanner<'_> {
             return Ok(None);
         };
         let text = self.bytes.get(self.at..self.at + length);
-        let value = text.and_then(|text| serde_json::from_slice(text).ok());
+        let text = text.and_then(|text| std::str::from_utf8(text).ok());
+        let value = text.and_then(|text| Some(json::read(text, OPTIONS).ok()?.0));
         self.go(length);
         Ok(value)
     }

@@ -4,9 +4,11 @@
 //! output, everything else for people to standard error. The meaning of a rule is never
 //! decided here.
 
+pub mod calls;
 pub mod cel_context;
 pub mod cluster;
 pub mod command;
+pub mod command_host;
 pub mod computed_rule;
 pub mod coverage;
 pub mod demands;
@@ -15,6 +17,7 @@ pub mod evaluation;
 pub mod explain;
 pub mod expression;
 pub mod fake_client;
+pub mod global_entries;
 pub mod go_json;
 pub mod head;
 pub mod heading;
@@ -25,12 +28,12 @@ pub mod json_list;
 pub mod json_text;
 pub mod line_index;
 pub mod list;
-pub mod mock_host;
 pub mod models;
 pub mod nearest;
 pub mod nulls;
 pub mod omitted;
 pub mod output;
+pub mod outside;
 pub mod part;
 pub mod piece;
 pub mod pipeline;
@@ -39,7 +42,6 @@ pub mod policies;
 pub mod position;
 pub mod problem;
 pub mod report;
-pub mod resource_host;
 pub mod resources;
 pub mod scan;
 pub mod serialised;

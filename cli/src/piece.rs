@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use kpvm_compiler::source::Before;
 use kpvm_semantics::limits::Limits;
+use kpvm_syntax::json;
 
 use crate::input::{Found, STDIN_NAME, Unreadable, Walk, read_bytes, reason};
 use crate::json_list::{Cut, JsonList};
@@ -282,7 +283,9 @@ fn begins_ndjson(front: &[u8]) -> bool {
         return false;
     };
     let is_object = |line: &[u8]| {
-        line.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
+        let text = std::str::from_utf8(line).unwrap_or_default();
+        let mut reader = json::Reader::new(text);
+        line.starts_with(b"{") && reader.skip_value().and_then(|()| reader.end()).is_ok()
     };
     let next = lines.find(|line| !line.trim_ascii().is_empty());
     is_object(first) && next.is_some_and(|line| line.starts_with(b"{"))

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::command_host::CommandHost;
 use crate::heading::Heading;
 use crate::part::{Outcome, Part};
 use crate::piece::{Piece, Pieces};
 use crate::report::set::Reports;
-use crate::resource_host::ResourceHost;
 use crate::resources::Resources;
 use crate::scan::{Scan, Scanner};
 use crate::stream::Streams;
@@ -86,7 +86,7 @@ pub fn run<'p>(
 pub fn run_whole<'p>(
     plan: Plan<'p>,
     mut resources: Resources,
-    host: &mut ResourceHost,
+    host: &mut CommandHost,
     reports: &mut Reports,
     streams: &mut Streams<'_>,
 ) -> io::Result<Outcome<'p>> {

@@ -12,6 +12,7 @@ use kpvm::engine::{Engine, Input, Operation, Request, RuleResponse, Session, Sta
 use kpvm_compiler::source::Before;
 use kpvm_format::table::BodyKind;
 
+use crate::command_host::CommandHost;
 use crate::diagnostics;
 use crate::evaluation::Circumstances;
 use crate::head::Head;
@@ -19,12 +20,12 @@ use crate::input::{InputFile, Unreadable, read_file, utf8};
 use crate::json_text::{skip_space, value_end};
 use crate::list::ListKind;
 use crate::nulls;
+use crate::outside::{Outside, is_global_entry};
 use crate::part::{Part, View};
 use crate::piece::{self, Holds, Piece, Text};
 use crate::place::Place;
 use crate::position::Position;
 use crate::problem::Problem;
-use crate::resource_host::{Outside, ResourceHost, is_global_entry};
 use crate::resources::{Resources, is_cluster_scoped};
 use crate::scan::{self, Facts, Object, Scan, Scanner, Settings, failed_check};
 
@@ -52,7 +53,7 @@ pub struct Worker<'p> {
     plan: Plan<'p>,
     scanner: Scanner<'p>,
     session: Session<'p>,
-    host: ResourceHost,
+    host: CommandHost,
     /// Whether objects may be evaluated as they are written.
     is_plain: bool,
     /// Kinds that a sample was given of.

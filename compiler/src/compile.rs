@@ -19,10 +19,10 @@ use crate::lower::validating_policy;
 use crate::lower::{self, LowerError};
 use crate::passes;
 use crate::phase::{self, Phase};
-use crate::policy::AnyPolicy;
 use crate::policy::admission_policy::{
     AdmissionBinding, read_admission_binding, read_admission_policy,
 };
+use crate::policy::any_policy::AnyPolicy;
 use crate::policy::model::{Policy, Rule};
 use crate::policy::read::{DocumentKind, document_kind};
 use crate::policy::read_validating::{read_cel_exception, read_validating_policy};

@@ -7,7 +7,7 @@ use kpvm_format::disassemble::disassemble;
 
 use crate::ir::{self, Module};
 use crate::lower::computed_rules::computed_rules;
-use crate::policy::AnyPolicy;
+use crate::policy::any_policy::AnyPolicy;
 use crate::policy::print;
 use crate::policy::validating_autogen::variants;
 use crate::source::Sources;

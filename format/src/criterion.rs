@@ -2,11 +2,12 @@
 //! test to readers who do not know the instructions.
 
 use crate::Tables;
+use crate::cel::Function;
 use crate::condition::ConditionOperator;
-use crate::instruction::immediate::{ItemCount, ObjectScope, Operations};
+use crate::instruction::immediate::{ItemCount, ObjectScope, Operations, Provision};
 use crate::instruction::{
-    KindListId, LeafId, Op, OperandKind, Operation, PairListId, PathId, SelectorId, SubjectListId,
-    TagPatternId, TextListId,
+    Decoded, KindListId, LeafId, Op, OperandKind, Operation, PairListId, PathId, SelectorId,
+    SubjectListId, TagPatternId, TextListId,
 };
 use crate::symbol::SymbolId;
 use crate::table::{Block, Rule};
@@ -79,7 +80,40 @@ pub enum Filter {
     Scope(ObjectScope),
 }
 
+/// Which data from outside the code of a bundle can ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutsideData {
+    /// Any data of context entries.
+    pub context_entries: bool,
+    /// API calls of context entries.
+    pub api_calls: bool,
+    /// Global context entries, of CEL.
+    pub global_context: bool,
+    /// Parameters of admission policies.
+    pub parameters: bool,
+}
+
 impl<'a> Tables<'a> {
+    /// Which data from outside rules can ask for.
+    pub fn outside_data(&self) -> OutsideData {
+        let mut asked = OutsideData::default();
+        for instruction in self.code.iter().filter_map(Decoded::of) {
+            match instruction {
+                Decoded::Fetch(_) => asked.context_entries = true,
+                Decoded::JumpUnlessProvided(jump) => {
+                    asked.context_entries = true;
+                    asked.api_calls |= jump.provision() == Provision::ApiCall;
+                }
+                Decoded::CelCall(call) => {
+                    asked.global_context |= call.function() == Function::GlobalContextGet;
+                }
+                Decoded::CelParams(_) => asked.parameters = true,
+                _ => {}
+            }
+        }
+        asked
+    }
+
     /// What an instruction of the code section tests; `None` if there is no such instruction.
     pub fn criterion(&self, instruction: u32) -> Option<Criterion> {
         let instruction = self.code.get(instruction as usize)?;

@@ -33,6 +33,7 @@ Examples:
   kpc compile policies/ -o policies.kpb
   kpc compile a.yaml b.yaml -o ab.kpb --skip-unsupported
   kustomize build . | kpc compile - -o policies.kpb
+  kpc compile policy.yaml --emit optimised
 
 Files may contain several YAML documents, JSON, or a List. A file given by name must contain
 policies; in a directory, documents of other kinds are counted and ignored.";

@@ -17,6 +17,7 @@ use crate::cel_context::CelContext;
 use crate::cluster::Cluster;
 use crate::command::circumstances::{CircumstanceArguments, ReadCircumstances};
 use crate::command::explain;
+use crate::command_host::CommandHost;
 use crate::diagnostics::{self, show_error, show_note, show_warning};
 use crate::explain::ExplainArguments;
 use crate::fake_client::Parameters;
@@ -24,13 +25,13 @@ use crate::heading::Heading;
 use crate::hints;
 use crate::host::since_epoch;
 use crate::nearest::nearest;
+use crate::outside::{Outside, needs_no_other_objects};
 use crate::part::{Outcome, View};
 use crate::piece::Pieces;
 use crate::pipeline;
 use crate::policies::Policies;
 use crate::report::set::Reports;
 use crate::report::{FileReport, Format, text};
-use crate::resource_host::{Outside, ResourceHost, needs_no_other_objects};
 use crate::resources::{Resources, read_resources};
 use crate::scan::{Facts, Scan, Settings};
 use crate::stream::{EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, Streams};
@@ -334,7 +335,7 @@ pub fn evaluate(
 fn explain_whole(
     plan: &Plan<'_>,
     mut resources: Resources,
-    host: &mut ResourceHost,
+    host: &mut CommandHost,
     arguments: &CommonArguments,
     streams: &mut Streams<'_>,
 ) -> io::Result<u8> {

@@ -37,9 +37,9 @@ pub struct Document {
     pub http_payloads: Vec<Text>,
     /// Files of Envoy requests.
     pub envoy_payloads: Vec<Text>,
-    /// Answers to calls, see [`crate::mock_host`].
+    /// Answers to calls, see [`crate::calls`].
     pub api_call_responses: Option<Tree>,
-    /// Global context entries, see [`crate::mock_host`].
+    /// Global context entries, see [`crate::global_entries`].
     pub global_context_entries: Option<Tree>,
     /// Expected results.
     pub results: Vec<Expectation>,

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kpvm::engine::observer::Observer;
 use kpvm::engine::{Bundle, Engine, Operation, RuleResponse, Status};
@@ -14,12 +15,12 @@ use rayon::prelude::*;
 
 use crate::cel_context::CelContext;
 use crate::cluster::Cluster;
+use crate::command_host::CommandHost;
 use crate::coverage::{Coverage, Tally};
 use crate::evaluation::{Circumstances, Evaluator, report_message};
 use crate::explain::{self, Explainer, Trace};
-use crate::fake_client::{self, Parameters};
+use crate::fake_client::Parameters;
 use crate::input::{Unreadable, read_file, read_regular_file};
-use crate::mock_host::MockHost;
 use crate::place::Place;
 use crate::problem::{Problem, Report};
 use crate::resources::Resource;
@@ -191,7 +192,7 @@ struct Loaded {
     /// Objects that policies may use as parameters.
     params: Objects,
     circumstances: Circumstances,
-    host: MockHost,
+    host: CommandHost,
 }
 
 impl Loader<'_> {
@@ -366,8 +367,8 @@ impl Loader<'_> {
         T::default()
     }
 
-    fn host(&mut self, document: &Document, resources: &[Resource]) -> MockHost {
-        let mut host = MockHost::default();
+    fn host(&mut self, document: &Document, resources: &[Resource]) -> CommandHost {
+        let mut host = CommandHost::of_suite();
         let mut decoder = Decoder::new("mock", self.suite);
         host.read_calls(document.api_call_responses.as_ref(), &mut decoder);
         let entries = document.global_context_entries.as_ref();
@@ -383,12 +384,8 @@ impl Loader<'_> {
         if let Some(file) = &document.context {
             let plurals = host.cluster().map(Cluster::plurals).unwrap_or_default();
             let path = self.directory.join(&file.text);
-            host.set_context(CelContext::read_file(
-                &path,
-                file.span,
-                &plurals,
-                &mut decoder,
-            ));
+            let context = CelContext::read_file(&path, file.span, &plurals, &mut decoder);
+            host.set_context(Arc::new(context));
         }
         self.diagnose(&decoder.diagnostics);
         host
@@ -411,7 +408,7 @@ impl Loader<'_> {
         bundle: &Bundle<'_>,
         objects: &Objects,
         evaluator: &mut Evaluator<'_>,
-        host: &mut MockHost,
+        host: &mut CommandHost,
         run: &mut SuiteRun,
     ) {
         let watch = &self.options.watch;
@@ -462,10 +459,10 @@ impl Loader<'_> {
             }
         };
         let bundle = engine.bundle();
-        if fake_client::is_asked(&bundle.tables()) {
+        if bundle.tables().outside_data().parameters {
             let own = params.resources.list.iter();
             let own = own.map(|resource| resource.tree.to_json()).collect();
-            host.set_params(Parameters::new(own));
+            host.set_params(Arc::new(Parameters::new(own)));
             let resources = objects.resources.list.iter();
             let all = resources.chain(&params.resources.list);
             host.set_client(all.map(|resource| resource.tree.to_json()));

@@ -194,6 +194,14 @@ fn a_bundle_gives_what_its_policies_give() {
             "reads /metadata/labels/team",
         ),
         (
+            ["compile", "p.yaml", "--emit=policy"],
+            "ClusterPolicy need-team",
+        ),
+        (
+            ["compile", "p.yaml", "--emit=optimised"],
+            "policy need-team",
+        ),
+        (
             ["inspect", "p.kpb", "--output=json"],
             "\"/metadata/labels/team\"",
         ),
@@ -212,6 +220,8 @@ fn a_bundle_gives_what_its_policies_give() {
         ("kpvm", &["eval", "p.yaml", "r"]),
         ("kpc", &["compile", "p.yaml", "-o", "no/such/place.kpb"]),
         ("kpc", &["compile", "p.yaml", "-o", "-"]),
+        ("kpc", &["compile", "p.yaml"]),
+        ("kpc", &["compile", "p.yaml", "--emit=ir", "-o", "x.kpb"]),
     ] {
         let done = files.run(program, arguments);
         assert_eq!((done.code, done.out.as_str()), (2, ""), "{arguments:?}");

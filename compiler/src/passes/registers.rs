@@ -8,10 +8,10 @@ use crate::ir::{Block, Item, Register};
 pub(super) fn writers(block: &Block) -> HashMap<Register, usize> {
     let mut writers = HashMap::new();
     for item in &block.items {
-        if let Item::Instruction(instruction) = item {
-            if let Some(register) = instruction.writes() {
-                *writers.entry(register).or_insert(0) += 1;
-            }
+        if let Item::Instruction(instruction) = item
+            && let Some(register) = instruction.writes()
+        {
+            *writers.entry(register).or_insert(0) += 1;
         }
     }
     writers

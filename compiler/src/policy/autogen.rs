@@ -539,6 +539,10 @@ fn rewrite_paths(rule: &Tree, template: &str) -> Tree {
         })
         .collect();
     map_texts(rule, &|text| {
+        // All these paths have a dot; most texts have none.
+        if !text.contains('.') {
+            return text.to_owned();
+        }
         replacements
             .iter()
             .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))

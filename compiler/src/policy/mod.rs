@@ -1,7 +1,7 @@
 //! Policies: typed model, reader, load checks and autogen.
 
 pub mod admission_policy;
-mod any_policy;
+pub(crate) mod any_policy;
 pub mod assertion;
 pub mod autogen;
 pub mod condition;
@@ -19,8 +19,6 @@ mod text;
 pub mod validate;
 pub mod validating_autogen;
 pub mod validating_policy;
-
-pub(crate) use self::any_policy::AnyPolicy;
 
 #[cfg(test)]
 mod golden;

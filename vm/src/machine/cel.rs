@@ -49,7 +49,7 @@ pub(super) enum Has {
 
 impl Flow {
     /// As a test: a value that was built is present.
-    pub(super) fn as_test(self) -> Tested {
+    pub(super) fn into_test(self) -> Tested {
         match self {
             Flow::Next => Ok(true),
             other => Err(other),

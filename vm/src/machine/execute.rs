@@ -621,7 +621,7 @@ impl Machine {
                         Has::Optional => {
                             let flow = self.make_selected(o.dst(), source, o.key(), setting, world);
                             scene = setting.scene(world);
-                            branch!(flow.as_test(), o.when())
+                            branch!(flow.into_test(), o.when())
                         }
                     }
                 }
