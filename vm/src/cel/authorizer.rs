@@ -9,7 +9,6 @@ use serde_json::{Map, Value as Json, json};
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, Opaque};
 use crate::function::{FunctionError, Values};
-use crate::host::ExternalQuery;
 
 type Outcome = Result<NodeId, FunctionError>;
 
@@ -131,10 +130,7 @@ fn made(opaque: Opaque, review: Map<String, Json>, values: &mut Values<'_>) -> O
 /// An error of the host is part of the decision, not an error of the expression.
 fn decide(review: Map<String, Json>, values: &mut Values<'_>) -> Outcome {
     let spec = Json::Object(review);
-    let status = match values
-        .host
-        .fetch(&ExternalQuery::AccessReview { spec: &spec })
-    {
+    let status = match values.host.access_review(&spec) {
         Ok(None) => return Err(FunctionError::failed(NO_CLUSTER)),
         Ok(Some(status)) => status,
         Err(error) => json!({ "allowed": false, "evaluationError": error }),

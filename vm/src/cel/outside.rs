@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::value::{Value, look, no_overload};
 use crate::document::NodeId;
 use crate::function::{self, FunctionError, Values};
-use crate::host::ExternalQuery;
+use crate::host::Answer;
 
 type Outcome = Result<NodeId, FunctionError>;
 
@@ -52,9 +52,9 @@ fn texts<const N: usize>(
     Ok(texts)
 }
 
-/// Asks the host; prefixes its error with `what`.
-fn ask(values: &mut Values<'_>, query: &ExternalQuery<'_>, what: &str) -> Outcome {
-    match values.host.fetch(query) {
+/// Makes a value of the host's answer. `what` goes before an error.
+fn answer_value(answer: Answer<Json>, values: &mut Values<'_>, what: &str) -> Outcome {
+    match answer {
         Ok(Some(value)) => values.new_value(&value),
         Ok(None) => Err(FunctionError::failed(format!(
             "{what}: such data is not provided here"
@@ -65,24 +65,15 @@ fn ask(values: &mut Values<'_>, query: &ExternalQuery<'_>, what: &str) -> Outcom
 
 fn get(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let [api_version, resource, namespace, name] = &texts::<4>(arguments, values)?;
-    let query = ExternalQuery::ResourceGet {
-        api_version,
-        resource,
-        namespace,
-        name,
-    };
-    ask(values, &query, "failed to get resource")
+    let answer = values.host.resource(api_version, resource, namespace, name);
+    answer_value(answer, values, "failed to get resource")
 }
 
 /// Ignores labels, as Kyverno's command line does (docs/spec/cel.md §6.6).
 fn list(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let [api_version, resource, namespace] = &texts::<3>(arguments, values)?;
-    let query = ExternalQuery::ResourceList {
-        api_version,
-        resource,
-        namespace,
-    };
-    ask(values, &query, "failed to list resource")
+    let answer = values.host.resource_list(api_version, resource, namespace);
+    answer_value(answer, values, "failed to list resource")
 }
 
 fn global_context(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
@@ -92,14 +83,14 @@ fn global_context(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
         _ => [String::new()],
     };
     let [projection] = &projection;
-    let query = ExternalQuery::GlobalContext { name, projection };
-    ask(values, &query, "failed to get global reference")
+    let answer = values.host.global_context(name, projection);
+    answer_value(answer, values, "failed to get global reference")
 }
 
 fn image(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let [reference] = &texts::<1>(arguments, values)?;
-    let query = ExternalQuery::ImageData { reference };
-    ask(values, &query, "failed to get image data")
+    let answer = values.host.image_data(reference);
+    answer_value(answer, values, "failed to get image data")
 }
 
 fn http(method: &str, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
@@ -118,13 +109,8 @@ fn http(method: &str, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome 
         .flatten()
         .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
         .collect();
-    let query = ExternalQuery::Http {
-        method,
-        url,
-        data: data.as_ref(),
-        headers: &pairs,
-    };
-    ask(values, &query, "request failed")
+    let answer = values.host.http(method, url, data.as_ref(), &pairs);
+    answer_value(answer, values, "request failed")
 }
 
 fn random(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {

@@ -6,6 +6,7 @@ use crate::document::{JsonError, Kind};
 
 /// Why a request cannot be evaluated at all.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum EvaluateError {
     /// There is neither a new nor an old object.
     NoObject,

@@ -18,6 +18,7 @@ use kpvm_semantics::limits::Limits;
 
 /// Reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ExpressionError {
     /// Kyverno's error, or an exceeded limit on values.
     Failed(String),

@@ -22,6 +22,7 @@ use kpvm_semantics::limits::Limits;
 
 /// Reason why bytes are not a review that can be answered.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ReviewError {
     /// The bytes are not JSON, or exceed a limit for documents.
     Json(JsonError),
@@ -70,6 +71,7 @@ impl From<JsonError> for ReviewError {
 
 /// Content of an AdmissionReview. Absent members are empty.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Review<'r> {
     /// Identifier that the response must repeat.
     pub uid: &'r str,

@@ -4,12 +4,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use serde_json::Value;
-
 use super::Outcome;
 use super::values::Values;
 use crate::document::NodeId;
-use crate::host::ExternalQuery;
 use kpvm_semantics::FunctionError;
 use kpvm_semantics::quote::go_quote;
 
@@ -45,25 +42,15 @@ fn look_up(values: &mut Values<'_>, host: &str) -> Result<Vec<IpAddr>, FunctionE
     }
     let answer = values
         .host
-        .fetch(&ExternalQuery::HostAddresses { host })
+        .host_addresses(host)
         .map_err(FunctionError::Failed)?;
-    let answer = answer.ok_or_else(|| {
+    let addresses = answer.ok_or_else(|| {
         FunctionError::refused(format!("the host name {host} cannot be looked up here"))
     })?;
-    let addresses: Option<Vec<IpAddr>> = match &answer {
-        Value::Array(items) => items
-            .iter()
-            .map(|item| item.as_str()?.parse().ok())
-            .collect(),
-        _ => None,
-    };
-    match addresses {
-        Some(addresses) if addresses.is_empty() => Err(unknown()),
-        Some(addresses) => Ok(addresses),
-        None => Err(FunctionError::refused(
-            "the host's answer is no list of addresses",
-        )),
+    if addresses.is_empty() {
+        return Err(unknown());
     }
+    Ok(addresses)
 }
 
 /// The host name of a URL, without port and brackets; Go's error otherwise.

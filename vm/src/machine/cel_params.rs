@@ -12,7 +12,6 @@ use super::context::text;
 use super::failure::Flow;
 use super::{Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
-use crate::host::ExternalQuery;
 
 /// The error if the host knows no cluster.
 const NO_CLUSTER: &str = "nothing is known of a cluster here";
@@ -63,14 +62,7 @@ fn push(objects: &[Value], setting: Setting<'_>, world: &mut World<'_>) -> Resul
 /// The host's objects for a binding; `None` if it leaves the choice to the cluster's rules.
 fn bound(wanted: &Value, world: &mut World<'_>) -> Result<Option<Vec<Value>>, String> {
     let reference = wanted.get("paramRef").unwrap_or(&Value::Null);
-    let answer = world
-        .host
-        .fetch(&ExternalQuery::BoundParameters { reference })?;
-    Ok(match answer {
-        None => None,
-        Some(Value::Array(found)) => Some(found),
-        Some(other) => Some(vec![other]),
-    })
+    world.host.bound_parameters(reference)
 }
 
 fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<Vec<Value>, String> {
@@ -82,11 +74,8 @@ fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<V
     }
     let is_namespaced = world
         .host
-        .fetch(&ExternalQuery::KindScope { api_version, kind })
-        .and_then(|answer| {
-            let answer = answer.as_ref().and_then(Value::as_bool);
-            answer.ok_or_else(|| NO_CLUSTER.to_owned())
-        })
+        .is_namespaced(api_version, kind)
+        .and_then(|answer| answer.ok_or_else(|| NO_CLUSTER.to_owned()))
         .map_err(|error| format!("failed to check if resource is namespaced or not ({error})"))?;
     let own = text(reference, "namespace");
     let namespace = match (is_namespaced, own) {
@@ -109,28 +98,15 @@ fn find(wanted: &Value, setting: Setting<'_>, world: &mut World<'_>) -> Result<V
     };
     let name = text(reference, "name");
     if !name.is_empty() {
-        let object = world.host.fetch(&ExternalQuery::Object {
-            api_version,
-            kind,
-            namespace,
-            name,
-        })?;
+        let object = world.host.object(api_version, kind, namespace, name)?;
         return Ok(vec![object.ok_or(NO_CLUSTER)?]);
     }
     let selector = reference.get("selector");
     let found = match selector.filter(|selector| !selector.is_null()) {
         None => Vec::new(),
         Some(selector) => {
-            let answer = world.host.fetch(&ExternalQuery::Objects {
-                api_version,
-                kind,
-                namespace,
-                selector,
-            })?;
-            match answer.ok_or(NO_CLUSTER)? {
-                Value::Array(objects) => objects,
-                other => vec![other],
-            }
+            let answer = world.host.objects(api_version, kind, namespace, selector)?;
+            answer.ok_or(NO_CLUSTER)?
         }
     };
     if found.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {

@@ -10,7 +10,7 @@ use super::{Ending, Machine, Setting, World};
 use crate::document::{Label, NodeId, Numbers};
 use crate::engine::merge;
 use crate::function::FunctionError;
-use crate::host::ExternalQuery;
+use crate::host::ApiCall;
 
 /// Length of the prefix that Kyverno cuts off a service account's user name.
 const SERVICE_ACCOUNT_PREFIX: usize = "system:serviceaccount:".len();
@@ -73,13 +73,11 @@ impl Machine {
             Provision::ApiCall => api_call(request, world),
             Provision::GlobalReference => {
                 let name = text(request, "name");
-                world.host.fetch(&ExternalQuery::GlobalReference { name })
+                world.host.global_reference(name)
             }
             Provision::ImageRegistry => {
                 let reference = text(request, "reference");
-                world
-                    .host
-                    .fetch(&ExternalQuery::ImageRegistry { reference })
+                world.host.image_registry(reference)
             }
         };
         let answer = answer.and_then(|value| {
@@ -115,9 +113,7 @@ fn config_map(
         ));
     }
     let name = text(request, "name");
-    let answer = world
-        .host
-        .fetch(&ExternalQuery::ConfigMap { namespace, name });
+    let answer = world.host.config_map(namespace, name);
     let answer =
         answer.map_err(|error| format!("failed to get configmap {namespace}/{name} : {error}"))?;
     Ok(answer.map(|value| {
@@ -154,7 +150,7 @@ fn api_call(request: &Value, world: &mut World<'_>) -> Result<Option<Value>, Str
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
         .collect();
-    world.host.fetch(&ExternalQuery::ApiCall {
+    world.host.api_call(&ApiCall {
         url_path,
         method: match text(request, "method") {
             "" => "GET",
