@@ -83,10 +83,14 @@ fn topics(tables: &Tables<'_>) -> BTreeSet<[u32; 2]> {
     topics
 }
 
+/// Rules that decide what is known of a kind: the listed ones, those of every object, the plain
+/// ones.
+type PlanKey = (Vec<u32>, Vec<u32>, Vec<u32>);
+
 struct Kinds<'t> {
     tables: &'t Tables<'t>,
-    /// What is known of some rules: the listed ones, those of every object, and the plain ones.
-    known: HashMap<(Vec<u32>, Vec<u32>, Vec<u32>), u32>,
+    /// Numbers of what is known, by the rules that decide it.
+    known: HashMap<PlanKey, u32>,
     /// For each list of kind selectors the first equal one.
     selectors: Vec<u32>,
     bodies_left: usize,
