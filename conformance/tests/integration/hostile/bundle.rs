@@ -236,12 +236,12 @@ fn versions_flags_and_tails() {
     let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     refused(
         "row 12",
-        "bundle format 5, this program reads 4",
+        "bundle format 6, this program reads 5",
         &with(8, &(version + 1).to_le_bytes()),
     );
     refused(
         "row 12",
-        "bundle format 3, this program reads 4",
+        "bundle format 4, this program reads 5",
         &with(8, &(version - 1).to_le_bytes()),
     );
     refused(
