@@ -10,6 +10,7 @@ use kpvm_syntax::manifest;
 use kpvm_syntax::tree::{Span, Tree};
 use kpvm_syntax::yaml;
 
+use crate::analysis::add_analyses;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::emit::{self, TooBig};
 use crate::frontend::cel;
@@ -217,7 +218,7 @@ pub fn lower_documents(
 }
 
 impl Compilation {
-    /// Optimises a module and writes it into a bundle, unless a block is too big.
+    /// Optimises a module, writes it into a bundle and analyses that, unless a block is too big.
     fn write(
         &mut self,
         mut module: Module,
@@ -235,6 +236,7 @@ impl Compilation {
         match emit::emit(&module, sources, &mut bundle) {
             Ok(()) => {
                 bundle.share();
+                add_analyses(&mut bundle);
                 let bytes = bundle.finish();
                 if wanted == Some(Phase::Bytecode) {
                     self.printed = phase::bytecode_text(&bytes);

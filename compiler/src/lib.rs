@@ -2,6 +2,7 @@
 //!
 //! It never sees a resource.
 
+pub mod analysis;
 pub mod calls;
 pub mod compile;
 pub mod diagnostic;

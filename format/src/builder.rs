@@ -130,7 +130,7 @@ impl BundleBuilder {
 
     /// Fills the tables that derive from others: the match index, the facts, the packed
     /// sites. Nothing may be added afterwards.
-    pub(crate) fn seal(&mut self) {
+    pub fn seal(&mut self) {
         if std::mem::replace(&mut self.is_sealed, true) {
             return;
         }

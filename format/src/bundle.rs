@@ -15,6 +15,8 @@
 //! Integers are little endian. Sections are the symbol table, the text pool, the packed code
 //! ([`crate::code`]) and arrays of fixed-size records; all but the code are used in place ([`crate::sections`] lists them).
 
+use std::fmt;
+
 use std::borrow::Cow;
 use std::ops;
 use std::sync::OnceLock;
@@ -42,34 +44,24 @@ pub(crate) const DIGEST_START: usize = 56;
 pub(crate) const SECTION_ENTRY_LENGTH: usize = 12;
 
 /// Why bytes are not a bundle that can be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadError {
     /// Not a bundle at all.
-    #[error("not a bundle: expected the file to start with the kpvm magic, found {found}")]
     Magic {
         /// The first bytes, shown for people.
         found: String,
     },
     /// Another version of the format.
-    #[error(
-        "bundle format {found}, this program reads {FORMAT_VERSION}: compile the policies again with this version of kpc"
-    )]
     Version {
         /// The version of the file.
         found: u32,
     },
     /// Flags that this version does not know.
-    #[error(
-        "the bundle has unknown flags {found:#x}: compile the policies again with this version of kpc"
-    )]
     Flags {
         /// The flags of the file.
         found: u32,
     },
     /// The file is shorter or longer than it says.
-    #[error(
-        "the bundle is cut short or has trailing bytes: expected {expected} bytes, found {found}"
-    )]
     Length {
         /// Length by the header.
         expected: u64,
@@ -77,14 +69,49 @@ pub enum LoadError {
         found: u64,
     },
     /// The content is not what was written.
-    #[error("the bundle is damaged: its content does not match its digest")]
     Digest,
     /// The section table is not as the format says.
-    #[error("the bundle is malformed: {0}")]
     Sections(String),
     /// A table or the code breaks a rule of the format.
-    #[error("the bundle is malformed: {0}")]
-    Verify(#[from] VerifyError),
+    Verify(VerifyError),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic { found, .. } => write!(
+                f,
+                "not a bundle: expected the file to start with the kpvm magic, found {found}"
+            ),
+            Self::Version { found } => write!(
+                f,
+                "bundle format {found}, this program reads {FORMAT_VERSION}: compile the policies again with this version of kpc"
+            ),
+            Self::Flags { found, .. } => write!(
+                f,
+                "the bundle has unknown flags {found:#x}: compile the policies again with this version of kpc"
+            ),
+            Self::Length {
+                expected, found, ..
+            } => write!(
+                f,
+                "the bundle is cut short or has trailing bytes: expected {expected} bytes, found {found}"
+            ),
+            Self::Digest => {
+                f.write_str("the bundle is damaged: its content does not match its digest")
+            }
+            Self::Sections(value) => write!(f, "the bundle is malformed: {value}"),
+            Self::Verify(value) => write!(f, "the bundle is malformed: {value}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl From<VerifyError> for LoadError {
+    fn from(error: VerifyError) -> Self {
+        Self::Verify(error)
+    }
 }
 
 /// A verified bundle over borrowed or owned bytes.

@@ -173,6 +173,16 @@ impl Function {
         )
     }
 
+    /// Whether its value depends on the host: data, the time or randomness. Functions on an
+    /// authorizer are not listed: the authorizer itself comes from the host.
+    pub fn asks_host(self) -> bool {
+        self.is_outside()
+            || matches!(
+                self,
+                Function::ToGvr | Function::TimeNow | Function::Random | Function::RandomRandom
+            )
+    }
+
     /// The function with that number.
     pub fn decode(number: u32) -> Option<Function> {
         Function::ALL.get(number as usize).copied()

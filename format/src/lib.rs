@@ -8,6 +8,8 @@
 //! - [`symbol`]: the map keys that rules look up, numbered.
 //! - [`condition`]: the operators of conditions.
 //! - [`index`]: from an object to the rules worth trying.
+//! - [`outside`]: what rules ask of the program that runs them.
+//! - [`plan`]: what the rules for a kind demand and read, derived by the compiler.
 //! - [`site`]: what instructions look at, packed.
 //! - [`bundle`]: the file: sections, digest, loading, writing.
 //! - [`disassemble`]: a bundle as text for people.
@@ -25,7 +27,10 @@ pub mod disassemble;
 pub mod function;
 pub mod index;
 pub mod instruction;
+mod lookup;
 pub mod meta;
+pub mod outside;
+pub mod plan;
 mod sections;
 mod share;
 pub mod signature;

@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::builder::TextPool;
 use crate::instruction::Instruction;
 use crate::meta::Meta;
+use crate::outside::{OutsideDemand, OutsideField};
+use crate::plan::{
+    KindPlan, PlainRule, Plan, PlanBody, PlanSpot, PlanTest, ProjectionPlace, Topic,
+};
 use crate::site::{InstructionId, Site, SitePathInterner};
 use crate::symbol::{SymbolTable, SymbolTableBuilder};
 use crate::table::*;
@@ -207,6 +211,34 @@ sections! {
     policy_facts: PolicyFacts;
     /// Rules that were left out.
     omitted: OmittedFacts;
+    /// What is known about the objects of each kind, ascending by kind and resource.
+    topics: Topic;
+    /// What is known about the objects of a kind that come with an operation.
+    kind_plans: KindPlan;
+    /// The plain rules of kind plans, ascending by rule.
+    plain_rules: PlainRule;
+    /// The plans.
+    plans: Plan;
+    /// The spots of plans.
+    plan_spots: PlanSpot;
+    /// The hash tables of plans: from spot and key to spot.
+    plan_slots: U16;
+    /// The bodies of plans.
+    plan_bodies: PlanBody;
+    /// The tests of spots.
+    plan_tests: PlanTest;
+    /// Lists of alternatives that tests break.
+    plan_breaks: U16;
+    /// The projections: ranges of `projection_places`.
+    projections: Range;
+    /// The places of projections.
+    projection_places: ProjectionPlace;
+    /// What rules ask of the host, by rule.
+    outside_demands: OutsideDemand;
+    /// The fields of requests for data.
+    outside_fields: OutsideField;
+    /// Names and values of these fields.
+    outside_text: u8;
 }
 
 impl<'a> Tables<'a> {

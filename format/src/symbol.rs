@@ -12,6 +12,8 @@
 //! *are* the key: the reader hashes and compares two words it has in registers anyway and
 //! never touches the text.
 
+use std::fmt;
+
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -43,13 +45,11 @@ pub type KeyHead = [u64; 2];
 pub const HEAD_BYTES: usize = 16;
 
 /// Why bytes are not a symbol table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolTableError {
     /// The section ends before the table does.
-    #[error("the symbol table is cut short")]
     Truncated,
     /// The number of slots is not a power of two or leaves no empty slot.
-    #[error("the symbol table has {slots} slots for {symbols} symbols")]
     Slots {
         /// Declared number of slots.
         slots: u32,
@@ -57,12 +57,26 @@ pub enum SymbolTableError {
         symbols: u32,
     },
     /// A text is not UTF-8 or its end lies outside the table.
-    #[error("symbol {0} is not a text inside the table")]
     Text(u32),
     /// A symbol cannot be found through the slots, or a slot names no symbol.
-    #[error("symbol {0} is not where its hash says")]
     Misplaced(u32),
 }
+
+impl fmt::Display for SymbolTableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("the symbol table is cut short"),
+            Self::Slots { slots, symbols, .. } => write!(
+                f,
+                "the symbol table has {slots} slots for {symbols} symbols"
+            ),
+            Self::Text(value) => write!(f, "symbol {value} is not a text inside the table"),
+            Self::Misplaced(value) => write!(f, "symbol {value} is not where its hash says"),
+        }
+    }
+}
+
+impl std::error::Error for SymbolTableError {}
 
 /// One step of [`key_hash`]: the 128-bit product of both words, folded.
 #[inline(always)]

@@ -7,6 +7,10 @@
 //! `LoopBegin`, so every block terminates; every text is inside the pool with ends at
 //! character boundaries; the index lists exactly the rules it should.
 
+use std::fmt;
+
+mod derived;
+
 use crate::instruction::{Instruction, Op, OperandKind};
 use crate::sections::Tables;
 use crate::symbol::SymbolTableError;
@@ -19,9 +23,16 @@ pub const MAX_LOOP_DEPTH: usize = 64;
 const MAX_PATH_DEPTH: usize = 512;
 
 /// A rule of the format that a bundle violates.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyError(String);
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for VerifyError {}
 
 impl VerifyError {
     pub(crate) fn new(text: impl Into<String>) -> Self {
@@ -91,6 +102,7 @@ pub(crate) fn verify(tables: &Tables<'_>) -> Verified {
     }
     verify_facts(tables)?;
     verify_blocks(tables)?;
+    derived::verify(tables)?;
     ensure(crate::index::is_derived_from_rules(tables), || {
         "the match index is not that of the rules".into()
     })

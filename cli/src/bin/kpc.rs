@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use kpvm_cli::command::{
-    check, compile, completion, disassemble, inspect, jp, man, vap, version, webhooks,
+    check, compile, completion, disassemble, inspect, jp, man, vap, verify, version, webhooks,
 };
 use kpvm_cli::stream;
 
@@ -56,6 +56,11 @@ enum Command {
         after_help = "Examples:\n  kpc inspect policies.kpb\n  kpc inspect policies.kpb -o json"
     )]
     Inspect(inspect::Arguments),
+    /// Check that the plans and projections of a bundle are those of its rules
+    #[command(
+        after_help = "Loading a bundle proves that it is safe to run. This derives what the compiler stored beside\nthe code again and compares it, for bundles of unknown origin.\n\nExamples:\n  kpc verify policies.kpb"
+    )]
+    Verify(verify::Arguments),
     /// Try out JMESPath expressions of Kyverno's dialect
     #[command(
         after_help = "Examples:\n  kpc jp query -i pod.yaml 'spec.containers[].image'\n  kpc jp parse \"to_upper(a || 'b')\"\n  kpc jp function regex_match"
@@ -83,6 +88,7 @@ fn main() -> ExitCode {
         Command::Compile(arguments) => compile::run(arguments, streams),
         Command::Check(arguments) => check::run(arguments, streams),
         Command::Disasm(arguments) => disassemble::run(arguments, streams),
+        Command::Verify(arguments) => verify::run(arguments, streams),
         Command::Inspect(arguments) => inspect::run(arguments, streams),
         Command::Jp(arguments) => jp::run(arguments, streams),
         Command::Webhooks(arguments) => webhooks::run(arguments, streams),

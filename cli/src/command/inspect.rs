@@ -139,9 +139,9 @@ fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
         namespace: tables.text(policy.namespace),
         kind: &meta.kind,
         api_version: &meta.api_version,
-        rules: Tables::range(tables.rules, policy.rules)
-            .iter()
-            .map(|rule| rule_entry(tables, rule))
+        rules: (policy.rules.start.get()..)
+            .zip(Tables::range(tables.rules, policy.rules))
+            .map(|(number, rule)| rule_entry(tables, number, rule))
             .collect(),
     };
     tables
@@ -152,7 +152,7 @@ fn policies<'b>(tables: Tables<'b>, meta: &'b Meta) -> Vec<PolicyEntry<'b>> {
         .collect()
 }
 
-fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
+fn rule_entry<'b>(tables: Tables<'b>, rule_number: u32, rule: &Rule) -> RuleEntry<'b> {
     let blocks = [rule.match_block, rule.body_block];
     let blocks = blocks.iter().filter_map(|block| {
         let number = block.get();
@@ -179,7 +179,7 @@ fn rule_entry<'b>(tables: Tables<'b>, rule: &Rule) -> RuleEntry<'b> {
             .iter()
             .map(|exception| tables.exception_key(exception))
             .collect(),
-        demands: demands::of_rule(&tables, rule),
+        demands: demands::of_rule(&tables, rule_number),
     }
 }
 

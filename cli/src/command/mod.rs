@@ -18,6 +18,7 @@ pub mod limits;
 pub mod man;
 pub mod test;
 pub mod vap;
+pub mod verify;
 pub mod version;
 pub mod webhooks;
 

@@ -83,7 +83,7 @@ fn manual_pages_are_printed_and_written() {
         (
             "kpc",
             "kpc-check.1 kpc-compile.1 kpc-completion.1 kpc-disasm.1 kpc-inspect.1 kpc-jp-function.1 \
-             kpc-jp-parse.1 kpc-jp-query.1 kpc-jp.1 kpc-man.1 kpc-vap.1 kpc-version.1 kpc-webhooks.1 kpc.1",
+             kpc-jp-parse.1 kpc-jp-query.1 kpc-jp.1 kpc-man.1 kpc-vap.1 kpc-verify.1 kpc-version.1 kpc-webhooks.1 kpc.1",
         ),
         (
             "kpvm",

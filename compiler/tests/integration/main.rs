@@ -25,5 +25,6 @@ mod policies;
 mod recorded;
 mod review_responses;
 mod sharing;
+mod stored_analyses;
 mod trace;
 mod validating_policies;

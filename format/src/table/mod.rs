@@ -21,6 +21,8 @@ macro_rules! record {
     };
 }
 
+pub(crate) use record;
+
 mod block;
 mod constant;
 mod context;

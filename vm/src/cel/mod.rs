@@ -35,12 +35,6 @@ pub use self::value_of::{CelValue, read_value};
 use crate::document::{NodeId, Opaque, View};
 use crate::function::{FunctionError, Values};
 
-/// Whether a function may ask the host. Functions on an authorizer need not be listed: the
-/// authorizer itself comes from the host.
-pub(crate) fn asks_host(function: Function) -> bool {
-    matches!(function, Function::TimeNow) || outside::asks_host(function)
-}
-
 /// Evaluates a function of two arguments that returns a boolean without creating a value;
 /// `None` for every other function, and if the fuel does not suffice.
 #[inline]

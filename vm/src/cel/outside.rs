@@ -15,23 +15,6 @@ type Outcome = Result<NodeId, FunctionError>;
 /// Default pattern of `random()`.
 const RANDOM: &str = "[0-9a-z]{8}";
 
-/// Whether [`call`] implements the function.
-pub(super) fn asks_host(function: Function) -> bool {
-    matches!(
-        function,
-        Function::ResourceGet
-            | Function::ResourceList
-            | Function::ResourcePost
-            | Function::ToGvr
-            | Function::GlobalContextGet
-            | Function::ImageMetadata
-            | Function::HttpGet
-            | Function::HttpPost
-            | Function::Random
-            | Function::RandomRandom
-    )
-}
-
 /// Calls a function that asks the host; `None` for other functions.
 pub(super) fn call(
     function: Function,

@@ -341,7 +341,7 @@ struct Reader<'i, 'b, 'p> {
     /// Number of nodes in the buffer at the maximum number of values, minus skipped values.
     count_end: usize,
     /// What is read; `None`: everything.
-    projection: Option<&'p Projection>,
+    projection: Option<Projection<'p>>,
     /// Visitor of what is not read.
     bystander: Option<&'p mut dyn Bystander>,
 }

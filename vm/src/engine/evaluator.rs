@@ -23,12 +23,12 @@ use self::old_object::EXISTING_VIOLATIONS;
 use self::plain_rules::PlainRules;
 use super::names::ObjectNames;
 use super::observer::{Event, NotTried, Stage, Verdict};
-use super::plans::PlainRule;
 use super::request::{GroupVersionKind, Operation};
 use super::response::{Evaluation, Message, Outcome, RuleResponse, Status, TextRange};
 use crate::document::{Kind, NodeId, Texts};
 use crate::machine::{Ending, Machine, RequestFacts, Setting, Subject, World};
 use crate::plan::Proof;
+use kpvm_format::plan::PlainRule;
 
 /// Which outcomes are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -441,7 +441,7 @@ fn all_instead(candidates: &mut Vec<u32>, rules: usize) -> Vec<u32> {
 }
 
 /// Whether autogen replaces the rule for this kind.
-pub(super) fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
+fn is_dropped(rule: &Rule, kind: &str, tables: &Tables<'_>) -> bool {
     Tables::range(tables.index_kinds, rule.dropped_kinds)
         .iter()
         .any(|&dropped| tables.text(dropped) == kind)

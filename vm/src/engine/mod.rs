@@ -56,7 +56,6 @@ mod expression;
 mod names;
 pub mod observer;
 mod plans;
-mod projection;
 mod request;
 mod response;
 mod review;

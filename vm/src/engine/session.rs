@@ -12,8 +12,7 @@ use super::error::{EvaluateError, describe};
 use super::evaluator::{Evaluator, Mode, Objects};
 use super::names::{KindNames, ObjectNames, kind_of, plural_behind, push_name};
 use super::observer::Observer;
-use super::plans::{Plans, Reading};
-use super::projection::Topic;
+use super::plans::{KnownKind, Plans, Reading};
 use super::request::{Input, Request};
 use super::response::{Decision, Evaluation, Outcome, RuleResponse, TextRange};
 use crate::document::projection::Part;
@@ -197,11 +196,11 @@ impl<'e> Session<'e> {
         mode: Mode,
     ) -> Result<(), EvaluateError> {
         if observer.is_none()
-            && let Some(topic) = self.topic_for_plan(request)
+            && let Some(known) = self.known_kind(request)
         {
             // Lent out, so that the rest of the session can be used beside them.
             let mut plans = std::mem::replace(&mut self.plans, Plans::new(self.engine.config()));
-            let result = self.run_planned(request, host, mode, topic, &mut plans);
+            let result = self.run_planned(request, host, mode, &known, &mut plans);
             self.plans = plans;
             if let Some(result) = result {
                 return result;
@@ -211,8 +210,11 @@ impl<'e> Session<'e> {
             .map(|_| ())
     }
 
-    /// What the request is about, if it is evaluated with a plan.
-    fn topic_for_plan<'r>(&mut self, request: &Request<'r>) -> Option<Topic<'r>> {
+    /// What the bundle knows about objects of the request's kind.
+    fn known_kind<'r>(&mut self, request: &Request<'r>) -> Option<KnownKind<'r>>
+    where
+        'e: 'r,
+    {
         // A payload has no kind.
         if request.is_payload || request.variables.is_some() {
             return None;
@@ -233,7 +235,8 @@ impl<'e> Session<'e> {
             }
             resource => resource,
         };
-        Some(Topic::new(&self.tables, kind, resource))
+        let may_plan = self.plans.may_plan;
+        KnownKind::new(&self.tables, kind, resource, request.operation, may_plan)
     }
 
     /// Evaluates with the plan of a kind. `None` where a rule looked at what was not read:
@@ -243,14 +246,14 @@ impl<'e> Session<'e> {
         request: &Request<'_>,
         host: &mut dyn Host,
         mode: Mode,
-        topic: Topic<'_>,
+        known: &KnownKind<'_>,
         plans: &mut Plans,
     ) -> Option<Result<(), EvaluateError>> {
         let main = request.object.or(request.old_object)?;
         let may_project = plans.may_project && matches!(main, Input::Json(_));
-        let (known, survey) = plans.of(&self.tables, topic, request.operation);
+        let (record, survey) = plans.of(known);
         let mut reading = match may_project {
-            true => known.reading(&self.tables),
+            true => record.reading(known),
             false => Reading::Whole,
         };
         let planned = Planned {
@@ -259,9 +262,9 @@ impl<'e> Session<'e> {
             reading,
         };
         let mut result = self.run_once(request, host, None, mode, Some(planned));
-        known.count(known.is_decided(survey));
+        record.count(known.is_decided(survey));
         if result == Ok(false) {
-            reading = known.reading_for_rules(&self.tables);
+            reading = record.reading_for_rules(known);
             let planned = Planned {
                 known,
                 survey,
@@ -270,7 +273,7 @@ impl<'e> Session<'e> {
             result = self.run_once(request, host, None, mode, Some(planned));
         }
         if self.buffers.document.has_looked_at_unread() {
-            known.miss();
+            record.miss();
             plans.missed += 1;
             return None;
         }

@@ -1,16 +1,17 @@
-//! Walking an object that is built, along the spots of a plan.
+//! Walking over an object that is built, along the spots of a plan.
 
 use kpvm_format::Tables;
+use kpvm_format::plan::{DemandKind, PlanView};
 use kpvm_semantics::anchor::Anchor;
 
-use super::{Demand, Plan, Spot, Survey};
+use super::{ROOT, Survey, looks_inside};
 use crate::document::{Kind, NodeId, View};
 use crate::machine::{leaf_holds, scalar_of};
 use kpvm_semantics::wildcard;
 
 /// What a walk over nodes needs.
-pub(super) struct NodeWalk<'w> {
-    plan: &'w Plan,
+struct NodeWalk<'w> {
+    plan: &'w PlanView<'w>,
     tables: &'w Tables<'w>,
     view: View<'w>,
     /// What was not built was walked over as text.
@@ -18,39 +19,37 @@ pub(super) struct NodeWalk<'w> {
     survey: &'w mut Survey,
 }
 
-impl Plan {
-    /// Tests an object that is built. With `has_text_walk` parts that are not were tested
-    /// as text before; otherwise nothing is looked at inside of them.
-    pub(crate) fn test_nodes(
-        &self,
-        root: NodeId,
-        view: View<'_>,
-        tables: &Tables<'_>,
-        has_text_walk: bool,
-        survey: &mut Survey,
-    ) {
-        let mut walk = NodeWalk {
-            plan: self,
-            tables,
-            view,
-            has_text_walk,
-            survey,
-        };
-        walk.visit(root, Spot::ROOT);
-    }
+/// Tests an object that is built. With `has_text_walk` parts that are not were tested as text
+/// before; otherwise nothing is looked at inside of them.
+pub(crate) fn test_nodes(
+    plan: &PlanView<'_>,
+    root: NodeId,
+    view: View<'_>,
+    tables: &Tables<'_>,
+    has_text_walk: bool,
+    survey: &mut Survey,
+) {
+    let mut walk = NodeWalk {
+        plan,
+        tables,
+        view,
+        has_text_walk,
+        survey,
+    };
+    walk.visit(root, ROOT);
 }
 
 impl NodeWalk<'_> {
-    /// Tests a value and what is inside; spots nest as deep as plans do, so this recurses.
-    fn visit(&mut self, node: NodeId, spot: Spot) {
-        let Some(step) = self.plan.step(spot) else {
+    /// Tests a value and what is inside; spots nest at most 64 deep, so this recurses.
+    fn visit(&mut self, node: NodeId, number: u32) {
+        let Some(spot) = self.plan.spot(number) else {
             return;
         };
         let kind = match self.view.kind(node) {
             Some(kind @ (Kind::Map | Kind::List)) => kind,
             _ => {
                 if let Some(value) = scalar_of(node, &self.view) {
-                    step.test_scalar(value, self.tables, self.survey);
+                    self.survey.test_scalar(self.plan, spot, value, self.tables);
                 }
                 return;
             }
@@ -59,40 +58,36 @@ impl NodeWalk<'_> {
         if is_unread && self.has_text_walk {
             return;
         }
-        step.test_container(kind, self.survey);
-        for test in &step.tests {
-            if let Demand::Tags(pattern) = test.demand
-                && !self.tags_hold(pattern, node)
-            {
-                self.survey.break_all(&test.breaks);
+        self.survey.test_container(self.plan, spot, kind);
+        for test in self.plan.tests(spot) {
+            if test.kind() == DemandKind::Tags && !self.tags_hold(test.operand.get(), node) {
+                self.survey.break_all(self.plan, test.breaks.get());
             }
         }
-        if !step.looks_inside(kind) {
+        if !looks_inside(spot, kind) {
             return;
         }
         if is_unread {
             return self.survey.give_up();
         }
         if kind == Kind::List {
-            let Some(items) = step.items else { return };
             for item in self.view.children(node) {
                 self.survey.items += 1;
-                self.visit(item, items);
+                self.visit(item, spot.items.get().into());
             }
             return;
         }
         let mut seen = 0;
         for member in self.view.children(node) {
             if let Some(key) = self.view.key_symbol(member)
-                && let Some((child, bit)) = self.plan.child(spot, key)
+                && let Some((child, bit)) = self.plan.child(number, key)
             {
                 seen |= bit;
                 self.visit(member, child);
             }
         }
-        step.end_map(seen, self.survey);
+        self.survey.end_map(self.plan, spot, seen);
     }
-
     /// Whether a pattern for labels or annotations surely holds: none of them is described
     /// by a key with wildcards, and what stands under the other keys fits.
     fn tags_hold(&self, pattern: u32, map: NodeId) -> bool {

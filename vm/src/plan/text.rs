@@ -1,16 +1,17 @@
 //! Walks over the text of parts that are not built, along the spots of a plan.
 
 use kpvm_format::Tables;
+use kpvm_format::plan::PlanView;
 use kpvm_format::symbol::SymbolId;
 
-use super::{Plan, Spot, Step, Survey};
+use super::{Survey, looks_inside};
 use crate::document::projection::Bystander;
 use crate::document::{Kind, Numbers, Skipped, Visitor, walk};
 use kpvm_semantics::pattern_string::Scalar;
 
 /// A walk over texts.
 pub(crate) struct TextWalk<'w> {
-    pub(crate) plan: &'w Plan,
+    pub(crate) plan: &'w PlanView<'w>,
     pub(crate) tables: &'w Tables<'w>,
     pub(crate) numbers: Numbers,
     pub(crate) survey: &'w mut Survey,
@@ -27,25 +28,17 @@ impl Bystander for TextWalk<'_> {
     }
 }
 
-impl TextWalk<'_> {
-    #[inline(always)]
-    fn step(&self, spot: u32) -> Option<&'_ Step> {
-        self.plan.step(Spot(spot))
-    }
-}
-
 impl Visitor for TextWalk<'_> {
     #[inline(always)]
     fn under(&self, map: u32, key: SymbolId) -> Option<(u32, u64)> {
-        let (spot, bit) = self.plan.child(Spot(map), key)?;
-        Some((spot.0, bit))
+        self.plan.child(map, key)
     }
 
     #[inline(always)]
     fn item(&mut self, list: u32) -> Option<u32> {
-        let items = self.step(list)?.items?;
-        self.survey.items += 1;
-        Some(items.0)
+        let items = self.plan.spot(list)?.items.get();
+        self.survey.items += u64::from(items != 0);
+        (items != 0).then_some(u32::from(items))
     }
 
     #[inline(always)]
@@ -54,24 +47,24 @@ impl Visitor for TextWalk<'_> {
             (Scalar::Int(value), Numbers::Float) => Scalar::Float(value as f64),
             (value, _) => value,
         };
-        if let Some(step) = self.plan.step(Spot(spot)) {
-            step.test_scalar(value, self.tables, self.survey);
+        if let Some(spot) = self.plan.spot(spot) {
+            self.survey.test_scalar(self.plan, spot, value, self.tables);
         }
     }
 
     #[inline(always)]
     fn begin(&mut self, spot: u32, kind: Kind) -> bool {
-        let Some(step) = self.plan.step(Spot(spot)) else {
+        let Some(spot) = self.plan.spot(spot) else {
             return false;
         };
-        step.test_container(kind, self.survey);
-        step.looks_inside(kind)
+        self.survey.test_container(self.plan, spot, kind);
+        looks_inside(spot, kind)
     }
 
     #[inline(always)]
     fn end_map(&mut self, spot: u32, seen: u64) {
-        if let Some(step) = self.plan.step(Spot(spot)) {
-            step.end_map(seen, self.survey);
+        if let Some(spot) = self.plan.spot(spot) {
+            self.survey.end_map(self.plan, spot, seen);
         }
     }
 }

@@ -8,6 +8,7 @@ use kpvm::engine::observer::{Event, Observer};
 use kpvm::engine::{Bundle, Engine, Evaluation, Input, Request, Session};
 use kpvm::host::NoHost;
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
+use kpvm_compiler::analysis;
 use kpvm_compiler::compile::{Options, compile};
 use kpvm_compiler::source::Sources;
 use kpvm_format::BundleBuilder;
@@ -74,6 +75,7 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
     let Ok(engine) = Engine::load(bytes.to_vec()) else {
         return false;
     };
+    let is_verified = analysis::verify(engine.bundle()).is_ok();
     let mut session = Session::new(&engine);
     for object in objects {
         let Ok(evaluation) = session.evaluate(&Request::create(Input::Json(object))) else {
@@ -87,7 +89,10 @@ fn exercise(bytes: &[u8], objects: &[Vec<u8>]) -> bool {
         let answers = shown(evaluation);
         let request = Request::create(Input::Json(object));
         let observed = session.evaluate_observed(&request, &mut NoHost, &mut Telling);
-        assert_eq!(observed.map(shown).ok(), Some(answers));
+        // A plan that is not that of the code can say something else; `kpc verify` finds it.
+        if is_verified {
+            assert_eq!(observed.map(shown).ok(), Some(answers));
+        }
     }
     true
 }

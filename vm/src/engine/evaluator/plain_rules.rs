@@ -4,10 +4,10 @@ use kpvm_format::instruction::KindListId;
 use kpvm_format::table::NONE;
 
 use super::Evaluator;
-use crate::engine::plans::PlainRule;
 use crate::engine::request::Operation;
 use crate::machine::{Ending, kinds_match};
 use crate::plan::Proof;
+use kpvm_format::plan::PlainRule;
 
 /// The plain rules, as an evaluation goes past them.
 pub(super) struct PlainRules<'e> {
@@ -38,17 +38,21 @@ impl<'e> PlainRules<'e> {
     pub(super) fn ending(&mut self, number: u32, evaluator: &Evaluator<'e, '_>) -> Option<Ending> {
         let proof = self.proof?;
         while let [first, rest @ ..] = self.rest
-            && first.rule < number
+            && first.rule.get() < number
         {
             self.rest = rest;
         }
-        let plain = self.rest.first().filter(|plain| plain.rule == number)?;
-        if self.kinds.0 != plain.kinds {
-            let matches = kinds_match(KindListId(plain.kinds), evaluator.tables, evaluator.facts);
-            self.kinds = (plain.kinds, matches);
+        let plain = self
+            .rest
+            .first()
+            .filter(|plain| plain.rule.get() == number)?;
+        let kinds = plain.kinds.get();
+        if self.kinds.0 != kinds {
+            let matches = kinds_match(KindListId(kinds), evaluator.tables, evaluator.facts);
+            self.kinds = (kinds, matches);
         }
         if self.kinds.1 {
-            proof.ending(plain.body)
+            proof.ending(plain.body.get())
         } else {
             None
         }

@@ -5,13 +5,13 @@ use kpvm_semantics::limits::Limits;
 
 use crate::document::projection::{Bystander, Part, Projection};
 use crate::document::{NodeId, View};
-use crate::engine::plans::{KindPlan, Reading};
+use crate::engine::plans::{KnownKind, Reading};
 use crate::engine::request::Request;
-use crate::plan::{Proof, Survey, TextWalk};
+use crate::plan::{Proof, Survey, TextWalk, test_nodes};
 
 /// An evaluation with the plan of a kind.
 pub(super) struct Planned<'p> {
-    pub(super) known: &'p KindPlan,
+    pub(super) known: &'p KnownKind<'p>,
     pub(super) survey: &'p mut Survey,
     pub(super) reading: Reading,
 }
@@ -21,7 +21,7 @@ impl<'p> Planned<'p> {
         self.reading == Reading::Slim
     }
 
-    pub(super) fn projection(&self) -> Option<&'p Projection> {
+    pub(super) fn projection(&self) -> Option<Projection<'p>> {
         self.known.projection(self.reading)
     }
 
@@ -51,7 +51,7 @@ impl<'p> Planned<'p> {
     ) -> Option<Proof<'_>> {
         let plan = self.known.plan.as_ref()?;
         let has_text_walk = self.is_slim();
-        plan.test_nodes(main, view, tables, has_text_walk, self.survey);
+        test_nodes(plan, main, view, tables, has_text_walk, self.survey);
         let proof = Proof {
             plan,
             survey: self.survey,
@@ -63,7 +63,7 @@ impl<'p> Planned<'p> {
 }
 
 pub(super) fn part_of<'p>(
-    projection: Option<&'p Projection>,
+    projection: Option<Projection<'p>>,
     walk: Option<&'p mut TextWalk<'_>>,
 ) -> Option<Part<'p>> {
     Some(Part {

@@ -2,10 +2,12 @@
 
 use kpvm_format::Tables;
 use kpvm_format::instruction::{Instruction, Op};
+use kpvm_format::plan::DemandKind;
 use kpvm_format::symbol::{SymbolId, SymbolTable, SymbolTableBuilder};
 use kpvm_format::table::{Block, Leaf, LeafKind, NONE, Path, Range, Text};
 
-use super::{Alternative, Plan, Spot};
+use super::body::add_body;
+use super::spots::{Demand, Spot, Spots};
 
 /// The paths and keys of the rows: paths are `/spec` (0), `/spec/on` (1) and `/meta` (2).
 const KEYS: [&str; 5] = ["spec", "on", "meta", "list", "deep"];
@@ -120,39 +122,45 @@ fn demands(code: &[Instruction]) -> Vec<String> {
         leaves: &[leaf(LeafKind::Bool, 1), leaf(LeafKind::Null, 0)],
         ..Tables::EMPTY
     };
-    let plan = Plan::of_blocks(&tables, std::iter::once(0));
+    let mut spots = Spots::new();
+    add_body(&mut spots, &tables, 0);
     let mut lines = Vec::new();
-    if !plan.is_empty() {
-        show(&plan, Spot::ROOT, "", &tables, &mut lines);
+    if !spots.bodies.is_empty() {
+        show(&spots, Spot::ROOT, "", &tables, &mut lines);
     }
     lines
 }
 
-fn show(plan: &Plan, spot: Spot, path: &str, tables: &Tables<'_>, lines: &mut Vec<String>) {
-    let step = plan.step(spot).expect("a spot of the plan");
+fn show(spots: &Spots, spot: Spot, path: &str, tables: &Tables<'_>, lines: &mut Vec<String>) {
+    let node = spots.node(spot).expect("a spot of the plan");
     let name = |key: Option<SymbolId>| match key {
         Some(key) => format!("/{}", tables.symbols.text(key)),
         None => "/*".to_owned(),
     };
-    let numbers = |breaks: &[Alternative]| format!("{breaks:?}");
-    let mut parts: Vec<String> = step
-        .tests
-        .iter()
-        .map(|test| format!("{:?}{}", test.demand, numbers(&test.breaks)))
+    let show_kind = |(kind, operand): &Demand| match kind {
+        DemandKind::Leaf | DemandKind::ItemLeaf | DemandKind::Tags => {
+            format!("{kind:?}({operand})")
+        }
+        DemandKind::Map | DemandKind::List | DemandKind::Some | DemandKind::Nothing => {
+            format!("{kind:?}")
+        }
+    };
+    let tests = node.tests.iter();
+    let mut parts: Vec<String> = tests
+        .map(|(demand, breaks)| format!("{}{breaks:?}", show_kind(demand)))
         .collect();
-    for (bit, breaks) in &step.requirements {
-        let mut keys = plan.below(spot).filter(|(_, below)| {
-            let below = plan.step(*below);
-            below.is_some_and(|below| below.bit == *bit)
-        });
-        let required = keys.next().and_then(|(key, _)| key);
-        parts.push(format!("needs {}{}", name(required), numbers(breaks)));
+    for below in spots.below(spot) {
+        let child = spots.node(below).expect("a spot of the plan");
+        if !child.required_by.is_empty() {
+            parts.push(format!("needs {}{:?}", name(child.key), child.required_by));
+        }
     }
     if !parts.is_empty() {
         lines.push(format!("{path}: {}", parts.join(", ")));
     }
-    for (key, below) in plan.below(spot) {
-        show(plan, below, &format!("{path}{}", name(key)), tables, lines);
+    for below in spots.below(spot) {
+        let key = spots.node(below).expect("a spot of the plan").key;
+        show(spots, below, &format!("{path}{}", name(key)), tables, lines);
     }
 }
 

@@ -1,14 +1,15 @@
-//! What the rules for one kind can look at, found by following values through their code.
+//! What the rules for a kind can read of an object.
 //!
-//! Code goes in, a [`Projection`] leaves. A register holds the places of the object that
-//! its value may come from. Operations that go one step down lead from place to
-//! place; any other that is given a value may look at everything in it. Messages are
-//! left out: they are made where a rule failed, and that may cost more.
+//! The state of the analysis is the set of places that each register's value can come from. An
+//! instruction that goes one step down leads from place to place; any other that takes a value
+//! may read everything in it. Messages are left out: they are made only where a rule failed, and
+//! that may cost more.
 //!
-//! This need not be exact: an evaluation that looks at something else is done again with
-//! the whole object (see [`crate::document::projection`]).
+//! This need not be exact: an evaluation that looks at something else is repeated with the
+//! whole object.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use kpvm_format::Tables;
 use kpvm_format::cel::{Function as CelFunction, Root};
@@ -17,20 +18,18 @@ use kpvm_format::instruction::{Instruction, Op, OperandKind};
 use kpvm_format::symbol::SymbolId;
 use kpvm_format::table::{NONE, Rule};
 
-use crate::cel;
-use crate::document::projection::{Place, Projection};
-use crate::machine::MAX_NESTED_BLOCKS;
-use crate::plan::{Plan, Spot};
+use super::flow::{Analysis, Lattice, Onward, Successors, forward};
+use super::places::{Place, Places};
 
-/// Where more places than this meet in a register, they are read as a whole and no longer
-/// followed: every way into a block's failures adds one, and a rule can have thousands.
+/// Most places that a register is followed with. Where more meet, all of them are read as a
+/// whole: every jump to a failure adds one, and a rule can have thousands.
 const MOST_PLACES: usize = 32;
 
-/// What the registers hold.
-type Registers = Vec<Origin>;
+/// Most context loaders that are followed inside one another, as many as the machine runs.
+const MAX_NESTED_LOADERS: usize = 64;
 
-/// A number of a set of places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Number of a set of places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Origin(u32);
 
 impl Origin {
@@ -43,7 +42,7 @@ impl Origin {
 struct Origins {
     sets: Vec<BTreeSet<Place>>,
     numbers: BTreeMap<BTreeSet<Place>, Origin>,
-    /// Unions that were asked for, as where ways meet the same are asked for again.
+    /// Unions that were asked for: where ways meet, the same are asked for again.
     unions: BTreeMap<(Origin, Origin), Origin>,
 }
 
@@ -66,15 +65,9 @@ impl Origins {
         number
     }
 
-    fn len(&self, origin: Origin) -> usize {
-        self.sets
-            .get(origin.0 as usize)
-            .map_or(0, std::collections::BTreeSet::len)
-    }
-
-    fn places(&self, origin: Origin) -> Vec<Place> {
+    fn places(&self, origin: Origin) -> impl Iterator<Item = Place> {
         let places = self.sets.get(origin.0 as usize);
-        places.into_iter().flatten().copied().collect()
+        places.into_iter().flatten().copied()
     }
 
     fn union(&mut self, left: Origin, right: Origin) -> Origin {
@@ -87,101 +80,48 @@ impl Origins {
         if let Some(known) = self.unions.get(&(left, right)) {
             return *known;
         }
-        let both = self.places(left).into_iter().chain(self.places(right));
-        let union = self.of(both.collect());
+        let both = self.places(left).chain(self.places(right)).collect();
+        let union = self.of(both);
         self.unions.insert((left, right), union);
         union
     }
 }
 
-/// What rules are looked up by: a kind, and the resource that it goes by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Topic<'k> {
-    pub(super) kind: &'k str,
-    /// The symbols of the kind and of its resource, [`NONE`] for what no rule names.
-    pub(super) symbols: [u32; 2],
-}
+/// What the registers hold.
+type Registers = Vec<Origin>;
 
-impl<'k> Topic<'k> {
-    /// The topic of a kind; `resource` is empty where no rule asks for resources.
-    pub(super) fn new(tables: &Tables<'_>, kind: &'k str, resource: &str) -> Self {
-        let symbol = |name: &str| {
-            let symbol = tables.symbols.lookup(name.as_bytes());
-            symbol.map_or(NONE, |symbol| symbol.0)
-        };
-        Self {
-            kind,
-            symbols: [symbol(kind), symbol(resource)],
-        }
-    }
-
-    /// The rules that may match what it stands for.
-    pub(super) fn rules(&self, tables: &Tables<'_>) -> Vec<u32> {
-        let [kind, resource] = self.symbols;
-        tables.rules_listed_under(&[kind, resource, NONE])
-    }
-
-    /// Those that are tried for whatever it stands for when it comes with an operation.
-    pub(super) fn rules_of_every(&self, tables: &Tables<'_>, operation: &str) -> Vec<u32> {
-        let [kind, resource] = self.symbols;
-        tables.rules_of_every(&[kind, resource, NONE], operation)
-    }
-}
-
-/// The projection for a kind: what its rules look at, and what every rule needs; of a
-/// rule whose body is part of the plan nothing for the body. `None` where that is
-/// everything, or where the host may be asked, which happens only once.
-pub(super) fn derive(
+/// What the rules listed under some kinds can read; of a rule whose body `is_planned` nothing
+/// for the body. `None` where that is everything, or where the host can be asked, which must
+/// happen only once.
+pub(super) fn of_rules(
     tables: &Tables<'_>,
-    topic: Topic<'_>,
-    plan: Option<&Plan>,
-) -> Option<Projection> {
-    let mut derivation = Derivation {
+    rules: &[u32],
+    is_planned: &dyn Fn(u32) -> bool,
+) -> Option<Places> {
+    let mut reading = ReadingRules {
         tables,
-        projection: Projection::new(),
+        places: Places::new(),
         origins: Origins::new(),
         entries: BTreeMap::new(),
         depth: 0,
         whole: false,
     };
-    derivation.read_metadata();
-    for number in topic.rules(tables) {
+    reading.read_metadata();
+    for &number in rules {
         if let Some(rule) = tables.rules.get(number as usize) {
-            derivation.follow_rule(rule, plan);
+            reading.follow_rule(rule, is_planned);
         }
-        if derivation.whole || derivation.projection.is_whole() {
+        if reading.whole || reading.places.is_whole() {
             return None;
         }
     }
-    let mut projection = derivation.projection;
-    if let Some(plan) = plan {
-        number_spots(&mut projection, Place::ROOT, plan, Spot::ROOT);
-    }
-    Some(projection)
+    Some(reading.places)
 }
 
-/// Gives what is not read the numbers of the plan's spots. Places nest as deep as plans
-/// do, so this recurses.
-fn number_spots(projection: &mut Projection, place: Place, plan: &Plan, spot: Spot) {
-    for (key, below) in plan.below(spot) {
-        let inside = match key {
-            Some(key) => projection.under(place, key),
-            None => projection.items(place),
-        };
-        if plan.tests_tags(below) {
-            projection.read_whole(inside);
-        } else if plan.needs_nodes(below) {
-            projection.read_members(inside);
-        }
-        if projection.number(inside, below.0) {
-            number_spots(projection, inside, plan, below);
-        }
-    }
-}
-
-struct Derivation<'t> {
+/// What has been found out about some rules.
+struct ReadingRules<'t> {
     tables: &'t Tables<'t>,
-    projection: Projection,
+    places: Places,
     origins: Origins,
     /// Context entries that were followed, with what their values are.
     entries: BTreeMap<u32, Origin>,
@@ -191,12 +131,68 @@ struct Derivation<'t> {
     whole: bool,
 }
 
-impl Derivation<'_> {
+/// The pass over one block.
+struct ReadingBlock<'r, 't> {
+    rules: &'r mut ReadingRules<'t>,
+    code: &'t [Instruction],
+    returned: Origin,
+}
+
+impl Lattice for ReadingBlock<'_, '_> {
+    type Fact = Registers;
+
+    fn join(&mut self, registers: &mut Registers, others: &Registers) -> bool {
+        let mut changed = false;
+        for (register, other) in registers.iter_mut().zip(others) {
+            let union = self.rules.union(*register, *other);
+            changed |= *register != union;
+            *register = union;
+        }
+        changed
+    }
+}
+
+impl Analysis for ReadingBlock<'_, '_> {
+    type Stop = Infallible;
+
+    fn visit(
+        &mut self,
+        position: usize,
+        mut registers: Registers,
+        onward: &mut Onward<Registers>,
+    ) -> Result<(), Infallible> {
+        let Some(instruction) = self.code.get(position) else {
+            return Ok(());
+        };
+        let Some(op) = Op::decode(instruction.op) else {
+            return Ok(());
+        };
+        if op == Op::ReturnValue {
+            let value = registers.get(usize::from(instruction.a)).copied();
+            let value = value.unwrap_or(Origin::NOWHERE);
+            self.returned = self.rules.union(self.returned, value);
+        } else {
+            self.rules.follow(op, instruction, &mut registers);
+        }
+        // A round of a loop begins with what the loop began with: what a round leaves in
+        // registers for the next need not be known.
+        let successors = Successors::of(instruction, position);
+        if let Some(target) = successors.jump {
+            onward.send(target, registers.clone());
+        }
+        if let Some(next) = successors.next {
+            onward.send(next, registers);
+        }
+        Ok(())
+    }
+}
+
+impl ReadingRules<'_> {
     /// What every evaluation looks at: names, and that there are labels.
     fn read_metadata(&mut self) -> Option<Place> {
         let metadata = self.tables.symbols.lookup(b"metadata")?;
-        let metadata = self.projection.under(Place::ROOT, metadata);
-        self.projection.read_members(metadata);
+        let metadata = self.places.under(Place::ROOT, metadata);
+        self.places.read_members(metadata);
         Some(metadata)
     }
 
@@ -205,12 +201,12 @@ impl Derivation<'_> {
         if let Some(key) = self.tables.symbols.lookup(key)
             && let Some(metadata) = self.read_metadata()
         {
-            let place = self.projection.under(metadata, key);
-            self.projection.read_whole(place);
+            let place = self.places.under(metadata, key);
+            self.places.read_whole(place);
         }
     }
 
-    fn follow_rule(&mut self, rule: &Rule, plan: Option<&Plan>) {
+    fn follow_rule(&mut self, rule: &Rule, is_planned: &dyn Fn(u32) -> bool) {
         let blocks = [
             rule.match_block,
             rule.precondition_block,
@@ -218,66 +214,33 @@ impl Derivation<'_> {
         ];
         let exceptions = Tables::range(self.tables.exceptions, rule.exceptions).iter();
         let conditions = exceptions.map(|exception| exception.block);
-        let is_planned = plan.is_some_and(|plan| plan.find(rule.body_block.get()).is_some());
-        let body = (!is_planned).then_some(rule.body_block);
+        let body = (!is_planned(rule.body_block.get())).then_some(rule.body_block);
         for block in blocks.into_iter().chain(body).chain(conditions) {
             let value = self.follow_block(block.get());
             self.read_whole(value);
         }
     }
 
-    /// Goes through a block from its first to its last instruction; what its value is.
+    /// Follows a block; what its value is.
     fn follow_block(&mut self, block: u32) -> Origin {
-        let mut returned = Origin::NOWHERE;
-        let Some(block) = self.tables.blocks.get(block as usize) else {
-            return returned;
+        let tables = self.tables;
+        let Some(block) = tables.blocks.get(block as usize) else {
+            return Origin::NOWHERE;
         };
         let mut registers = vec![Origin::NOWHERE; usize::from(block.registers.get()).max(1)];
         registers[0] = self.root();
-        let mut arriving: BTreeMap<u32, Registers> = BTreeMap::new();
-        let mut goes_on = true;
-        for (number, instruction) in (0..).zip(self.tables.block_code(block)) {
-            if let Some(others) = arriving.remove(&number) {
-                if goes_on {
-                    self.meet(&mut registers, &others);
-                } else {
-                    registers = others;
-                }
-            }
-            let Some(op) = Op::decode(instruction.op) else {
-                return returned;
-            };
-            if op == Op::ReturnValue {
-                let value = registers.get(usize::from(instruction.a)).copied();
-                returned = self.union(returned, value.unwrap_or(Origin::NOWHERE));
-            } else {
-                self.follow(op, instruction, &mut registers);
-            }
-            goes_on = !op.ends_block();
-            let jumps =
-                |operand: &&kpvm_format::instruction::Operand| operand.kind == OperandKind::Forward;
-            if let Some(target) = op.operands().iter().find(jumps) {
-                let target = instruction.operand(target.field);
-                match arriving.get_mut(&target) {
-                    Some(others) => self.meet(others, &registers),
-                    None => {
-                        arriving.insert(target, registers.clone());
-                    }
-                }
-            }
-        }
-        returned
-    }
-
-    fn meet(&mut self, registers: &mut Registers, others: &Registers) {
-        for (register, other) in registers.iter_mut().zip(others) {
-            *register = self.union(*register, *other);
-        }
+        let mut pass = ReadingBlock {
+            rules: self,
+            code: tables.block_code(block),
+            returned: Origin::NOWHERE,
+        };
+        let Ok(()) = forward(&mut pass, &[], 0, registers);
+        pass.returned
     }
 
     fn union(&mut self, left: Origin, right: Origin) -> Origin {
         let union = self.origins.union(left, right);
-        if self.origins.len(union) <= MOST_PLACES {
+        if self.origins.places(union).count() <= MOST_PLACES {
             return union;
         }
         self.read_whole(union);
@@ -441,7 +404,7 @@ impl Derivation<'_> {
         let Some(record) = self.tables.entries.get(entry as usize) else {
             return Origin::NOWHERE;
         };
-        if self.depth > MAX_NESTED_BLOCKS {
+        if self.depth > MAX_NESTED_LOADERS {
             self.whole = true;
             return Origin::NOWHERE;
         }
@@ -464,8 +427,8 @@ impl Derivation<'_> {
         }
         let mut place = Place::ROOT;
         for key in keys.into_iter().rev() {
-            self.projection.read_members(place);
-            place = self.projection.under(place, key);
+            self.places.read_members(place);
+            place = self.places.under(place, key);
         }
         self.origins.of(BTreeSet::from([place]))
     }
@@ -479,14 +442,18 @@ impl Derivation<'_> {
         }
     }
 
+    fn places_of(&self, origin: Origin) -> Vec<Place> {
+        self.origins.places(origin).collect()
+    }
+
     fn under(&mut self, origin: Origin, key: SymbolId) -> Origin {
         self.read_members(origin);
         let mut inside = BTreeSet::new();
-        for place in self.origins.places(origin) {
+        for place in self.places_of(origin) {
             match self.tables.symbols.text(key) {
                 "object" | "oldObject" if place == Place::REQUEST => inside.insert(Place::ROOT),
                 _ if place == Place::REQUEST => false,
-                _ => inside.insert(self.projection.under(place, key)),
+                _ => inside.insert(self.places.under(place, key)),
             };
         }
         self.origins.of(inside)
@@ -494,22 +461,22 @@ impl Derivation<'_> {
 
     fn items(&mut self, origin: Origin) -> Origin {
         self.read_members(origin);
-        let places = self.origins.places(origin).into_iter();
-        let inside = places.map(|place| self.projection.items(place));
-        self.origins.of(inside.collect())
+        let places = self.places_of(origin).into_iter();
+        let inside = places.map(|place| self.places.items(place)).collect();
+        self.origins.of(inside)
     }
 
     fn read_members(&mut self, origin: Origin) {
-        for place in self.origins.places(origin) {
-            self.projection.read_members(place);
+        for place in self.places_of(origin) {
+            self.places.read_members(place);
         }
     }
 
     fn read_whole(&mut self, origin: Origin) {
-        for place in self.origins.places(origin) {
+        for place in self.places_of(origin) {
             let is_request = place == Place::REQUEST;
             let place = if is_request { Place::ROOT } else { place };
-            self.projection.read_whole(place);
+            self.places.read_whole(place);
         }
     }
 
@@ -536,5 +503,5 @@ fn is_cel(function: u32, wanted: CelFunction) -> bool {
 }
 
 fn asks_host(function: u32) -> bool {
-    CelFunction::decode(function).is_some_and(cel::asks_host)
+    CelFunction::decode(function).is_some_and(CelFunction::asks_host)
 }
