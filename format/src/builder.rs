@@ -43,9 +43,25 @@ impl TextPool {
         self.texts.get(start..end).unwrap_or("")
     }
 
+    /// A text inside of others. Only small pools are searched, as that takes quadratic time.
+    fn find(&self, text: &str) -> Option<Text> {
+        const SEARCHED_BYTES: usize = 1 << 15;
+        if self.texts.len() > SEARCHED_BYTES {
+            return None;
+        }
+        let start = self.texts.find(text)?;
+        Some(Text {
+            offset: U32::new(start as u32),
+            length: U32::new(text.len() as u32),
+        })
+    }
+
     /// The end of a text, so many bytes of it.
     pub(crate) fn end_of(&mut self, text: &str, length: usize) -> Text {
-        let whole = self.intern(text);
+        let whole = match self.find(text) {
+            Some(known) => known,
+            None => self.intern(text),
+        };
         let start = whole.offset.get() as usize + text.len().saturating_sub(length);
         Text {
             offset: U32::new(start as u32),

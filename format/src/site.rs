@@ -27,7 +27,7 @@ use crate::table::{NONE, Place, Range, SiteKind, SiteLabel, SitePath, SitePlace,
 use crate::varint;
 
 /// Most sites of a run: how many are decoded to find one.
-pub const MAX_RUN: usize = 16;
+pub const MAX_RUN: usize = 64;
 
 /// Bit of a run's first byte: places are relative to the rule's.
 const RELATIVE: u8 = 1 << 7;

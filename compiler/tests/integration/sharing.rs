@@ -9,15 +9,17 @@ use kpvm_format::Bundle;
 /// Most bytes of a bundle for each byte of YAML.
 const MOST: usize = 3;
 
-/// The policies of `corpus/pod-security`: name of the file, text.
+/// The policies of `corpus/pod-security`: a name for the file, which does not depend on
+/// where the repository is, and the text.
 fn pod_security_policies() -> Vec<(String, String)> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/pod-security");
     let mut policies: Vec<(String, String)> = std::fs::read_dir(corpus)
         .unwrap()
-        .map(|entry| entry.unwrap().path().join("policy.yaml"))
-        .map(|path| {
-            let text = std::fs::read_to_string(&path).unwrap();
-            (path.display().to_string(), text)
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let text = std::fs::read_to_string(entry.path().join("policy.yaml")).unwrap();
+            let name = entry.file_name().display().to_string();
+            (format!("{name}.yaml"), text)
         })
         .collect();
     policies.sort();
