@@ -32,9 +32,9 @@ use crate::machine::{Machine, RequestFacts, World};
 /// ```
 /// use kpvm::engine::{Buffers, Engine, Session};
 /// # use kpvm_format::BundleBuilder;
-/// # let (old, new) = (BundleBuilder::new().finish(), BundleBuilder::new().finish());
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (old, new) = (BundleBuilder::new().finish(), BundleBuilder::new().finish());
 /// let (old, new) = (Engine::load(old)?, Engine::load(new)?);
 /// let session = Session::new(&old);
 /// // requests
