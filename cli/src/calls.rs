@@ -64,7 +64,7 @@ impl Calls {
     /// Answer to an HTTP request of CEL.
     ///
     /// # Errors
-    /// That there is no mock.
+    /// Error for a call without a mock.
     pub fn http(&self, method: &str, url: &str) -> Result<Value, String> {
         match self.find(method, url) {
             Some(Response { status, body }) => Ok(json!({ "body": body, "statusCode": status })),

@@ -86,7 +86,7 @@ impl GlobalEntries {
     /// The value of a reference `entry` or `entry.projection` in a context entry.
     ///
     /// # Errors
-    /// That there is no such entry or projection, or the error of the projection.
+    /// Error for a missing entry or projection, or the error of the projection.
     pub fn reference(&self, name: &str) -> Result<Value, String> {
         let (name, projection) = match name.split_once('.') {
             Some((name, projection)) => (name, Some(projection)),

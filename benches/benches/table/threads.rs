@@ -9,7 +9,7 @@ use kpvm_bench::workload::{Everything, bundle, pod_security_policies};
 
 use crate::rows::{Rows, Target};
 
-/// Rounds, of which the best counts: other load only adds time.
+/// Number of rounds; the best one counts, because other load only adds time.
 const ROUNDS: usize = 15;
 
 /// Objects evaluated per round.

@@ -102,8 +102,8 @@ fn bundles_take_no_more_bytes_than_recorded() {
     };
     let of_others = About::PodsOfOtherNamespaces;
     assert_not_grown(&[
-        count("W1", pod_security_policies(), 201_304),
-        count("with policies for others", with_further(of_others), 325_606),
+        count("W1", pod_security_policies(), 181_178),
+        count("with policies for others", with_further(of_others), 302_724),
         count("podSecurity restricted", restricted_rule(), 65_850),
         count("three expressions", expression_rule(), 4_544),
         count("four CEL expressions", cel_rule(), 4_946),
