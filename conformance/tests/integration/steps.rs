@@ -105,7 +105,7 @@ fn bundles_take_no_more_bytes_than_recorded() {
         count("W1", pod_security_policies(), 181_178),
         count("with policies for others", with_further(of_others), 302_724),
         count("podSecurity restricted", restricted_rule(), 65_850),
-        count("three expressions", expression_rule(), 4_544),
-        count("four CEL expressions", cel_rule(), 4_946),
+        count("three expressions", expression_rule(), 4_265),
+        count("four CEL expressions", cel_rule(), 4_518),
     ]);
 }
