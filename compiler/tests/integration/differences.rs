@@ -60,28 +60,36 @@ fn an_inner_variable_cannot_leave_its_quotes() {
     assert_eq!(letters(&create(&policy, &injected)), ["r E"]);
 }
 
-/// No message contains the data of a Secret.
+/// Neither messages nor the values found show the data of a Secret.
 #[test]
 fn data_of_a_secret_is_never_shown() {
     let secrets = "match: {any: [{resources: {kinds: [Secret]}}]}";
-    let object = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": "aHVzaA=="}}"#;
-    for pattern in [
-        "{data: {(key): other}}",
-        "{data: {(key): '{{ request.operation }}'}}",
-        "{data: {key: other}}",
-    ] {
-        let responses = create(
-            &policy(
-                &[rule("r", secrets, &format!("{{pattern: {pattern}}}"))],
-                "",
-            ),
-            object,
+    let validations = [
+        "{pattern: {FIELD: {(key): other}}}",
+        "{pattern: {FIELD: {(key): '{{ request.operation }}'}}}",
+        "{pattern: {FIELD: {key: other}}}",
+        "{pattern: {FIELD: {key: '{{ request.operation }}'}}}",
+        "{pattern: {FIELD: {key: {a: b}}}}",
+        "{pattern: {FIELD: {X(key): null}}}",
+        "{anyPattern: [{FIELD: {key: other}}, {FIELD: {=(key): other}}]}",
+        "{foreach: [{list: 'request.object.[@]', pattern: {FIELD: {key: other}}}]}",
+    ];
+    for field in ["data", "stringData"] {
+        let object = format!(
+            r#"{{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "s"}}, "{field}": {{"key": "aHVzaA=="}}}}"#
         );
-        assert!(
-            !responses[0].message.contains("aHVzaA"),
-            "{pattern}: {}",
-            responses[0].message
-        );
+        for validate in validations {
+            let validate = validate.replace("FIELD", field);
+            let bytes = crate::common::compile(&policy(&[rule("r", secrets, &validate)], ""));
+            let engine = Engine::load(bytes.unwrap()).unwrap();
+            let mut session = Session::new(&engine);
+            let request = Request::create(Input::Json(object.as_bytes()));
+            let evaluation = session.evaluate(&request).unwrap();
+            let response = evaluation.responses().next().unwrap();
+            let shown = format!("{} {:?}", response.message(), response.failure());
+            assert_ne!(response.status(), Status::Pass, "{validate}: {shown}");
+            assert!(!shown.contains("aHVzaA"), "{validate}: {shown}");
+        }
     }
 }
 

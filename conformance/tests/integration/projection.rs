@@ -5,9 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
+use kpvm::document::Numbers;
 use kpvm::engine::{Bundle, Config, Engine, Input, Operation, Request, Session};
 use kpvm_bench::workload::{POD, all_policies, compliant_pod, manifests, restricted_rule};
 use kpvm_bench::workload::{bundle, cel_rule, expression_rule, twenty_rules, validating_policies};
+use kpvm_compiler::compile::{Options, compile};
+use kpvm_compiler::source::Sources;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -127,6 +130,47 @@ fn every_policy_of_the_corpus_says_the_same_of_every_object() {
         let name = String::from_utf8_lossy(object);
         sessions.assert_same(&request_of(object, None), &name);
         sessions.assert_same(&request_of(object, Some(next)), &name);
+    }
+}
+
+/// Whole numbers that are read as floats are floats for the plan, too: what differs from
+/// 2^53 as an integer only is 2^53.
+#[test]
+fn whole_numbers_mean_the_same_with_and_without_the_plan() {
+    let two_to_53 = 1_i64 << 53;
+    // Pattern, and whether 2^53 + 1 fits it as an integer and as a float.
+    let rows = [
+        (format!("'>{two_to_53}'"), true, false),
+        (format!("'!{two_to_53}'"), true, false),
+        (format!("'<={two_to_53}'"), false, true),
+        (format!("{two_to_53}"), false, true),
+        (format!("'{two_to_53}'"), false, true),
+        ("'>1'".to_owned(), true, true),
+    ];
+    let number = two_to_53 + 1;
+    let object = format!(
+        r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "a"}}, "spec": {{"x": {number}, "deep": {{"list": [{{"x": {number}}}]}}}}}}"#
+    );
+    for (pattern, as_integer, as_float) in rows {
+        for place in ["{x: PATTERN}", "{deep: {list: [{x: PATTERN}]}}"] {
+            let place = place.replace("PATTERN", &pattern);
+            let policy = format!(
+                "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: p}}\nspec: {{rules: [{{name: r, match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}, validate: {{pattern: {{spec: {place}}}}}}}]}}"
+            );
+            let mut sources = Sources::new();
+            sources.add("policy.yaml", policy);
+            let bytes = compile(&sources, &Options::default()).bundle.unwrap();
+            let engines = Engines::new(&bytes);
+            for (numbers, holds) in [(Numbers::Exact, as_integer), (Numbers::Float, as_float)] {
+                let request = Request {
+                    numbers,
+                    ..request_of(object.as_bytes(), None)
+                };
+                let what = format!("{place}, {numbers:?}");
+                let said = engines.sessions().assert_same(&request, &what);
+                assert_eq!(said.contains(" pass "), holds, "{what}: {said}");
+            }
+        }
     }
 }
 

@@ -340,12 +340,12 @@ impl<'e> Evaluator<'e, '_> {
     /// docs/spec/policies.md §7.2.
     fn evaluate_rule(&mut self, rule: &Rule, subject: &Subject<'_>) -> Result<Judgement, Silence> {
         let setting = self.setting(rule, subject, self.facts);
+        self.machine.begin_rule();
         match self.run_block(rule.match_block.get(), Stage::Match, setting) {
             Ending::Matched => {}
             Ending::OutOfFuel => return Ok(self.out_of_fuel()),
             _ => return Err(Silence::NotMatched),
         }
-        self.machine.begin_rule();
         if body_kind(rule) == BodyKind::Validations {
             return Ok(self.judge_validations(rule, setting));
         }

@@ -66,6 +66,18 @@ impl Machine {
         self.cel = CelState::default();
     }
 
+    /// Forgets what belongs to the previous rule alone.
+    pub(super) fn begin_cel_rule(&mut self) {
+        self.cel.params = None;
+        self.set_exceptions(&[]);
+    }
+
+    /// Forgets the expression of the previous run.
+    pub(super) fn begin_cel_run(&mut self) {
+        self.cel.expression = None;
+        self.cel.refused = false;
+    }
+
     /// Begins an expression, which may take at most this many of the remaining steps.
     pub(super) fn begin_expression(&mut self, text: TextId, most: u64) {
         let all = self.fuel + self.cel.reserve;

@@ -34,11 +34,7 @@ impl Machine {
             return Ending::OutOfFuel;
         };
         let code = setting.tables.block_code(block);
-        let registers = usize::from(block.registers.get()).min(self.frame.registers.len());
-        self.frame.registers[..registers].fill(NodeId::MISSING);
-        self.frame.registers[0] = subject;
-        self.frame.has_loaded = false;
-        self.frame.lifted = false;
+        self.frame.begin(block, subject);
         self.execute::<M>(code, number, setting, world)
     }
 

@@ -56,6 +56,7 @@ impl Explanation {
         self.failed_alternatives.clear();
         self.skipped_alternatives.clear();
         self.anchors.clear();
+        self.folds.iter_mut().for_each(String::clear);
     }
 
     /// A match of its own begins.

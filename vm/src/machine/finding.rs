@@ -77,6 +77,24 @@ impl Default for Findings {
 }
 
 impl Findings {
+    /// Forgets everything and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        let (mut noted, mut found, mut left) = (
+            std::mem::take(&mut self.noted),
+            std::mem::take(&mut self.found),
+            std::mem::take(&mut self.left),
+        );
+        noted.clear();
+        found.clear();
+        left.clear();
+        *self = Self {
+            noted,
+            found,
+            left,
+            ..Self::default()
+        };
+    }
+
     /// Records a finding of the running block.
     pub(super) fn note(&mut self, finding: Finding) {
         self.noted.push(finding);

@@ -39,6 +39,7 @@ use kpvm_format::Tables;
 use kpvm_format::instruction::immediate::{ForeachDepth, ReturnStatus};
 use kpvm_format::instruction::{EntryId, RegisterId, TextId};
 use kpvm_format::site::InstructionId;
+use kpvm_format::table::Block;
 
 use std::collections::HashMap;
 
@@ -181,6 +182,25 @@ impl Default for Frame {
             has_loaded: false,
             lifted: false,
         }
+    }
+}
+
+impl Frame {
+    /// Begins a block: whatever it can read of its frame is empty, even if its code does not
+    /// write first, as a bundle made by a stranger may not.
+    fn begin(&mut self, block: &Block, subject: NodeId) {
+        let registers = usize::from(block.registers.get()).min(self.registers.len());
+        self.registers[..registers].fill(NodeId::MISSING);
+        self.registers[usize::from(SUBJECT.0)] = subject;
+        let loops = usize::from(block.loops).min(self.loops.len());
+        self.loops[..loops].fill(LoopState::default());
+        self.folds[..usize::from(block.folds)].fill(FoldState::default());
+        let lists = self.lists.iter_mut().take(usize::from(block.lists));
+        lists.for_each(Vec::clear);
+        let texts = self.texts.iter_mut().take(usize::from(block.accumulators));
+        texts.for_each(String::clear);
+        self.has_loaded = false;
+        self.lifted = false;
     }
 }
 
@@ -408,12 +428,15 @@ impl Machine {
         self.base = Some(base);
     }
 
-    /// Forgets expanded keys and variables: another rule (but not the same rule's run
+    /// Forgets what belongs to the rule before: another one (but not the same rule's run
     /// over the old object) begins.
     pub(crate) fn begin_rule(&mut self) {
         self.tags.clear();
+        self.seen_tags.clear();
         self.rule += 1;
         self.messages.clear();
+        self.findings.clear();
+        self.begin_cel_rule();
     }
 
     /// Runs a block for its outcome alone.
@@ -448,7 +471,11 @@ impl Machine {
     }
 
     fn run<M: Mode>(&mut self, block: u32, setting: Setting<'_>, world: &mut World<'_>) -> Ending {
+        self.error = ErrorKind::Plain;
         self.any_alternative_failed = false;
+        self.fail_with("");
+        self.ended_at = InstructionId::NONE;
+        self.begin_cel_run();
         self.foreach = foreach::ForeachState::default();
         self.outer_foreach.clear();
         self.failures.clear();

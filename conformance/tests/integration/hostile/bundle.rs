@@ -27,7 +27,7 @@ pub(crate) const SECTION_TABLE: usize = 60;
 pub(crate) const SECTION_ENTRY: usize = 12;
 
 /// A bundle of corpus policies of at least this many bytes.
-fn real_bundle(bytes: usize) -> Vec<u8> {
+pub(crate) fn real_bundle(bytes: usize) -> Vec<u8> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
     let mut sources = Sources::new();
     for file in discover(&[corpus], SUITE_FILE).files {
@@ -53,7 +53,7 @@ pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Objects that match most rules of the corpus.
-fn objects() -> Vec<Vec<u8>> {
+pub(crate) fn objects() -> Vec<Vec<u8>> {
     let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop",
         "labels": {"app": "a", "example.com/b": "c"}, "annotations": {"x": "y"}},
         "spec": {"containers": [{"name": "a", "image": "nginx:latest", "ports": [{"containerPort": 80}]},

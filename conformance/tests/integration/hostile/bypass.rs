@@ -1,6 +1,9 @@
 //! Attempts to get a violating object past a rule.
 
-use kpvm::engine::{GroupVersionKind, Input, Request};
+use kpvm::engine::{
+    Bundle, Config, Decision, Engine, GroupVersionKind, Input, Request, Session, Status,
+};
+use kpvm_semantics::limits::Limits;
 
 use super::oracle::{
     Expect, Seen, check, compile_policies, evaluate, policy_with, policy_with_pattern, run, thing,
@@ -35,6 +38,49 @@ fn texts_that_look_like_an_outcome() {
                     || run(&policy_with(&validate), object.as_bytes()),
                 );
             }
+        }
+    }
+}
+
+/// A decision refuses what cannot be evaluated, whatever the failure action: an error is never
+/// a pass (docs/spec/policies.md §11.2).
+#[test]
+fn what_cannot_be_evaluated_is_refused() {
+    let unresolved = "{deny: {conditions: {any: [{key: '{{ request.object.spec.none }}', operator: Equals, value: a}]}}}";
+    let passing = "{pattern: {spec: {x: '?*'}}}";
+    let failing = "{pattern: {spec: {x: other}}}";
+    let runaway = format!(
+        "{{deny: {{conditions: {{any: [{{key: \"{{{{ 'a'{} }}}}\", operator: Equals, value: a}}]}}}}}}",
+        " | join('', [@, @])".repeat(40)
+    );
+    let little_fuel = Limits {
+        rule_fuel: 2,
+        ..Limits::DEFAULT
+    };
+    let (plenty, little) = (Limits::DEFAULT, little_fuel);
+    // validate, limits, what refuses under Audit and under Enforce
+    let rows: [(&str, Limits, [Option<Status>; 2]); 6] = [
+        (passing, plenty, [None, None]),
+        (failing, plenty, [None, Some(Status::Fail)]),
+        (unresolved, plenty, [Some(Status::Error); 2]),
+        (&runaway, plenty, [Some(Status::Error); 2]),
+        (passing, little, [Some(Status::Error); 2]),
+        (failing, little, [Some(Status::Error); 2]),
+    ];
+    let object = thing(r#"{"x": "y"}"#);
+    for (validate, limits, expected) in rows {
+        for (action, expected) in ["Audit", "Enforce"].into_iter().zip(expected) {
+            let validate = validate.replacen('{', &format!("{{failureAction: {action}, "), 1);
+            let bytes = compile_policies(&policy_with(&validate)).unwrap();
+            let bundle = Bundle::load(bytes).unwrap();
+            let engine = Engine::with_config(bundle, Config::new().with_limits(limits));
+            let mut session = Session::new(&engine);
+            let request = Request::create(Input::Json(object.as_bytes()));
+            let refused = match session.decide(&request).unwrap() {
+                Decision::Admitted => None,
+                Decision::Refused(response) => Some(response.status()),
+            };
+            assert_eq!(refused, expected, "{validate}, {} steps", limits.rule_fuel);
         }
     }
 }

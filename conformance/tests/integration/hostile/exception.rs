@@ -162,6 +162,65 @@ fn what_an_exception_does_not_say_it_does_not_excuse() {
     }
 }
 
+/// An exception that crosses a limit is an error of the rule: it counts neither as applying
+/// nor as not there, since in doubt nothing may pass (docs/spec/policies.md §9).
+#[test]
+fn an_exception_that_cannot_be_evaluated_is_an_error() {
+    const ERROR: Expect = Expect::Results(&["r error"]);
+    let runaway = format!(
+        "{{key: \"{{{{ 'a'{} }}}}\", operator: NotEquals, value: ''}}",
+        " | join('', [@, @])".repeat(40)
+    );
+    let condition = format!("conditions: {{all: [{runaway}]}}");
+    let runaway = exception("e", &format!("{MATCH}, {COVERS}, {condition}"));
+    let sound = exception("f", &format!("{MATCH}, {COVERS}"));
+    let pods = format!("{MATCH}, {COVERS}, {condition}, podSecurity: [{{controlName: HostPath}}]");
+    let rows = [
+        (
+            "a pattern that holds",
+            "{pattern: {spec: {x: '?*'}}}",
+            &runaway,
+        ),
+        (
+            "one that does not",
+            "{pattern: {spec: {x: '1?*'}}}",
+            &runaway,
+        ),
+        (
+            "a condition that does not deny",
+            "{deny: {conditions: {any: [{key: a, operator: Equals, value: b}]}}}",
+            &runaway,
+        ),
+        (
+            "CEL that holds",
+            "{cel: {expressions: [{expression: 'true'}]}}",
+            &runaway,
+        ),
+        (
+            "a profile",
+            "{podSecurity: {level: baseline, version: latest}}",
+            &exception("e", &pods),
+        ),
+        (
+            "behind one that applies",
+            "{pattern: {spec: {x: '?*'}}}",
+            &format!("{sound}{runaway}"),
+        ),
+        (
+            "before one that applies",
+            "{pattern: {spec: {x: '?*'}}}",
+            &format!("{runaway}{sound}"),
+        ),
+    ];
+    let object = thing(r#"{"x": "y"}"#);
+    for (row, validate, exceptions) in rows {
+        let policies = policy_with(validate);
+        check_policy(row, policies.len() + exceptions.len(), ERROR, || {
+            run(&policies, exceptions, &object)
+        });
+    }
+}
+
 /// The list of exceptions in a message is bounded.
 #[test]
 fn a_message_has_its_limit() {

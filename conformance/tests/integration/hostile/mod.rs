@@ -5,6 +5,7 @@
 mod assertion;
 mod bundle;
 mod bypass;
+mod carried;
 mod cel;
 mod exception;
 mod expression;
