@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates, with the modules that may still be in one cycle.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 9] = [
     ("cli", &[]),
     ("compiler", &["frontend", "ir", "policy"]),
     ("conformance", &[]),
@@ -27,6 +27,7 @@ const CRATES: [(&str, &[&str]); 8] = [
             "verify",
         ],
     ),
+    ("fuzz", &[]),
     ("semantics", &[]),
     ("syntax", &[]),
     ("benches", &[]),

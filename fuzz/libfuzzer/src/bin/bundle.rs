@@ -1,0 +1,2 @@
+#![no_main]
+kpvm_libfuzzer::drive!(bundle);
