@@ -50,6 +50,21 @@ impl<'c> Golden<'c> {
     }
 }
 
+impl Golden<'_> {
+    /// The expected rule responses; none if the line is about reading or autogen.
+    pub(crate) fn expected_rules(&self) -> Option<&[RuleAnswer]> {
+        match self.expected.mode {
+            None => Some(&self.expected.rules),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether Kyverno crashes.
+    pub(crate) fn panics(&self) -> bool {
+        self.expected.panic
+    }
+}
+
 /// Outcome of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {

@@ -6,3 +6,4 @@ pub mod case;
 pub mod differential;
 pub mod gate;
 pub mod golden;
+pub mod naive;

@@ -91,7 +91,7 @@ pub fn compare(case: &Value, theirs: &OracleAnswer, ours: &Answer) -> Comparison
 
 /// Sorts the checks that `podSecurity` lists in messages: after exclusions, Kyverno's order
 /// is random (docs/spec/pod-security.md §7.6).
-fn in_any_order(rules: &[RuleAnswer]) -> Vec<RuleAnswer> {
+pub(crate) fn in_any_order(rules: &[RuleAnswer]) -> Vec<RuleAnswer> {
     let mut rules = rules.to_vec();
     for rule in &mut rules {
         let mut parts = rule.message.split("(Forbidden reason: ");
@@ -104,7 +104,7 @@ fn in_any_order(rules: &[RuleAnswer]) -> Vec<RuleAnswer> {
 }
 
 /// The kind of difference in `docs/differences.md` that explains this one.
-fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'static str> {
+pub(crate) fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'static str> {
     let has =
         |rules: &[RuleAnswer], text: &str| rules.iter().any(|rule| rule.message.contains(text));
     let text = || case["policy"].to_string();
