@@ -102,7 +102,10 @@ pub enum Answer {
 
 /// Compiles and evaluates a case, without the load checks of the policy.
 pub fn answer(case: &Case<'_>) -> Answer {
-    answer_in_modes(case, &[(true, true), (false, false), (false, true), (true, false)])
+    answer_in_modes(
+        case,
+        &[(true, true), (false, false), (false, true), (true, false)],
+    )
 }
 
 /// The same, without comparing the answers with and without projection and plan.

@@ -54,7 +54,11 @@ pub(crate) fn any_all(
         true_messages.push(message(condition));
     }
     let result = any_holds && all_hold;
-    let messages = if result { true_messages } else { false_messages };
+    let messages = if result {
+        true_messages
+    } else {
+        false_messages
+    };
     Ok((result, join(messages, "; ")))
 }
 
@@ -79,9 +83,7 @@ pub(crate) fn holds(context: &mut Context<'_>, condition: &Condition) -> Result<
             other => other,
         };
         substitute_all(context, &value).map_err(|error| {
-            error.wrap(|text| {
-                format!("failed to substitute variables in condition {name}: {text}")
-            })
+            error.wrap(|text| format!("failed to substitute variables in condition {name}: {text}"))
         })
     };
     let key = side(condition.key.as_ref(), "key")?;

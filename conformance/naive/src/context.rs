@@ -47,7 +47,7 @@ enum Source {
 impl<'r> Context<'r> {
     /// The predefined variables (docs/spec/conditions.md §6).
     pub(crate) fn new(request: &'r Request, policy_namespace: &str) -> Self {
-        let subject = request.object.as_ref();
+        let subject = request.subject();
         let mut data = json!({
             "request": {
                 "operation": request.operation,
@@ -157,7 +157,7 @@ impl<'r> Context<'r> {
             if !is_inner && has_loaded && (is_restore || !is_own) {
                 // An error is only logged.
                 match self.load(at) {
-                    Err(failure @ Failure::NotDone(_)) => return Err(failure),
+                    Err(failure) if !failure.is_error() => return Err(failure),
                     _ => {}
                 }
             }
@@ -182,13 +182,22 @@ impl<'r> Context<'r> {
         }
         for tree in entries {
             let document = tree.to_json();
-            let name = document.get("name").and_then(Value::as_str).unwrap_or_default();
+            let name = document
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             let given = |key: &str| document.get(key).filter(|value| !value.is_null()).cloned();
             let outside = &self.request.outside;
             let source = if let Some(value) = given("configMap") {
-                outside.config_maps.is_some().then_some(Source::ConfigMap(value))
+                outside
+                    .config_maps
+                    .is_some()
+                    .then_some(Source::ConfigMap(value))
             } else if let Some(value) = given("apiCall") {
-                outside.api_calls.is_some().then_some(Source::ApiCall(value))
+                outside
+                    .api_calls
+                    .is_some()
+                    .then_some(Source::ApiCall(value))
             } else if let Some(value) = given("globalReference") {
                 let is_there = outside.global_entries.is_some();
                 is_there.then_some(Source::GlobalReference(value))
@@ -250,7 +259,9 @@ impl<'r> Context<'r> {
             return Err(Failure::error("invalid query (nil)"));
         }
         if let Some(error) = jmespath::syntax_error(expression) {
-            return Err(Failure::error(format!("incorrect query {expression}: {error}")));
+            return Err(Failure::error(format!(
+                "incorrect query {expression}: {error}"
+            )));
         }
         jmespath::search(expression, &self.data)
             .and_then(Datum::into_value)
@@ -271,12 +282,7 @@ impl<'r> Context<'r> {
     }
 
     /// The first entry below the bound that has to run.
-    fn waiting(
-        &self,
-        query: &str,
-        level: usize,
-        bound: usize,
-    ) -> Result<Option<usize>, Failure> {
+    fn waiting(&self, query: &str, level: usize, bound: usize) -> Result<Option<usize>, Failure> {
         for (at, entry) in self.entries.iter().take(bound).enumerate() {
             let is_waiting = !entry.is_matched && !entry.has_loaded && entry.level <= level;
             if is_waiting && mentions(query, &entry.name)? {
@@ -300,7 +306,7 @@ impl<'r> Context<'r> {
         let name = &entry.name;
         match &entry.source {
             Source::Images => {
-                let object = self.request.object.as_ref().unwrap_or(&Value::Null);
+                let object = self.request.subject().unwrap_or(&Value::Null);
                 if let Some(images) = images(object)? {
                     self.store(name, images, false);
                 }
@@ -371,7 +377,11 @@ impl<'r> Context<'r> {
         if replaces {
             merge(&mut self.data, &json!({ name: null }), false);
         }
-        merge(&mut self.data, &json!({ name: through_json(&value) }), false);
+        merge(
+            &mut self.data,
+            &json!({ name: through_json(&value) }),
+            false,
+        );
     }
 
     /// docs/spec/conditions.md §9.1
@@ -405,7 +415,8 @@ impl<'r> Context<'r> {
         // An empty text is the default only if the path is empty too.
         let path = path.filter(|path| !path.is_empty());
         let not_applied = |path: &str, failure: Failure| {
-            failure.wrap(|text| format!("failed to apply jmespath {path} to variable <nil>: {text}"))
+            failure
+                .wrap(|text| format!("failed to apply jmespath {path} to variable <nil>: {text}"))
         };
         let output = match (given("value"), path) {
             (Some(raw), path) => {
@@ -414,7 +425,7 @@ impl<'r> Context<'r> {
                     None => value,
                     Some(path) => match search_alone(&path, &value) {
                         Ok(found) => found,
-                        Err(failure @ (Failure::NotDone(_) | Failure::Panic(_))) => {
+                        Err(failure) if !failure.is_error() => {
                             return Err(failure);
                         }
                         Err(failure) if default.is_null() => {
@@ -427,7 +438,7 @@ impl<'r> Context<'r> {
             (None, Some(path)) => match self.query(&path) {
                 Ok(Value::Null) => default,
                 Ok(found) => found,
-                Err(failure @ (Failure::NotDone(_) | Failure::Panic(_))) => return Err(failure),
+                Err(failure) if !failure.is_error() => return Err(failure),
                 Err(failure) if default.is_null() => return Err(not_applied(&path, failure)),
                 Err(_) => default,
             },
@@ -456,7 +467,9 @@ impl<'r> Context<'r> {
                 Value::String(text) => texts.push(text),
                 other => {
                     let found = type_name(&other);
-                    return Err(Failure::error(failed(&format!("expected string, got {found}"))));
+                    return Err(Failure::error(failed(&format!(
+                        "expected string, got {found}"
+                    ))));
                 }
             }
         }
@@ -489,7 +502,10 @@ impl<'r> Context<'r> {
 
     /// docs/spec/conditions.md §9.3
     fn fetch(&mut self, entry: &str, call: &Value) -> Result<Value, Failure> {
-        let raw = call.get("urlPath").and_then(Value::as_str).unwrap_or_default();
+        let raw = call
+            .get("urlPath")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         // The default is not part of what is substituted in time to matter, but it is.
         let call_now = substitute_all(self, call).map_err(|error| {
             error.wrap(|text| {
@@ -523,7 +539,10 @@ impl<'r> Context<'r> {
                 }
             }
         }
-        let method = call_now.get("method").and_then(Value::as_str).unwrap_or("GET");
+        let method = call_now
+            .get("method")
+            .and_then(Value::as_str)
+            .unwrap_or("GET");
         let all = self.request.outside.api_calls.as_ref();
         match all.and_then(|all| all.get(&format!("{method} {path}"))) {
             Some(found) => Ok(found.clone()),
@@ -542,7 +561,10 @@ impl<'r> Context<'r> {
         call: &Value,
         fetched: &Value,
     ) -> Result<Value, Failure> {
-        let raw = call.get("jmesPath").and_then(Value::as_str).unwrap_or_default();
+        let raw = call
+            .get("jmesPath")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if raw.is_empty() || call.get("default") == Some(fetched) {
             return Ok(fetched.clone());
         }
@@ -667,4 +689,3 @@ fn service_account(user: &str) -> (String, String) {
         None => (String::new(), String::new()),
     }
 }
-

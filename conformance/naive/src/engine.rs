@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::condition;
 use crate::context::Context;
 use crate::exception::Exceptions;
-use crate::failure::{Failure, UNFIXED};
+use crate::failure::Failure;
 use crate::matching::{Candidate, rule_matches};
 use crate::pod_security;
 use crate::request::{Request, User, gvk_of, metadata_text};
@@ -62,13 +62,9 @@ impl Response {
         }
     }
 
-    /// An error of a text and its cause (docs/spec/policies.md §8.4); a panic of Kyverno is
-    /// an error without fixed words.
+    /// An error of a text and its cause (docs/spec/policies.md §8.4).
     pub(crate) fn error(text: &str, cause: Failure) -> Result<Self, Failure> {
-        let cause = match cause {
-            Failure::Panic(_) => UNFIXED.to_owned(),
-            other => other.text()?,
-        };
+        let cause = cause.text()?;
         Ok(Self::new(Status::Error, format!("{text}: {cause}")))
     }
 }
@@ -89,6 +85,8 @@ pub struct RuleResponse {
 pub enum Stop {
     /// The policy reader refuses a document.
     Refused(String),
+    /// Kyverno panics.
+    Panic(&'static str),
     /// This interpreter does not do something that the policy needs.
     NotDone(&'static str),
 }
@@ -122,7 +120,7 @@ pub fn evaluate(
     }
     evaluate_policy(&policy, &read, request).map_err(|failure| match failure {
         Failure::NotDone(what) => Stop::NotDone(what),
-        Failure::Panic(what) => Stop::Refused(what.to_owned()),
+        Failure::Panic(what) => Stop::Panic(what),
         Failure::NotFound(text) | Failure::Error(text) => Stop::Refused(text),
     })
 }
@@ -151,9 +149,8 @@ fn evaluate_policy(
             gvk: &gvk,
         };
         responses.extend(evaluation.run(&mut context)?);
-        let is_applied = |one: &RuleResponse| {
-            matches!(one.response.status, Status::Pass | Status::Fail)
-        };
+        let is_applied =
+            |one: &RuleResponse| matches!(one.response.status, Status::Pass | Status::Fail);
         if policy.apply_rules == ApplyRules::One && responses.iter().any(is_applied) {
             break;
         }
@@ -245,7 +242,10 @@ impl Evaluation<'_> {
             let keys: Vec<String> = matched.iter().map(|one| one.key()).collect();
             return Ok(Some(Response::new(
                 Status::Skip,
-                format!("rule is skipped due to policy exceptions{}", keys.join(", ")),
+                format!(
+                    "rule is skipped due to policy exceptions{}",
+                    keys.join(", ")
+                ),
             )));
         }
         let Some(mut validator) = Validator::of_rule(self)? else {
@@ -262,8 +262,8 @@ impl Evaluation<'_> {
         let Some(tree) = &self.rule.preconditions else {
             return Ok(None);
         };
-        let conditions = Conditions::read(tree)
-            .map_err(|_| Failure::error("failed to unmarshal Conditions"))?;
+        let conditions =
+            Conditions::read(tree).map_err(|_| Failure::error("failed to unmarshal Conditions"))?;
         check_preconditions(context, &conditions)
     }
 
@@ -273,15 +273,22 @@ impl Evaluation<'_> {
         context: &mut Context<'_>,
         properties: &mut BTreeMap<String, String>,
     ) -> Result<(), Failure> {
-        let raw: Value = properties.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
+        let raw: Value = properties
+            .iter()
+            .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
+            .collect();
         let substituted = match substitute_all(context, &raw) {
             Ok(Value::Object(members)) => members,
-            Err(failure @ Failure::NotDone(_)) => return Err(failure),
+            Err(failure) if !failure.is_error() => return Err(failure),
             _ => return Ok(()),
         };
         let texts: Option<BTreeMap<String, String>> = substituted
             .into_iter()
-            .map(|(key, value)| Some((key, value.as_str()?.to_owned())))
+            .map(|(key, value)| match value {
+                // Null decodes to an empty text.
+                Value::Null => Some((key, String::new())),
+                other => Some((key, other.as_str()?.to_owned())),
+            })
             .collect();
         if let Some(texts) = texts {
             *properties = texts;
@@ -293,14 +300,17 @@ impl Evaluation<'_> {
     fn matches(&self) -> bool {
         let nobody = User::default();
         self.request.subject().is_some_and(|object| {
-            self.matches_object(object, &Candidate {
+            self.matches_object(
                 object,
-                gvk: self.gvk,
-                subresource: &self.request.subresource,
-                operation: &self.request.operation,
-                user: self.request.user.as_ref().unwrap_or(&nobody),
-                namespace_labels: &self.request.namespace_labels,
-            })
+                &Candidate {
+                    object,
+                    gvk: self.gvk,
+                    subresource: &self.request.subresource,
+                    operation: &self.request.operation,
+                    user: self.request.user.as_ref().unwrap_or(&nobody),
+                    namespace_labels: &self.request.namespace_labels,
+                },
+            )
         })
     }
 
@@ -313,14 +323,17 @@ impl Evaluation<'_> {
             roles: invalid(),
             cluster_roles: invalid(),
         };
-        self.matches_object(old, &Candidate {
-            object: old,
-            gvk: &gvk_of(old),
-            subresource: "",
-            operation: "CREATE",
-            user: &dummy,
-            namespace_labels: &self.request.namespace_labels,
-        })
+        self.matches_object(
+            old,
+            &Candidate {
+                object: old,
+                gvk: &gvk_of(old),
+                subresource: "",
+                operation: "CREATE",
+                user: &dummy,
+                namespace_labels: &self.request.namespace_labels,
+            },
+        )
     }
 
     fn matches_object(&self, object: &Value, candidate: &Candidate<'_>) -> bool {
@@ -335,7 +348,10 @@ impl Evaluation<'_> {
         let Some(validate) = &self.rule.validate else {
             return false;
         };
-        let action = validate.failure_action.as_ref().or(self.policy.failure_action.as_ref());
+        let action = validate
+            .failure_action
+            .as_ref()
+            .or(self.policy.failure_action.as_ref());
         let is_enforced = action.is_some_and(|action| action == "Enforce" || action == "enforce");
         let has_both = self.request.object.is_some() && self.request.old_object.is_some();
         is_enforced
@@ -364,7 +380,8 @@ fn is_content(body: &Value) -> bool {
     match body {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
+        // An explicit empty list is not Go's zero value.
+        Value::Array(_) => true,
         Value::Object(members) => members.values().any(is_content),
         _ => true,
     }

@@ -57,6 +57,28 @@ impl<'r> Exceptions<'r> {
         )
     }
 
+    /// Those that cover the old object as if it were created (docs/spec/policies.md §10).
+    pub(crate) fn matching_old(
+        &self,
+        evaluation: &Evaluation<'_>,
+        old: &Value,
+        context: &mut Context<'_>,
+    ) -> Result<Vec<&'r PolicyException>, Failure> {
+        let nobody = User::default();
+        let request = evaluation.request;
+        self.matching_object(
+            &Candidate {
+                object: old,
+                gvk: evaluation.gvk,
+                subresource: &request.subresource,
+                operation: "CREATE",
+                user: request.user.as_ref().unwrap_or(&nobody),
+                namespace_labels: &request.namespace_labels,
+            },
+            context,
+        )
+    }
+
     fn matching_object(
         &self,
         candidate: &Candidate<'_>,
@@ -84,7 +106,7 @@ fn conditions_hold(
         return Ok(true);
     };
     let mut holds = |condition| match holds(context, condition) {
-        Err(failure @ Failure::NotDone(_)) => Err(failure),
+        Err(failure) if !failure.is_error() => Err(failure),
         Ok(holds) => Ok(Some(holds)),
         Err(_) => Ok(None),
     };

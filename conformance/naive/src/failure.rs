@@ -8,8 +8,7 @@ pub enum Failure {
     NotFound(String),
     /// An error with Kyverno's text.
     Error(String),
-    /// Kyverno panics: the rule is an error, its text is not fixed (docs/spec/jmespath.md
-    /// §6.4).
+    /// Kyverno panics, so there is no answer (docs/spec/jmespath.md §6.4).
     Panic(&'static str),
     /// This interpreter cannot tell; the whole case is set aside.
     NotDone(&'static str),
@@ -28,6 +27,11 @@ impl Failure {
             Self::Error(text) => Self::Error(around(&text)),
             other => other,
         }
+    }
+
+    /// Whether this is an error that the policy language knows.
+    pub(crate) fn is_error(&self) -> bool {
+        matches!(self, Self::NotFound(_) | Self::Error(_))
     }
 
     /// The text of an error; the failure itself if there is none.

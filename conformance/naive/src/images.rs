@@ -10,7 +10,11 @@ use crate::request::text_at;
 pub(crate) fn images(object: &Value) -> Result<Option<Value>, Failure> {
     let prefix: &[&str] = match text_at(object, "kind") {
         "Pod" => &["spec"],
-        "DaemonSet" | "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet"
+        "DaemonSet"
+        | "Deployment"
+        | "ReplicaSet"
+        | "ReplicationController"
+        | "StatefulSet"
         | "Job" => &["spec", "template", "spec"],
         "CronJob" => &["spec", "jobTemplate", "spec", "template", "spec"],
         _ => return Ok(None),

@@ -28,7 +28,7 @@ pub use engine::{Response, RuleResponse, Status, Stop, evaluate};
 pub use failure::{Failure, UNFIXED};
 pub use operator::apply as apply_operator;
 pub use request::{Outside, Request, User};
-pub use value::decoded;
+pub use value::{decoded, read_object};
 
 /// Evaluates an expression over a value (docs/spec/jmespath.md).
 ///

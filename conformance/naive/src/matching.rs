@@ -95,7 +95,9 @@ fn has_no_resources(resources: &ResourceDescription) -> bool {
 pub(crate) fn exception_matches(block: &MatchBlock, candidate: &Candidate<'_>) -> bool {
     let holds = |filter: &Filter| {
         let lists = [&filter.roles, &filter.cluster_roles];
-        let no_user = lists.iter().all(|list| list.as_ref().is_none_or(Vec::is_empty))
+        let no_user = lists
+            .iter()
+            .all(|list| list.as_ref().is_none_or(Vec::is_empty))
             && filter.subjects.as_ref().is_none_or(Vec::is_empty);
         !(has_no_resources(&filter.resources) && no_user)
             && constraints_hold(filter, candidate, IGNORE)
@@ -120,11 +122,17 @@ fn constraints_hold(filter: &Filter, candidate: &Candidate<'_>, strictness: Stri
     let operations = &resources.operations;
     if strictness == USE
         && !operations.is_empty()
-        && !operations.iter().any(|operation| operation == candidate.operation)
+        && !operations
+            .iter()
+            .any(|operation| operation == candidate.operation)
     {
         return false;
     }
-    let kinds: Vec<&str> = resources.kinds.iter().map(|kind| kind.value.as_str()).collect();
+    let kinds: Vec<&str> = resources
+        .kinds
+        .iter()
+        .map(|kind| kind.value.as_str())
+        .collect();
     let name = match metadata_text(object, "name") {
         "" => metadata_text(object, "generateName"),
         name => name,
@@ -148,10 +156,16 @@ fn constraints_hold(filter: &Filter, candidate: &Candidate<'_>, strictness: Stri
         && some_wildcard(&resources.names, name)
         && some_wildcard(&resources.namespaces, namespace)
         && resources.annotations.iter().flatten().all(has_annotation)
-        && resources.selector.as_ref().is_none_or(|one| selects(one, &labels))
-        && resources.namespace_selector.as_ref().is_none_or(|selector| {
-            namespace_selects(selector, &kinds, candidate, is_namespace, strictness)
-        })
+        && resources
+            .selector
+            .as_ref()
+            .is_none_or(|one| selects(one, &labels))
+        && resources
+            .namespace_selector
+            .as_ref()
+            .is_none_or(|selector| {
+                namespace_selects(selector, &kinds, candidate, is_namespace, strictness)
+            })
         && user_holds(filter, candidate.user)
 }
 
@@ -201,7 +215,10 @@ fn subject_matches(subject: &Subject, user: &User) -> bool {
             );
             wildcard(account, &user.name)
         }
-        "Group" => user.groups.iter().any(|group| wildcard(&subject.name, group)),
+        "Group" => user
+            .groups
+            .iter()
+            .any(|group| wildcard(&subject.name, group)),
         "User" => wildcard(&subject.name, &user.name),
         _ => false,
     }
@@ -210,7 +227,12 @@ fn subject_matches(subject: &Subject, user: &User) -> bool {
 /// An entry of `kinds` (docs/spec/policies.md §4, §4.1).
 fn kind_matches(selector: &str, candidate: &Candidate<'_>) -> bool {
     let [group, version, kind] = candidate.gvk;
-    let [wanted_group, wanted_version, wanted_kind, wanted_subresource] = parse_kind(selector);
+    let [
+        wanted_group,
+        wanted_version,
+        wanted_kind,
+        wanted_subresource,
+    ] = parse_kind(selector);
     let is_ephemeral = [group.as_str(), version, kind] == ["", "v1", "Pod"]
         && candidate.subresource == "ephemeralcontainers";
     wildcard(wanted_group, group)
@@ -272,7 +294,9 @@ pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String
     if !well_formed {
         return false;
     }
-    let pairs_hold = pairs.iter().all(|(key, value)| labels.get(key) == Some(value));
+    let pairs_hold = pairs
+        .iter()
+        .all(|(key, value)| labels.get(key) == Some(value));
     let mut all_hold = pairs_hold;
     for requirement in &selector.match_expressions {
         let values = &requirement.values;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::scalar::{self, text_matches};
-use crate::value::{Num, go_text, number};
+use crate::value::{NotJson, Num, go_text, number, parse_json};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -210,7 +210,8 @@ fn json_list(text: &str) -> JsonList {
         Value::Null => Some(String::new()),
         other => other.as_str().map(str::to_owned),
     };
-    match serde_json::from_str::<Value>(text) {
+    match parse_json(text) {
+        Err(NotJson::Number(_)) => JsonList::Invalid,
         Err(_) => JsonList::NotJson,
         Ok(Value::Null) => JsonList::Texts(Vec::new()),
         Ok(Value::Array(items)) => match items.iter().map(item).collect() {

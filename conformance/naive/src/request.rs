@@ -100,7 +100,9 @@ pub(crate) fn metadata_text<'v>(object: &'v Value, key: &str) -> &'v str {
 
 /// Labels or annotations: the entries that are texts.
 pub(crate) fn metadata_map<'v>(object: &'v Value, key: &str) -> BTreeMap<&'v str, &'v str> {
-    let members = object.get("metadata").and_then(|metadata| metadata.get(key));
+    let members = object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(key));
     let members = members.and_then(Value::as_object).into_iter().flatten();
     members
         .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

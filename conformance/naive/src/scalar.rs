@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
+use kpvm_semantics::duration;
 use kpvm_semantics::number::{
     float_to_i64_amd64, format_e_shortest, format_f6, parse_go_float, parse_go_int,
 };
 use kpvm_semantics::quantity::Quantity;
 use kpvm_semantics::wildcard::matches as wildcard;
-use kpvm_semantics::duration;
 use serde_json::Value;
 
 use crate::value::{Num, number};
@@ -87,7 +87,9 @@ pub(crate) fn operator(conjunct: &str) -> Operator {
         return Equal;
     }
     let signs = [GreaterOrEqual, LessOrEqual, Greater, Less, NotEqual];
-    let found = signs.into_iter().find(|one| conjunct.starts_with(one.sign()));
+    let found = signs
+        .into_iter()
+        .find(|one| conjunct.starts_with(one.sign()));
     match found {
         Some(found) => found,
         None if range(conjunct, "!-").is_some() => Outside,

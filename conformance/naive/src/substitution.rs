@@ -11,7 +11,10 @@ use crate::scalar::{Operator, operator};
 use crate::value::{Num, go_text, number, substituted_text};
 
 /// References of the whole document, then variables (docs/spec/conditions.md §4.5).
-pub(crate) fn substitute_all(context: &mut Context<'_>, document: &Value) -> Result<Value, Failure> {
+pub(crate) fn substitute_all(
+    context: &mut Context<'_>,
+    document: &Value,
+) -> Result<Value, Failure> {
     let mut resolve = |leaf: &str, path: &str| with_references(document, leaf, path);
     let referenced = traverse(document, "", &mut resolve)?;
     substitute_variables(context, &referenced)
@@ -19,7 +22,9 @@ pub(crate) fn substitute_all(context: &mut Context<'_>, document: &Value) -> Res
 
 /// Only the variables.
 fn substitute_variables(context: &mut Context<'_>, document: &Value) -> Result<Value, Failure> {
-    traverse(document, "", &mut |leaf, path| with_variables(context, leaf, path))
+    traverse(document, "", &mut |leaf, path| {
+        with_variables(context, leaf, path)
+    })
 }
 
 /// Applies an action to every text and key; what it puts in place of a leaf is traversed too
@@ -116,7 +121,11 @@ fn variable_length(text: &str) -> Option<usize> {
 /// `\$\(.[^ ]*\)` (docs/spec/conditions.md §5).
 fn reference_length(text: &str) -> Option<usize> {
     let body = text.strip_prefix("$(")?;
-    let first = body.chars().next().filter(|letter| *letter != '\n')?.len_utf8();
+    let first = body
+        .chars()
+        .next()
+        .filter(|letter| *letter != '\n')?
+        .len_utf8();
     let run = body.get(first..)?.split(' ').next()?;
     Some(2 + first + run.rfind(')')? + 1)
 }
@@ -139,8 +148,11 @@ fn with_variables(context: &mut Context<'_>, text: &str, path: &str) -> Result<V
             if context.is_delete() {
                 name = name.replace("request.object", "request.oldObject");
             }
-            let unresolved = |text: &str| format!("failed to resolve {name} at path {path}: {text}");
-            let result = context.query(&name).map_err(|error| error.wrap(unresolved))?;
+            let unresolved =
+                |text: &str| format!("failed to resolve {name} at path {path}: {text}");
+            let result = context
+                .query(&name)
+                .map_err(|error| error.wrap(unresolved))?;
             if snapshot == *inner {
                 return Ok(result);
             }
@@ -154,7 +166,11 @@ fn with_variables(context: &mut Context<'_>, text: &str, path: &str) -> Result<V
                 }
                 inserted = inserted.replace("{{", "\\{{");
             }
-            value = value.replacen(&format!("{before}{inner}"), &format!("{before}{inserted}"), 1);
+            value = value.replacen(
+                &format!("{before}{inner}"),
+                &format!("{before}{inserted}"),
+                1,
+            );
         }
         if is_last_shallow {
             break;
@@ -227,7 +243,11 @@ fn with_references(document: &Value, text: &str, path: &str) -> Result<Value, Fa
                 )));
             }
         };
-        value = value.replacen(&format!("{before}{inner}"), &format!("{before}{inserted}"), 1);
+        value = value.replacen(
+            &format!("{before}{inner}"),
+            &format!("{before}{inserted}"),
+            1,
+        );
     }
     Ok(Value::String(without_escapes(&value)))
 }

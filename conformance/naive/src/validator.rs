@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::condition;
 use crate::context::Context;
 use crate::engine::{Evaluation, Response, Status, check_preconditions};
-use crate::failure::{Failure, UNFIXED};
+use crate::failure::Failure;
 use crate::pattern::{self, Outcome};
 use crate::substitution::substitute_all;
 use crate::value::{through_json, type_name};
@@ -106,10 +106,7 @@ impl<'r> Validator<'r> {
         {
             return Ok(Some(response));
         }
-        let response = match self.body(context) {
-            Err(Failure::Panic(_)) => Some(Response::new(Status::Error, UNFIXED)),
-            other => other?,
-        };
+        let response = self.body(context)?;
         if self.nesting == 0 && self.evaluation.allows_existing_violations() {
             return self.with_old_object(context, response);
         }
@@ -137,11 +134,13 @@ impl<'r> Validator<'r> {
     ) -> Result<Option<Response>, Failure> {
         let request = self.evaluation.request;
         if request.operation != "UPDATE" {
-            return Ok(Some(match response {
-                Some(_) => Response::new(Status::Skip, "failed to validate old object"),
-                // Kyverno panics.
-                None => Response::new(Status::Error, UNFIXED),
-            }));
+            return match response {
+                Some(_) => Ok(Some(Response::new(
+                    Status::Skip,
+                    "failed to validate old object",
+                ))),
+                None => Err(Failure::Panic("properties of no response")),
+            };
         }
         let nothing = Value::Null;
         let old = request.old_object.as_ref().unwrap_or(&nothing);
@@ -151,14 +150,10 @@ impl<'r> Validator<'r> {
         }
         let saved = context.simulate_creation(old);
         self.element = Some(old.clone());
-        let prior = match self.body(context) {
-            Err(Failure::Panic(_)) => None,
-            other => other?,
-        };
+        let prior = self.body(context)?;
         context.restore_request(saved);
-        let fails = |one: &Option<Response>| {
-            one.as_ref().is_some_and(|one| one.status == Status::Fail)
-        };
+        let fails =
+            |one: &Option<Response>| one.as_ref().is_some_and(|one| one.status == Status::Fail);
         if fails(&response) && fails(&prior) {
             let text = "skipping the rule evaluation as pre-existing violations are allowed";
             return Ok(Some(Response::new(Status::Skip, text)));
@@ -251,9 +246,11 @@ impl<'r> Validator<'r> {
         let (status, reason, text) = match outcome {
             Outcome::Pass => return Ok(self.passed()),
             Outcome::Skip(text) => return Ok(Response::new(Status::Skip, text)),
-            Outcome::Fail { path, text } => {
-                (Status::Fail, format!("rule {rule} failed at path {path}"), text)
-            }
+            Outcome::Fail { path, text } => (
+                Status::Fail,
+                format!("rule {rule} failed at path {path}"),
+                text,
+            ),
             Outcome::NoPath(text) => (Status::Error, execution_error(&text), text),
         };
         let text = match self.substituted_message(context)? {
@@ -418,7 +415,9 @@ impl<'r> Validator<'r> {
                     Status::Skip => {}
                     Status::Pass => count += 1,
                     Status::Error
-                        if response.message.contains("failed to evaluate preconditions") => {}
+                        if response
+                            .message
+                            .contains("failed to evaluate preconditions") => {}
                     status => {
                         let text = format!("validation failure: {}", response.message);
                         return Ok(Err(Response::new(status, text)));

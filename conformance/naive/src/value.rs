@@ -1,9 +1,14 @@
 //! Values as Go holds them: `serde_json::Value`, whose integers are Go's int64 and whose
 //! other numbers are float64 (docs/spec/patterns.md §1, docs/spec/conditions.md §3.2).
 
+use kpvm_semantics::limits::Limits;
 use kpvm_semantics::number::{format_json_float, format_substituted_float, format_v_float};
 use kpvm_semantics::quote::append_json;
+use kpvm_syntax::json::{Error, Numbers, Options, read};
+use kpvm_syntax::tree::DuplicateKeys;
 use serde_json::{Map, Number, Value};
+
+use crate::failure::UNFIXED;
 
 /// A number by its Go type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +36,79 @@ pub fn decoded(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(decoded).collect(),
         Value::Object(members) => each(members, decoded),
         other => other.clone(),
+    }
+}
+
+/// Why a text is not a JSON value.
+pub(crate) enum NotJson {
+    /// It is empty.
+    Empty,
+    /// A number, as written, does not fit.
+    Number(String),
+    /// Anything else, in words that are not fixed here.
+    Syntax,
+}
+
+/// Reads JSON with exact floats; integers are int64 where they fit (docs/spec/patterns.md
+/// §1).
+pub(crate) fn parse_json(text: &str) -> Result<Value, NotJson> {
+    if text.trim_matches([' ', '\t', '\n', '\r']).is_empty() {
+        return Err(NotJson::Empty);
+    }
+    let options = Options {
+        duplicate_keys: DuplicateKeys::LastWins,
+        numbers: Numbers::Float,
+        limits: &Limits::default(),
+    };
+    match read(text, options) {
+        Ok((tree, _)) => {
+            let spelled = serde_json::from_str(text).unwrap_or_default();
+            Ok(with_integers(&tree.to_json(), &spelled))
+        }
+        Err(Error::NumberRange(span)) => {
+            let number = text.get(span.start as usize..span.end as usize);
+            Err(NotJson::Number(number.unwrap_or_default().to_owned()))
+        }
+        Err(_) => Err(NotJson::Syntax),
+    }
+}
+
+/// The floats, exactly as read, with an integer wherever one was spelled.
+fn with_integers(floats: &Value, spelled: &Value) -> Value {
+    match (floats, spelled) {
+        (Value::Number(_), Value::Number(number)) if number.is_i64() => spelled.clone(),
+        (Value::Array(floats), Value::Array(spelled)) => {
+            let pairs = floats.iter().zip(spelled);
+            pairs
+                .map(|(float, spelled)| with_integers(float, spelled))
+                .collect()
+        }
+        (Value::Object(floats), Value::Object(spelled)) => {
+            let member = |(key, float): (&String, &Value)| {
+                let spelled = spelled.get(key).unwrap_or(&Value::Null);
+                (key.clone(), with_integers(float, spelled))
+            };
+            floats.iter().map(member).collect()
+        }
+        _ => floats.clone(),
+    }
+}
+
+/// A decoded resource, or nothing if the text is not JSON.
+pub fn read_object(text: &str) -> Option<Value> {
+    parse_json(text).ok()
+}
+
+impl NotJson {
+    /// Go's text as far as it is fixed (docs/spec/jmespath.md §2).
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Empty => "unexpected end of JSON input".into(),
+            Self::Number(number) => {
+                format!("json: cannot unmarshal number {number} into Go value of type float64")
+            }
+            Self::Syntax => UNFIXED.into(),
+        }
     }
 }
 

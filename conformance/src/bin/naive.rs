@@ -9,6 +9,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a harness talks to people
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
@@ -50,7 +51,9 @@ fn read_options() -> Result<Options, String> {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || -> Result<u64, String> {
-            let text = arguments.next().ok_or(format!("{argument} needs a value"))?;
+            let text = arguments
+                .next()
+                .ok_or(format!("{argument} needs a value"))?;
             text.parse().map_err(|error| format!("{text}: {error}"))
         };
         match argument.as_str() {
@@ -71,8 +74,8 @@ fn read_options() -> Result<Options, String> {
 
 fn run(options: &Options) -> Result<bool, String> {
     println!(
-        "{:<14} {:>9} {:>7} {:>7} {:>9} {:>11} {:>9}",
-        "area", "agree", "differ", "listed", "not done", "unsupported", "cases/s"
+        "{:<14} {:>9} {:>7} {:>7} {:>9} {:>7} {:>11} {:>9}",
+        "area", "agree", "differ", "listed", "not done", "panics", "unsupported", "cases/s"
     );
     let mut total = Tally::default();
     if options.recorded {
@@ -88,6 +91,15 @@ fn run(options: &Options) -> Result<bool, String> {
             print(area, &tally, options.shown, None);
             total.merge(tally);
         }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for folder in ["corpus", "../shared/conformance/kyverno"] {
+            let path = root.join(folder);
+            if path.is_dir() {
+                let tally = naive::suites(&path).map_err(failed)?;
+                print("suites", &tally, options.shown, None);
+                total.merge(tally);
+            }
+        }
     }
     let chosen =
         |name: &str| options.dialects.is_empty() || options.dialects.iter().any(|own| own == name);
@@ -95,7 +107,12 @@ fn run(options: &Options) -> Result<bool, String> {
         let start = Instant::now();
         let tally = generated(dialect, options);
         let rate = options.cases as f64 / start.elapsed().as_secs_f64();
-        print(&format!("~{}", dialect.name), &tally, options.shown, Some(rate));
+        print(
+            &format!("~{}", dialect.name),
+            &tally,
+            options.shown,
+            Some(rate),
+        );
         total.merge(tally);
     }
     print("total", &total, 0, None);
@@ -130,11 +147,12 @@ fn generated(dialect: &Dialect, options: &Options) -> Tally {
 
 fn print(area: &str, tally: &Tally, shown: usize, rate: Option<f64>) {
     println!(
-        "{area:<14} {:>9} {:>7} {:>7} {:>9} {:>11} {:>9}",
+        "{area:<14} {:>9} {:>7} {:>7} {:>9} {:>7} {:>11} {:>9}",
         tally.agree,
         tally.differ,
         tally.listed,
         tally.not_done_total(),
+        tally.panics,
         tally.unsupported,
         rate.map_or_else(String::new, |rate| format!("{rate:.0}")),
     );

@@ -104,7 +104,11 @@ pub(crate) fn in_any_order(rules: &[RuleAnswer]) -> Vec<RuleAnswer> {
 }
 
 /// The kind of difference in `docs/differences.md` that explains this one.
-pub(crate) fn listed(case: &Value, theirs: &[RuleAnswer], ours: &[RuleAnswer]) -> Option<&'static str> {
+pub(crate) fn listed(
+    case: &Value,
+    theirs: &[RuleAnswer],
+    ours: &[RuleAnswer],
+) -> Option<&'static str> {
     let has =
         |rules: &[RuleAnswer], text: &str| rules.iter().any(|rule| rule.message.contains(text));
     let text = || case["policy"].to_string();

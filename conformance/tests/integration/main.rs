@@ -10,5 +10,6 @@ mod deterministic;
 mod hostile;
 mod house;
 mod import_cycles;
+mod naive;
 mod projection;
 mod steps;

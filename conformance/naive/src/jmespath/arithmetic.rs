@@ -1,7 +1,7 @@
 //! Arithmetic (docs/spec/jmespath.md §8).
 
-use kpvm_semantics::duration;
 use kpvm_semantics::FunctionError;
+use kpvm_semantics::duration;
 use kpvm_semantics::exact_quantity::Quantity;
 use kpvm_semantics::number::float_to_i64_amd64;
 use serde_json::Value;
@@ -19,7 +19,9 @@ enum Operand {
 }
 
 fn failed<T>(name: &str, text: &str) -> Result<T, Failure> {
-    Err(Failure::error(format!("JMESPath function '{name}': {text}")))
+    Err(Failure::error(format!(
+        "JMESPath function '{name}': {text}"
+    )))
 }
 
 fn refused(error: FunctionError) -> Failure {
@@ -105,7 +107,7 @@ fn combine(function: &str, operation: &str, left: Operand, right: Operand) -> Ev
         ("modulo", Q(left), Q(right)) => {
             let (dividend, divisor) = (left.approximate(), right.approximate());
             match (whole(dividend), whole(divisor)) {
-                _ if divisor == 0.0 => zero(),
+                (Some(_), Some(0)) => zero(),
                 (Some(dividend), Some(divisor)) => {
                     quantity(Ok(left.like(dividend.wrapping_rem(divisor))))
                 }

@@ -269,12 +269,24 @@ fn slice(parts: &[Option<i64>; 3], data: &Datum) -> Evaluated {
         return Err(Failure::error("Invalid slice, step cannot be 0"));
     }
     let length = items.len() as i64;
-    let (lowest, highest) = if step < 0 { (-1, length - 1) } else { (0, length) };
+    let (lowest, highest) = if step < 0 {
+        (-1, length - 1)
+    } else {
+        (0, length)
+    };
     let cap = |part: i64| {
-        let part = if part < 0 { part.saturating_add(length) } else { part };
+        let part = if part < 0 {
+            part.saturating_add(length)
+        } else {
+            part
+        };
         part.clamp(lowest, highest)
     };
-    let (first, last) = if step < 0 { (length - 1, -1) } else { (0, length) };
+    let (first, last) = if step < 0 {
+        (length - 1, -1)
+    } else {
+        (0, length)
+    };
     let mut at = start.map_or(first, cap);
     let stop = stop.map_or(last, cap);
     let mut found = Vec::new();

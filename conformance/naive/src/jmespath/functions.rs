@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use sha2::Digest as _;
 
 use super::evaluate::{Datum, Evaluated, NULL, evaluate, or_null};
-use super::{arithmetic, regex, times};
+use super::{arithmetic, base64, regex, times};
 use crate::failure::Failure;
-use crate::value::{go_text, json_text, through_json};
+use crate::value::{go_text, json_text, parse_json, through_json};
 
 /// Type of an argument, in the words of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,9 @@ fn json(value: impl Into<Value>) -> Evaluated {
 }
 
 fn failed<T>(name: &str, text: impl std::fmt::Display) -> Result<T, Failure> {
-    Err(Failure::error(format!("JMESPath function '{name}': {text}")))
+    Err(Failure::error(format!(
+        "JMESPath function '{name}': {text}"
+    )))
 }
 
 /// Go's `%v` of an argument.
@@ -212,7 +214,10 @@ fn of_collections(name: &str, arguments: &[Datum]) -> Option<Evaluated> {
         "ceil" => from_float(float(Some(first)).ceil()),
         "floor" => from_float(float(Some(first)).floor()),
         "avg" => {
-            let sum: f64 = items().iter().filter_map(Value::as_f64).fold(0.0, |a, b| a + b);
+            let sum: f64 = items()
+                .iter()
+                .filter_map(Value::as_f64)
+                .fold(0.0, |a, b| a + b);
             from_float(sum / items().len() as f64)
         }
         "keys" => json(members(first).keys().cloned().collect::<Vec<_>>()),
@@ -426,7 +431,7 @@ fn sort_by(items: &[Value], reference: &Datum) -> Evaluated {
     for item in rest {
         let key = match evaluate(node, &Datum::Json(item.clone())) {
             Ok(key) if kind.accepts(&key) => key.into_part()?,
-            Err(failure @ (Failure::NotDone(_) | Failure::Panic(_))) => return Err(failure),
+            Err(failure) if !failure.is_error() => return Err(failure),
             _ => return Err(Failure::error("error in sort_by comparison")),
         };
         keyed.push((key, item.clone()));
@@ -532,8 +537,15 @@ fn items_of(arguments: &[Datum]) -> Evaluated {
 fn object_from_lists(keys: &Datum, values: &Datum) -> Evaluated {
     let (Datum::Json(Value::Array(keys)), Datum::Json(Value::Array(values))) = (keys, values)
     else {
-        let at = if matches!(keys, Datum::Items(_)) { 1 } else { 2 };
-        return failed("object_from_lists", format!("argument #{at} is not of type Array"));
+        let at = if matches!(keys, Datum::Items(_)) {
+            1
+        } else {
+            2
+        };
+        return failed(
+            "object_from_lists",
+            format!("argument #{at} is not of type Array"),
+        );
     };
     let mut object = Map::new();
     for (at, key) in keys.iter().enumerate() {
@@ -543,7 +555,12 @@ fn object_from_lists(keys: &Datum, values: &Datum) -> Evaluated {
             Value::Number(number) if number.is_f64() => {
                 float32_text(number.as_f64().unwrap_or_default())
             }
-            _ => return failed("object_from_lists", "argument #1 is not of type StringArray"),
+            _ => {
+                return failed(
+                    "object_from_lists",
+                    "argument #1 is not of type StringArray",
+                );
+            }
         };
         object.insert(key, values.get(at).cloned().unwrap_or(Value::Null));
     }
@@ -590,9 +607,7 @@ fn of_texts(name: &str, arguments: &[Datum]) -> Evaluated {
         "to_lower" => json(first.chars().map(lower).collect::<String>()),
         "trim" => json(first.trim_matches(|letter| second.contains(letter))),
         "trim_prefix" => json(first.strip_prefix(second).unwrap_or(first)),
-        "split" if second.is_empty() => {
-            json(first.chars().map(String::from).collect::<Vec<_>>())
-        }
+        "split" if second.is_empty() => json(first.chars().map(String::from).collect::<Vec<_>>()),
         "split" => json(first.split(second).map(Value::from).collect::<Vec<_>>()),
         "truncate" => {
             let count = float_to_i64_amd64(float(arguments.get(1)));
@@ -608,7 +623,7 @@ fn of_texts(name: &str, arguments: &[Datum]) -> Evaluated {
             ),
         },
         "pattern_match" => json(wildcard(first, text_or_number(arguments.get(1)))),
-        "base64_encode" => json(base64(first.as_bytes())),
+        "base64_encode" => json(base64::encoded(first.as_bytes())),
         "path_canonicalize" => json(match first {
             "" => String::new(),
             path => clean_path(path),
@@ -623,12 +638,9 @@ fn of_texts(name: &str, arguments: &[Datum]) -> Evaluated {
                 Err(text) => Err(Failure::Error(text)),
             }
         }
-        "parse_json" => match serde_json::from_str::<Value>(first) {
+        "parse_json" => match parse_json(first) {
             Ok(value) => json(through_json(&value)),
-            Err(_) if first.trim_matches([' ', '\t', '\n', '\r']).is_empty() => {
-                Err(Failure::error("unexpected end of JSON input"))
-            }
-            Err(_) => Err(Failure::NotDone("the text of a JSON error")),
+            Err(error) => Err(Failure::Error(error.text())),
         },
         "image_normalize" => match image::parse(first, ImageDefaults::KYVERNO) {
             Ok(image) => json(image.reference),
@@ -637,7 +649,15 @@ fn of_texts(name: &str, arguments: &[Datum]) -> Evaluated {
         "sha256" => json(hexadecimal(&sha2::Sha256::digest(first))),
         "sha1" => json(hexadecimal(&sha1::Sha1::digest(first))),
         "md5" => json(hexadecimal(&md5::Md5::digest(first))),
-        "base64_decode" => Err(Failure::NotDone("base64_decode()")),
+        "base64_decode" => match base64::decoded(first) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => json(text),
+                Err(_) => Err(Failure::NotDone("bytes that are not UTF-8")),
+            },
+            Err(at) => Err(Failure::error(format!(
+                "illegal base64 data at input byte {at}"
+            ))),
+        },
         "parse_yaml" => Err(Failure::NotDone("parse_yaml()")),
         "is_external_url" => Err(Failure::NotDone("is_external_url()")),
         "x509_decode" => Err(Failure::NotDone("x509_decode()")),
@@ -673,21 +693,6 @@ fn equal_fold(left: &str, right: &str) -> Evaluated {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for group in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let index = (bits >> (18 - 6 * at) & 63) as usize;
-            let letter = ALPHABET.get(index).map_or('=', |letter| char::from(*letter));
-            out.push(if at > group.len() { '=' } else { letter });
-        }
-    }
-    out
 }
 
 /// Go's `path.Clean` (docs/spec/jmespath.md §7).

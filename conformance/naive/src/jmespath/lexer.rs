@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::value::through_json;
+use crate::failure::UNFIXED;
+use crate::value::{parse_json, through_json};
 
 /// A token; texts are decoded.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,21 +176,18 @@ fn raw(characters: &mut Characters<'_>) -> Result<String, String> {
     }
 }
 
-/// Text in front of which a JSON error's own words are not fixed here.
-pub(crate) const JSON_ERROR: &str = "JSON: ";
-
 fn quoted(text: &str) -> Result<String, String> {
-    serde_json::from_str(&format!("\"{text}\"")).map_err(|error| format!("{JSON_ERROR}{error}"))
+    match parse_json(&format!("\"{text}\"")) {
+        Ok(Value::String(text)) => Ok(text),
+        Ok(_) => Err(UNFIXED.into()),
+        Err(error) => Err(error.text()),
+    }
 }
 
 fn literal(text: &str) -> Result<Value, String> {
-    let text = text.replace("\\`", "`");
-    match serde_json::from_str::<Value>(&text) {
+    match parse_json(&text.replace("\\`", "`")) {
         Ok(value) => Ok(through_json(&value)),
-        Err(_) if text.trim_matches([' ', '\t', '\n', '\r']).is_empty() => {
-            Err("unexpected end of JSON input".into())
-        }
-        Err(error) => Err(format!("{JSON_ERROR}{error}")),
+        Err(error) => Err(error.text()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kyverno's dialect of JMESPath (docs/spec/jmespath.md).
 
 mod arithmetic;
+mod base64;
 mod evaluate;
 mod functions;
 mod lexer;

@@ -134,9 +134,7 @@ impl Parser {
             Token::Text(text) => Ok(Node::Literal(Value::String(text))),
             Token::Identifier(name) => Ok(Node::Field(name)),
             Token::Quoted(name) => match self.current() {
-                Token::LeftParen => {
-                    Err(syntax("Can't have quoted identifier as function name."))
-                }
+                Token::LeftParen => Err(syntax("Can't have quoted identifier as function Name.")),
                 _ => Ok(Node::Field(name)),
             },
             Token::Star => {
@@ -200,6 +198,7 @@ impl Parser {
             Token::LeftParen => {
                 let name = match left {
                     Node::Field(name) | Node::Literal(Value::String(name)) => Some(name),
+                    Node::Call(name, _) => name,
                     _ => None,
                 };
                 let mut arguments = Vec::new();
@@ -291,9 +290,7 @@ impl Parser {
             let key = match self.current() {
                 Token::Identifier(key) | Token::Quoted(key) => key,
                 _ => {
-                    return Err(syntax(
-                        "Expected tQuotedIdentifier or tUnquotedIdentifier",
-                    ));
+                    return Err(syntax("Expected tQuotedIdentifier or tUnquotedIdentifier"));
                 }
             };
             self.at += 1;

@@ -89,7 +89,11 @@ fn expand(
             Some(behind) if !name.is_empty() => {
                 let group = group_number(name, translated);
                 let found = group.and_then(|group| captures.get_group(group));
-                out.push_str(found.and_then(|span| source.get(span.range())).unwrap_or_default());
+                out.push_str(
+                    found
+                        .and_then(|span| source.get(span.range()))
+                        .unwrap_or_default(),
+                );
                 rest = behind;
             }
             _ => {

@@ -1,7 +1,7 @@
 //! Functions of time (docs/spec/jmespath.md §11).
 
-use kpvm_semantics::duration;
 use kpvm_semantics::FunctionError;
+use kpvm_semantics::duration;
 use kpvm_semantics::layout;
 use kpvm_semantics::time::Time;
 
