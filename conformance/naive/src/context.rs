@@ -1,6 +1,7 @@
 //! The context of variables: what is predefined, entries that load when they are used, and
 //! checkpoints (docs/spec/conditions.md §6, §8, §9).
 
+use kpvm_semantics::quote::go_quote;
 use kpvm_syntax::tree::Tree;
 use serde_json::{Value, json};
 
@@ -484,14 +485,17 @@ impl<'r> Context<'r> {
         };
         if !own.is_empty() && namespace != own {
             return Err(Failure::error(format!(
-                "context entry {entry}: configMap namespace \"{namespace}\" is different from \
-                 policy namespace \"{own}\""
+                "context entry {entry}: configMap namespace {} is different from \
+                 policy namespace {}",
+                go_quote(namespace),
+                go_quote(own)
             )));
         }
         let all = self.request.outside.config_maps.as_ref();
         match all.and_then(|all| all.get(&format!("{namespace}/{name}"))) {
             None => Err(Failure::error(format!(
-                "failed to get configmap {namespace}/{name} : configmaps \"{name}\" not found"
+                "failed to get configmap {namespace}/{name} : configmaps {} not found",
+                go_quote(name)
             ))),
             Some(found) => Ok(json!({
                 "data": found.get("data").cloned().unwrap_or(Value::Null),

@@ -10,6 +10,7 @@ use kpvm_compiler::source::SourceId;
 use kpvm_syntax::tree::Tree;
 use serde_json::Value;
 
+use crate::cel;
 use crate::condition;
 use crate::context::Context;
 use crate::exception::Exceptions;
@@ -234,9 +235,6 @@ impl Evaluation<'_> {
         if let Some(body) = body(|validate| &validate.pod_security) {
             return pod_security::evaluate(self, &body.to_json(), context);
         }
-        if body(|validate| &validate.cel).is_some() {
-            return Err(Failure::NotDone("validate.cel"));
-        }
         let matched = self.exceptions.matching(self, context)?;
         if !matched.is_empty() {
             let keys: Vec<String> = matched.iter().map(|one| one.key()).collect();
@@ -247,6 +245,9 @@ impl Evaluation<'_> {
                     keys.join(", ")
                 ),
             )));
+        }
+        if let Some(cel) = body(|validate| &validate.cel) {
+            return cel::evaluate(self, &cel.to_json());
         }
         let Some(mut validator) = Validator::of_rule(self)? else {
             return Ok(None);

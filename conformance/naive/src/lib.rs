@@ -7,6 +7,7 @@
 //! [`Failure::NotDone`], never a guess.
 
 mod anchor;
+mod cel;
 mod condition;
 mod context;
 mod engine;

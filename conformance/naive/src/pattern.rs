@@ -418,7 +418,9 @@ fn expand_metadata(object: &Map<String, Value>, pattern: &mut Map<String, Value>
         };
         let mut expanded = Map::new();
         for (key, value) in wanted.iter().filter(|(_, value)| value.is_string()) {
-            expanded.insert(expanded_key(key, given), value.clone());
+            // Of keys that become one, the first stays; in Kyverno it is any of them.
+            let key = expanded_key(key, given);
+            expanded.entry(key).or_insert_with(|| value.clone());
         }
         *wanted = expanded;
     }

@@ -209,7 +209,6 @@ fn own_path(context: &mut Context<'_>, path: &str) -> String {
         let is_identifier = component.chars().enumerate().all(|(at, letter)| {
             letter.is_ascii_alphabetic()
                 || letter == '_'
-                || (at == 0 && letter == '(')
                 || (at > 0 && (letter.is_ascii_digit() || letter == ')'))
         });
         if component.parse::<u64>().is_ok() {
@@ -217,7 +216,8 @@ fn own_path(context: &mut Context<'_>, path: &str) -> String {
         } else if is_identifier && !component.is_empty() {
             text.push_str(&format!(".{component}"));
         } else {
-            text.push_str(&format!(".\"{component}\""));
+            let escaped = component.replace('\\', "\\\\").replace('"', "\\\"");
+            text.push_str(&format!(".\"{escaped}\""));
         }
     }
     text
