@@ -26,10 +26,10 @@ pub fn apply(operator: &str, key: &Value, value: &Value) -> Result<bool, Failure
         "notequal" | "notequals" => is_comparable(key) && !equals(key, value),
         "in" => return set_member(key, value, false),
         "notin" => return set_member(key, value, true),
-        "anyin" => any_all(Quantifier::AnyIn, key, value),
-        "allin" => any_all(Quantifier::AllIn, key, value),
-        "anynotin" => any_all(Quantifier::AnyNotIn, key, value),
-        "allnotin" => any_all(Quantifier::AllNotIn, key, value),
+        "anyin" => any_all(Membership::Any, key, value),
+        "allin" => any_all(Membership::All, key, value),
+        "anynotin" => any_all(Membership::AnyNot, key, value),
+        "allnotin" => any_all(Membership::AllNot, key, value),
         "greaterthanorequals" | "greaterthan" | "lessthanorequals" | "lessthan" => {
             order(key, value).is_some_and(|found| accepts(operator, found))
         }
@@ -181,11 +181,11 @@ fn legacy_duration(value: &Value) -> Option<i64> {
 
 /// The four newer operators of sets (docs/spec/conditions.md §3.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quantifier {
-    AnyIn,
-    AllIn,
-    AnyNotIn,
-    AllNotIn,
+enum Membership {
+    Any,
+    All,
+    AnyNot,
+    AllNot,
 }
 
 /// Wildcards in either direction: W(a, b) of docs/spec/conditions.md §3.9.
@@ -222,15 +222,15 @@ fn json_list(text: &str) -> JsonList {
     }
 }
 
-fn any_all(quantifier: Quantifier, key: &Value, value: &Value) -> bool {
+fn any_all(membership: Membership, key: &Value, value: &Value) -> bool {
     match key {
-        Value::Array(items) => list_in(quantifier, items, value),
+        Value::Array(items) => list_in(membership, items, value),
         Value::Null | Value::Object(_) => false,
         scalar => match scalar_in(&go_text(scalar), value) {
             None => false,
-            Some(is_member) => match quantifier {
-                Quantifier::AnyIn | Quantifier::AllIn => is_member,
-                Quantifier::AnyNotIn | Quantifier::AllNotIn => !is_member,
+            Some(is_member) => match membership {
+                Membership::Any | Membership::All => is_member,
+                Membership::AnyNot | Membership::AllNot => !is_member,
             },
         },
     }
@@ -256,29 +256,29 @@ fn range_has(key: &str, wanted: &str) -> bool {
 }
 
 /// A list as key (docs/spec/conditions.md §3.9).
-fn list_in(quantifier: Quantifier, items: &[Value], value: &Value) -> bool {
+fn list_in(membership: Membership, items: &[Value], value: &Value) -> bool {
     let keys: Vec<String> = items.iter().map(go_text).collect();
     let among = |values: &[String]| {
         let is_member = |key: &String| values.iter().any(|value| either_way(key, value));
-        match quantifier {
-            Quantifier::AnyIn => keys.iter().any(is_member),
-            Quantifier::AllIn => keys.iter().all(is_member),
-            Quantifier::AnyNotIn => !keys.iter().all(is_member),
-            Quantifier::AllNotIn => !keys.iter().any(is_member),
+        match membership {
+            Membership::Any => keys.iter().any(is_member),
+            Membership::All => keys.iter().all(is_member),
+            Membership::AnyNot => !keys.iter().all(is_member),
+            Membership::AllNot => !keys.iter().any(is_member),
         }
     };
     match value {
         Value::Array(values) => among(&values.iter().map(go_text).collect::<Vec<_>>()),
         Value::String(text) if keys.len() == 1 && keys.first() == Some(text) => {
-            matches!(quantifier, Quantifier::AnyIn | Quantifier::AllIn)
+            matches!(membership, Membership::Any | Membership::All)
         }
         Value::String(text) if is_range(text) => {
             let has = |key: &String| range_has(key, text);
-            match quantifier {
-                Quantifier::AnyIn => keys.iter().any(has),
-                Quantifier::AllIn => keys.iter().all(has),
-                Quantifier::AllNotIn => !keys.iter().any(has),
-                Quantifier::AnyNotIn => {
+            match membership {
+                Membership::Any => keys.iter().any(has),
+                Membership::All => keys.iter().all(has),
+                Membership::AllNot => !keys.iter().any(has),
+                Membership::AnyNot => {
                     let outside = text.replacen('-', "!-", 1);
                     keys.iter().any(|key| range_has(key, &outside))
                 }
@@ -289,9 +289,9 @@ fn list_in(quantifier: Quantifier, items: &[Value], value: &Value) -> bool {
             JsonList::Invalid => false,
             JsonList::NotJson => among(std::slice::from_ref(text)),
         },
-        Value::Number(_) | Value::Bool(_) => match quantifier {
-            Quantifier::AnyIn | Quantifier::AnyNotIn => among(&[go_text(value)]),
-            Quantifier::AllIn | Quantifier::AllNotIn => false,
+        Value::Number(_) | Value::Bool(_) => match membership {
+            Membership::Any | Membership::AnyNot => among(&[go_text(value)]),
+            Membership::All | Membership::AllNot => false,
         },
         Value::Null | Value::Object(_) => false,
     }

@@ -298,10 +298,7 @@ fn call(
 fn has(operand: Cel, field: &str) -> Evaluated {
     let key = Cel::Text(field.to_owned());
     match operand {
-        Cel::Optional(inner) => match inner {
-            Some(inner) => has(*inner, field),
-            None => Ok(Cel::Bool(false)),
-        },
+        Cel::Optional(Some(inner)) => has(*inner, field),
         Cel::Map(members) => Ok(Cel::Bool(find(&members, &key).is_some())),
         Cel::List(_) | Cel::Type(_) => Err(Fault::NotDone("has() on a list or type of CEL")),
         _ => Ok(Cel::Bool(false)),

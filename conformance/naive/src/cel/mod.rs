@@ -194,7 +194,8 @@ fn inputs(evaluation: &Evaluation<'_>) -> Bindings {
         ("name", metadata_text(&subject, "name")),
         ("namespace", metadata_text(&subject, "namespace")),
     ] {
-        if !text.is_empty() && !(is_namespace && key == "namespace") {
+        let is_shown = !(is_namespace && key == "namespace");
+        if is_shown && !text.is_empty() {
             seen[key] = json!(text);
         }
     }
