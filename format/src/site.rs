@@ -97,9 +97,7 @@ impl<'a> Tables<'a> {
         let runs = Self::range(self.site_runs, block.sites);
         let after = runs.partition_point(|run| run.position.get() <= instruction.position);
         let run = runs.get(after.checked_sub(1)?)?;
-        self.sites_of_run(run)
-            .find(|site| site.position >= instruction.position)
-            .filter(|site| site.position == instruction.position)
+        SiteReader::new(self.sites, run).find(instruction.position, self.site_labels)
     }
 
     /// The sites of a block.
@@ -208,6 +206,30 @@ impl<'a> SiteReader<'a> {
     /// The next site; `None` after the last, and from there on if bytes are not as they
     /// should be.
     fn next(&mut self, labels: &[SiteLabel]) -> Option<Site> {
+        let kind = self.begin()?;
+        self.finish(kind, labels)
+    }
+
+    /// The site at this position. Those before it are passed over without being put together,
+    /// because every failing rule comes by here.
+    fn find(mut self, position: u32, labels: &[SiteLabel]) -> Option<Site> {
+        loop {
+            let kind = self.begin()?;
+            if self.position >= position {
+                let site = self.finish(kind, labels);
+                return site.filter(|site| site.position == position);
+            }
+            self.varint()?; // label
+            self.varint()?; // path
+            self.line = self.line.wrapping_add(unzigzag(self.varint()?));
+            self.varint()?; // column
+            self.left -= 1;
+        }
+    }
+
+    /// Reads the first part of a site, up to its position.
+    #[inline(always)]
+    fn begin(&mut self) -> Option<SiteKind> {
         if self.left == 0 {
             return None;
         }
@@ -222,6 +244,12 @@ impl<'a> SiteReader<'a> {
             distance => u32::from(distance),
         };
         self.position = self.position.checked_add(distance)?;
+        Some(kind)
+    }
+
+    /// Reads the rest of a site.
+    #[inline(always)]
+    fn finish(&mut self, kind: SiteKind, labels: &[SiteLabel]) -> Option<Site> {
         let label = *labels.get(self.varint()? as usize)?;
         let path = SitePathId(self.varint()?.wrapping_sub(1));
         self.line = self.line.wrapping_add(unzigzag(self.varint()?));
@@ -241,14 +269,14 @@ impl<'a> SiteReader<'a> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn byte(&mut self) -> Option<u8> {
         let (&byte, rest) = self.bytes.split_first()?;
         self.bytes = rest;
         Some(byte)
     }
 
-    #[inline]
+    #[inline(always)]
     fn varint(&mut self) -> Option<u32> {
         varint::read(&mut self.bytes)
     }

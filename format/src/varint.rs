@@ -1,13 +1,19 @@
 //! Varints: numbers of 32 bits in one to five bytes, seven bits each, low bits first.
 
 /// Takes a number from the front of `bytes`; `None` if there is none of 32 bits.
-#[inline]
+#[inline(always)]
 pub(crate) fn read(bytes: &mut &[u8]) -> Option<u32> {
     let (&first, rest) = bytes.split_first()?;
     *bytes = rest;
+    // Nearly all numbers are short, so only this part becomes part of the caller.
     if first < 0x80 {
         return Some(u32::from(first));
     }
+    read_long(first, bytes)
+}
+
+#[cold]
+fn read_long(first: u8, bytes: &mut &[u8]) -> Option<u32> {
     let mut value = u64::from(first & 0x7f);
     for shift in [7u32, 14, 21, 28] {
         let (&byte, rest) = bytes.split_first()?;
