@@ -647,10 +647,11 @@ fn an_interrupted_run_leaves_no_half_report() {
     let mut input = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut input, GOOD.as_bytes()).unwrap();
     let id = child.id().to_string();
-    let kill = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    // A shell that runs the tests in the background ignores SIGINT for them.
+    let kill = Command::new("kill").args(["-TERM", &id]).status().unwrap();
     assert!(kill.success());
     let done = child.wait_with_output().unwrap();
-    assert_eq!(done.status.signal(), Some(2));
+    assert_eq!(done.status.signal(), Some(15));
     assert_eq!(String::from_utf8_lossy(&done.stdout), "");
     let mut left: Vec<_> = std::fs::read_dir(&files.0)
         .unwrap()

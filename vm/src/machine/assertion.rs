@@ -194,7 +194,7 @@ impl Machine {
     }
 
     fn assertion_path(
-        &self,
+        &mut self,
         index: InstructionId,
         setting: Setting<'_>,
         world: &World<'_>,

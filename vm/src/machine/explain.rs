@@ -328,8 +328,8 @@ impl Machine {
 
     /// The path of an instruction's error, with the indices that its loops have now, or
     /// the keys where they go over maps.
-    pub(super) fn render_path(&self, instruction: InstructionId, scene: Scene<'_>) -> String {
-        let site = scene.tables.site(instruction);
+    pub(super) fn render_path(&mut self, instruction: InstructionId, scene: Scene<'_>) -> String {
+        let site = self.known_sites.get(instruction, scene.tables);
         site.map_or_else(String::new, |site| {
             self.path_of(&site, scene.view, scene.tables).to_string()
         })

@@ -24,6 +24,7 @@ mod expression;
 mod failure;
 mod finding;
 mod foreach;
+mod known_sites;
 mod leaf;
 mod matching;
 mod pattern;
@@ -255,6 +256,7 @@ pub(crate) struct Machine {
     pub(crate) ended_at: InstructionId,
     /// What the last explaining run found.
     pub(crate) explanation: Explanation,
+    known_sites: known_sites::KnownSites,
 }
 
 /// What a run may change: the values of the evaluation, and the world outside.
@@ -392,6 +394,7 @@ impl Machine {
             fuel: 0,
             ended_at: InstructionId::NONE,
             explanation: Explanation::default(),
+            known_sites: known_sites::KnownSites::default(),
         }
     }
 
