@@ -71,7 +71,9 @@ pub fn run(input: &[u8]) {
         let again: Value = serde_json::from_slice(&out).expect("JSON");
         assert_eq!(Tree::from(&again).to_json(), numbers(&value));
     }
-    if let Some(text) = value["a"][0].as_str().or(value.as_str()) {
+    // Go's library writes a merge key for a key that is `<<`, and does not read it back either.
+    let text = value["a"][0].as_str().or(value.as_str());
+    if let Some(text) = text.filter(|text| *text != "<<") {
         let mut yaml = String::new();
         append_key(text, &mut yaml);
         yaml.push_str(": ");

@@ -4,13 +4,14 @@
 //! Failures and errors are errors, warnings are warnings; passed and skipped results are
 //! not written.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::place::Place;
 use crate::report::entry::{Entries, Entry, Level, Notice};
 use crate::scan::Outcome;
-use crate::text::clean_text;
+use crate::text::{clean, clean_text};
 
 /// One annotation.
 #[derive(Debug, Clone, Copy)]
@@ -115,15 +116,27 @@ impl Annotation<'_> {
 
 /// Escapes a message: characters that would end the command.
 fn data(text: &str) -> String {
-    clean_text(text)
-        .replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
+    escaped(&clean_text(text))
 }
 
-/// Escapes a property: also characters that would end the property.
+/// Escapes a property: also characters that would end the property. Keeps white space at its end,
+/// which can be part of a file's name.
 fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+    let lines: Vec<_> = text.split('\n').map(line_text).collect();
+    escaped(&lines.join("\n"))
+        .replace(':', "%3A")
+        .replace(',', "%2C")
+}
+
+/// A line without its carriage return.
+fn line_text(line: &str) -> Cow<'_, str> {
+    clean(line.strip_suffix('\r').unwrap_or(line))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 #[cfg(test)]
@@ -148,6 +161,9 @@ mod tests {
             ),
             ("<b>&\"'é🎈", "<b>&\"'é🎈", "<b>&\"'é🎈"),
             ("\u{1b}[31m", "\\u{1b}[31m", "\\u{1b}[31m"),
+            // Found by fuzzing: the name of a file was empty.
+            ("\u{b}", "", "\\u{b}"),
+            ("a ", "a", "a "),
         ] {
             assert_eq!(data(text), expected_data, "{text:?}");
             assert_eq!(property(text), expected_property, "{text:?}");

@@ -1,4 +1,4 @@
-//! Every harness over `fuzz/corpus/TARGET` and its seeds, on a thread for each target.
+//! Every harness over `fuzz/corpus/TARGET`, on a thread for each target.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +25,6 @@ fn failures(target: &Target) -> Vec<String> {
         inputs.push((name, fs::read(&path).unwrap()));
     }
     assert!(!inputs.is_empty(), "{} has a corpus", target.name);
-    let seeds = (target.seeds)().into_iter().enumerate();
-    inputs.extend(seeds.map(|(number, seed)| (format!("seed {number}"), seed)));
     println!("{}: {} inputs", target.name, inputs.len());
     let fails =
         |input: &[u8]| catch_unwind(AssertUnwindSafe(|| target.check(input, TIME))).is_err();

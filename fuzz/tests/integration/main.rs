@@ -1,4 +1,4 @@
-//! Every harness over its checked-in corpus and its seeds.
+//! Every harness over its checked-in corpus.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -136,7 +136,13 @@ impl<'r> Review<'r> {
             Err(Fault::Unusual) => return Err(ReviewError::TooLarge),
         }
         let view = buffer.view(Texts::only(TextSource::Object, text), SymbolTable::EMPTY);
-        found.resolve(text, view)
+        let review = found.resolve(text, view);
+        if review.is_err() {
+            // So does invalid JSON inside the objects, which have only been cut out.
+            let (mut whole, symbols) = (DocumentBuffer::new(), SymbolTable::EMPTY);
+            whole.read_json(text, TextSource::Object, &symbols, &options)?;
+        }
+        review
     }
 
     /// The request to evaluate. A review contains neither the roles of the user nor the

@@ -235,6 +235,11 @@ fn what_is_no_review_is_refused() {
             r#"{"request":{"operation":"CREATE","object":{"a":},"object":{}}}"#,
             "the review cannot be read: expected a value, found `}`",
         ),
+        // Found by fuzzing: the operation was named, not the invalid JSON.
+        (
+            r#"{"request":{"operation":"PATCH","object":{"a":}}}"#,
+            "the review cannot be read: expected a value, found `}`",
+        ),
     ];
     for (text, message) in rows {
         let error = read(text.as_bytes()).unwrap_err().to_string();
