@@ -68,11 +68,12 @@ fn compare(review: &Review<'_>, input: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(input) else {
         return;
     };
+    let text = String::from_utf8_lossy(input);
+    let lower_case = text.to_lowercase();
     let plain = |name: &str| {
-        let text = String::from_utf8_lossy(input).to_lowercase();
-        text.matches(&format!("\"{}\"", name.to_lowercase()))
-            .count()
-            <= 1
+        let quoted = format!("\"{name}\"");
+        let found = lower_case.matches(&quoted.to_lowercase()).count();
+        found <= 1 && found == text.matches(&quoted).count()
     };
     let request = &value["request"];
     if !plain("request") || !request.is_object() || input.contains(&b'\\') {

@@ -4,7 +4,6 @@
 //! Failures and errors are errors, warnings are warnings; passed and skipped results are
 //! not written.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -122,15 +121,11 @@ fn data(text: &str) -> String {
 /// Escapes a property: also characters that would end the property. Keeps white space at its end,
 /// which can be part of a file's name.
 fn property(text: &str) -> String {
-    let lines: Vec<_> = text.split('\n').map(line_text).collect();
+    let text = text.replace("\r\n", "\n");
+    let lines: Vec<_> = text.split('\n').map(clean).collect();
     escaped(&lines.join("\n"))
         .replace(':', "%3A")
         .replace(',', "%2C")
-}
-
-/// A line without its carriage return.
-fn line_text(line: &str) -> Cow<'_, str> {
-    clean(line.strip_suffix('\r').unwrap_or(line))
 }
 
 fn escaped(text: &str) -> String {
@@ -163,6 +158,7 @@ mod tests {
             ("\u{1b}[31m", "\\u{1b}[31m", "\\u{1b}[31m"),
             // Found by fuzzing: the name of a file was empty.
             ("\u{b}", "", "\\u{b}"),
+            ("\r", "", "\\r"),
             ("a ", "a", "a "),
         ] {
             assert_eq!(data(text), expected_data, "{text:?}");
