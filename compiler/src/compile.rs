@@ -27,7 +27,7 @@ use crate::policy::any_policy::AnyPolicy;
 use crate::policy::model::{Policy, Rule};
 use crate::policy::read::{DocumentKind, document_kind};
 use crate::policy::read_validating::{read_cel_exception, read_validating_policy};
-use crate::policy::{read, validate};
+use crate::policy::{constraints, read, validate};
 use crate::source::{Location, SourceId, Sources};
 use crate::{link, lint};
 
@@ -39,6 +39,9 @@ pub struct Options {
     pub skip_unsupported: bool,
     /// Check policies as Kyverno does when it loads them.
     pub check: bool,
+    /// Beside that, check documents against the published schema, as the loader of Kyverno's
+    /// command line and an API server do before Kyverno sees them.
+    pub check_schema: bool,
     /// Ignore `validate.assert`, as Kyverno does since 1.19, instead of evaluating it as
     /// before.
     pub ignore_assert: bool,
@@ -53,6 +56,7 @@ impl Default for Options {
         Self {
             skip_unsupported: false,
             check: true,
+            check_schema: true,
             ignore_assert: false,
             limits: Limits::DEFAULT,
             emit: None,
@@ -360,13 +364,18 @@ fn read_exceptions(
         for item in expand_list(tree) {
             let before = diagnostics.len();
             if document_kind(item) == DocumentKind::CelException {
-                all.cel
-                    .extend(read_cel_exception(item, *source, diagnostics));
+                let exception = read_cel_exception(item, *source, diagnostics);
+                if exception.is_some() {
+                    check_constraints(item, tree, *source, options, diagnostics);
+                }
+                let failed = diagnostics.iter().skip(before).any(is_error);
+                all.cel.extend(exception.filter(|_| !failed));
                 continue;
             }
             let Some(exception) = read::read_exception(item, *source, diagnostics) else {
                 continue;
             };
+            check_constraints(item, tree, *source, options, diagnostics);
             if options.check {
                 validate::validate_exception(&exception, diagnostics);
             }
@@ -376,6 +385,19 @@ fn read_exceptions(
         }
     }
     all
+}
+
+/// Kyverno does not check the items of a `List` (docs/spec/cli.md §9.3).
+fn check_constraints(
+    item: &Tree,
+    document: &Tree,
+    source: SourceId,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    if options.check && options.check_schema && std::ptr::eq(item, document) {
+        constraints::check(item, source, diagnostics);
+    }
 }
 
 fn is_error(diagnostic: &Diagnostic) -> bool {
@@ -414,6 +436,7 @@ fn read_policies(
                 DocumentKind::ValidatingPolicy => {
                     let policy = read_validating_policy(item, *source, diagnostics);
                     let Some(policy) = policy else { continue };
+                    check_constraints(item, tree, *source, options, diagnostics);
                     // Kyverno loads no policy with an expression that does not compile.
                     diagnostics.extend(validating_policy::check(&policy, text));
                     AnyPolicy::Validating(policy)
@@ -421,6 +444,7 @@ fn read_policies(
                 DocumentKind::AdmissionPolicy => {
                     let policy = read_admission_policy(item, *source, diagnostics);
                     let Some(policy) = policy else { continue };
+                    check_constraints(item, tree, *source, options, diagnostics);
                     if options.check {
                         let rule = &policy;
                         cel::rule::check_admission_policy(rule, text, unworkable, diagnostics);
@@ -428,12 +452,18 @@ fn read_policies(
                     AnyPolicy::Admission(policy)
                 }
                 DocumentKind::AdmissionBinding => {
-                    bindings.extend(read_admission_binding(item, *source, diagnostics));
+                    let binding = read_admission_binding(item, *source, diagnostics);
+                    if binding.is_some() {
+                        check_constraints(item, tree, *source, options, diagnostics);
+                    }
+                    let failed = diagnostics.iter().skip(before).any(is_error);
+                    bindings.extend(binding.filter(|_| !failed));
                     continue;
                 }
                 _ => {
                     let policy = read::read_policy(item, *source, diagnostics);
                     let Some(mut policy) = policy else { continue };
+                    check_constraints(item, tree, *source, options, diagnostics);
                     if options.ignore_assert {
                         policy.ignore_assert();
                     }

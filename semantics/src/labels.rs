@@ -5,7 +5,7 @@
 pub fn is_valid_key(key: &str) -> bool {
     match key.split_once('/') {
         None => is_valid_name(key),
-        Some((prefix, name)) => is_valid_prefix(prefix) && is_valid_name(name),
+        Some((prefix, name)) => is_dns_subdomain(prefix) && is_valid_name(name),
     }
 }
 
@@ -28,8 +28,9 @@ fn is_valid_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// A DNS-1123 subdomain: parts of `[a-z0-9]([-a-z0-9]*[a-z0-9])?` joined by dots.
-fn is_valid_prefix(prefix: &str) -> bool {
+/// Whether a text is a DNS-1123 subdomain: at most 253 bytes, parts of
+/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?` joined by dots.
+pub fn is_dns_subdomain(prefix: &str) -> bool {
     let is_lower = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     prefix.len() <= 253
         && prefix.split('.').all(|part| {

@@ -12,6 +12,7 @@ use kpvm::engine::Bundle;
 use kpvm_compiler::compile::{Compilation, Options, compile_documents, compile_with_exceptions};
 use kpvm_compiler::diagnostic::{Diagnostic, Severity};
 use kpvm_compiler::policy::admission_policy::{read_admission_binding, read_admission_policy};
+use kpvm_compiler::policy::constraints;
 use kpvm_compiler::policy::model::{Policy, PolicyKind};
 use kpvm_compiler::policy::read::{DocumentKind, document_kind, read_policy};
 use kpvm_compiler::policy::read_validating::read_validating_policy;
@@ -333,6 +334,7 @@ impl Loader<'_> {
 
     fn add_policy(&mut self, tree: Tree, source: SourceId) {
         let mut found = Vec::new();
+        let is_error = |one: &Diagnostic| one.severity == Severity::Error;
         let policy = match document_kind(&tree) {
             DocumentKind::ValidatingPolicy => {
                 let policy = read_validating_policy(&tree, source, &mut found);
@@ -350,7 +352,10 @@ impl Loader<'_> {
                 })
             }
             DocumentKind::AdmissionBinding => {
-                if read_admission_binding(&tree, source, &mut found).is_some() {
+                constraints::check(&tree, source, &mut found);
+                if read_admission_binding(&tree, source, &mut found).is_some()
+                    && !found.iter().any(is_error)
+                {
                     self.bindings.push((source, tree));
                     return;
                 }
@@ -361,11 +366,14 @@ impl Loader<'_> {
                 policy.as_ref().map(suite_policy)
             }
         };
-        let Some(policy) = policy else {
+        if policy.is_some() {
+            constraints::check(&tree, source, &mut found);
+        }
+        let Some(policy) = policy.filter(|_| !found.iter().any(is_error)) else {
             // An unknown field is fatal; any other error drops the document.
             let (fatal, others): (Vec<_>, Vec<_>) = found
                 .into_iter()
-                .filter(|one| one.severity == Severity::Error)
+                .filter(is_error)
                 .partition(|one| one.code == "unknown-field");
             let kind = tree.get("kind").and_then(Tree::as_str).unwrap_or_default();
             let name = tree

@@ -5,6 +5,7 @@ pub(crate) mod any_policy;
 pub mod assertion;
 pub mod autogen;
 pub mod condition;
+pub mod constraints;
 pub mod discovery;
 pub mod kind_selector;
 pub mod match_resources;

@@ -2,28 +2,32 @@
 //! over it: checking a document, and dropping what Kyverno's own re-encoding of a
 //! rule drops.
 //!
-//! Types follow Kyverno's decoder: a wrong type is an error. The narrower parts of
-//! the published schema (enums, lengths) only warn, because Kyverno's offline
-//! loader accepts such documents while an API server refuses them.
+//! Types follow Kyverno's decoder: a wrong type is an error. The narrower parts of the
+//! published schema are in [`super::constraints`].
 //!
 //! Both walks recurse along the table; documents have a bounded depth by the time
 //! they are trees ([`kpvm_semantics::limits::Limits::document_depth`]).
 
+mod metadata;
+
 use kpvm_syntax::tree::{Member, Span, Tree, TreeValue};
 
+use self::metadata::{ADMISSION_STATUS, METADATA, STATUS, VALIDATING_STATUS};
 use super::condition::{AnyAll, Conditions};
 use super::spelling::nearest;
 use crate::diagnostic::Diagnostic;
 use crate::source::{Location, SourceId};
 
-/// Allowed content of a field. `null` is always allowed and means absent.
+/// Allowed content of a field, which may always be null: it is absent then.
 pub(super) enum Shape {
     /// Any JSON, unchanged.
     Raw,
     /// A boolean.
     Bool,
-    /// A whole number of 32 or 64 bits.
+    /// A whole number of 32 bits.
     Int32,
+    /// A whole number of 64 bits.
+    Int64,
     /// Text; the list is the schema's enum, empty if unrestricted.
     Text(&'static [&'static str]),
     /// A map from text to text.
@@ -67,8 +71,6 @@ const fn v1_field(name: &'static str, shape: Shape) -> Field {
 }
 
 const TEXT: Shape = Shape::Text(&[]);
-const ACTIONS: &[&str] = &["audit", "enforce", "Audit", "Enforce"];
-const FAILURE_POLICIES: &[&str] = &["Ignore", "Fail"];
 
 /// A `ClusterPolicy` or `Policy`.
 pub(super) static POLICY: Shape = Shape::Object(&[
@@ -76,36 +78,18 @@ pub(super) static POLICY: Shape = Shape::Object(&[
     field("kind", TEXT),
     field("metadata", Shape::Object(METADATA)),
     field("spec", Shape::Object(SPEC)),
-    field("status", Shape::OpaqueMap),
+    field("status", Shape::Object(STATUS)),
 ]);
-
-static METADATA: &[Field] = &[
-    field("name", TEXT),
-    field("namespace", TEXT),
-    field("annotations", Shape::TextMap),
-    field("labels", Shape::TextMap),
-    field("generateName", TEXT),
-    field("creationTimestamp", Shape::Raw),
-    field("deletionTimestamp", Shape::Raw),
-    field("deletionGracePeriodSeconds", Shape::Raw),
-    field("finalizers", Shape::OpaqueList),
-    field("generation", Shape::Raw),
-    field("managedFields", Shape::OpaqueList),
-    field("ownerReferences", Shape::OpaqueList),
-    field("resourceVersion", TEXT),
-    field("selfLink", TEXT),
-    field("uid", TEXT),
-];
 
 static SPEC: &[Field] = &[
     field("rules", Shape::List(&RULE)),
-    field("applyRules", Shape::Text(&["All", "One"])),
-    field("validationFailureAction", Shape::Text(ACTIONS)),
+    field("applyRules", TEXT),
+    field("validationFailureAction", TEXT),
     field("validationFailureActionOverrides", Shape::List(&OVERRIDE)),
     field("emitWarning", Shape::Bool),
     field("admission", Shape::Bool),
     field("background", Shape::Bool),
-    field("failurePolicy", Shape::Text(FAILURE_POLICIES)),
+    field("failurePolicy", TEXT),
     field("webhookTimeoutSeconds", Shape::Int32),
     field("webhookConfiguration", Shape::Object(WEBHOOK)),
     field("schemaValidation", Shape::Bool),
@@ -116,7 +100,7 @@ static SPEC: &[Field] = &[
 ];
 
 static WEBHOOK: &[Field] = &[
-    field("failurePolicy", Shape::Text(FAILURE_POLICIES)),
+    field("failurePolicy", TEXT),
     field("timeoutSeconds", Shape::Int32),
     field("matchConditions", Shape::List(&NAMED_EXPRESSION)),
 ];
@@ -124,7 +108,7 @@ static WEBHOOK: &[Field] = &[
 static NAMED_EXPRESSION: Shape = Shape::Object(&[field("name", TEXT), field("expression", TEXT)]);
 
 static OVERRIDE: Shape = Shape::Object(&[
-    field("action", Shape::Text(ACTIONS)),
+    field("action", TEXT),
     field("namespaces", Shape::List(&TEXT)),
     field("namespaceSelector", Shape::Object(SELECTOR)),
 ]);
@@ -170,10 +154,8 @@ static RESOURCES: &[Field] = &[
     field("annotations", Shape::TextMap),
     field("selector", Shape::Object(SELECTOR)),
     field("namespaceSelector", Shape::Object(SELECTOR)),
-    field("operations", Shape::List(&OPERATION)),
+    field("operations", Shape::List(&TEXT)),
 ];
-
-static OPERATION: Shape = Shape::Text(&["CREATE", "CONNECT", "UPDATE", "DELETE"]);
 
 static SUBJECT: Shape = Shape::Object(&[
     field("kind", TEXT),
@@ -217,7 +199,7 @@ static CONTEXT_ENTRY: Shape = Shape::Object(&[
 
 static API_CALL: &[Field] = &[
     field("urlPath", TEXT),
-    field("method", Shape::Text(&["GET", "POST"])),
+    field("method", TEXT),
     field(
         "data",
         Shape::List(&Shape::Object(&[
@@ -247,7 +229,7 @@ static IMAGE_REGISTRY: &[Field] = &[
 
 static VALIDATE: &[Field] = &[
     field("message", TEXT),
-    field("failureAction", Shape::Text(&["Audit", "Enforce"])),
+    field("failureAction", TEXT),
     field("failureActionOverrides", Shape::List(&OVERRIDE)),
     v1_field("allowExistingViolations", Shape::Bool),
     field("pattern", Shape::Raw),
@@ -345,7 +327,6 @@ pub(super) static EXCEPTION: Shape = Shape::Object(&[
             field("podSecurity", Shape::List(&POD_SECURITY_EXCLUDE)),
         ]),
     ),
-    field("status", Shape::OpaqueMap),
 ]);
 
 /// `MatchResources` of admission policies (docs/spec/cel.md §6.1).
@@ -374,7 +355,7 @@ pub(super) static VALIDATING_POLICY: Shape = Shape::Object(&[
     field("kind", TEXT),
     field("metadata", Shape::Object(METADATA)),
     field("spec", Shape::Object(VALIDATING_SPEC)),
-    field("status", Shape::OpaqueMap),
+    field("status", Shape::Object(VALIDATING_STATUS)),
 ]);
 
 static VALIDATING_SPEC: &[Field] = &[
@@ -383,8 +364,8 @@ static VALIDATING_SPEC: &[Field] = &[
     field("variables", Shape::List(&NAMED_EXPRESSION)),
     field("validations", Shape::List(&CEL_VALIDATION)),
     field("auditAnnotations", Shape::List(&AUDIT_ANNOTATION)),
-    field("validationActions", Shape::List(&VALIDATION_ACTION)),
-    field("failurePolicy", Shape::Text(FAILURE_POLICIES)),
+    field("validationActions", Shape::List(&TEXT)),
+    field("failurePolicy", TEXT),
     field(
         "autogen",
         Shape::Object(&[
@@ -412,8 +393,6 @@ static VALIDATING_SPEC: &[Field] = &[
     ),
 ];
 
-static VALIDATION_ACTION: Shape = Shape::Text(&["Deny", "Audit", "Warn"]);
-
 static AUDIT_ANNOTATION: Shape =
     Shape::Object(&[field("key", TEXT), field("valueExpression", TEXT)]);
 
@@ -431,10 +410,10 @@ pub(super) static ADMISSION_POLICY: Shape = Shape::Object(&[
             field("variables", Shape::List(&NAMED_EXPRESSION)),
             field("validations", Shape::List(&CEL_VALIDATION)),
             field("auditAnnotations", Shape::List(&AUDIT_ANNOTATION)),
-            field("failurePolicy", Shape::Text(FAILURE_POLICIES)),
+            field("failurePolicy", TEXT),
         ]),
     ),
-    field("status", Shape::OpaqueMap),
+    field("status", Shape::Object(ADMISSION_STATUS)),
 ]);
 
 /// A `ValidatingAdmissionPolicyBinding`.
@@ -448,7 +427,7 @@ pub(super) static ADMISSION_BINDING: Shape = Shape::Object(&[
             field("policyName", TEXT),
             field("paramRef", Shape::Object(PARAM_REF)),
             field("matchResources", Shape::Object(MATCH_RESOURCES)),
-            field("validationActions", Shape::List(&VALIDATION_ACTION)),
+            field("validationActions", Shape::List(&TEXT)),
         ]),
     ),
 ]);
@@ -468,11 +447,10 @@ pub(super) static CEL_EXCEPTION: Shape = Shape::Object(&[
             field("matchConditions", Shape::List(&NAMED_EXPRESSION)),
             field("images", Shape::List(&TEXT)),
             field("allowedValues", Shape::List(&TEXT)),
-            field("reportResult", Shape::Text(&["skip", "pass"])),
+            field("reportResult", TEXT),
             field("expiresAt", TEXT),
         ]),
     ),
-    field("status", Shape::OpaqueMap),
 ]);
 
 /// Checks a whole document against a shape and reports every violation.
@@ -509,9 +487,16 @@ impl Checker<'_> {
             | (Shape::OpaqueList, TreeValue::List(_)) => {}
             (Shape::Text(values), TreeValue::String(text)) => self.check_enum(tree, text, values),
             (Shape::Int32, TreeValue::Int(value)) if i32::try_from(*value).is_ok() => {}
+            (Shape::Int64, TreeValue::Int(_)) => {}
             (Shape::List(item), TreeValue::List(items)) => {
                 for (index, tree) in items.iter().enumerate() {
-                    self.inside(&format!("[{index}]"), |checker| checker.check(tree, item));
+                    self.inside(&format!("[{index}]"), |checker| {
+                        if tree.is_null() {
+                            // Only a field that is null is absent.
+                            checker.wrong_type(expected(item), tree.describe(), tree.span);
+                        }
+                        checker.check(tree, item);
+                    });
                 }
             }
             (Shape::TextMap, TreeValue::Map(members)) => {
@@ -532,6 +517,7 @@ impl Checker<'_> {
             (
                 Shape::Bool
                 | Shape::Int32
+                | Shape::Int64
                 | Shape::Text(_)
                 | Shape::TextMap
                 | Shape::List(_)
@@ -681,7 +667,7 @@ fn expected(shape: &Shape) -> &'static str {
     match shape {
         Shape::Raw => "anything",
         Shape::Bool => "`true` or `false`",
-        Shape::Int32 => "a whole number",
+        Shape::Int32 | Shape::Int64 => "a whole number",
         Shape::Text(_) => "text",
         Shape::TextMap | Shape::Object(_) | Shape::OpaqueMap => "a map",
         Shape::List(_) | Shape::OpaqueList => "a list",
@@ -717,6 +703,7 @@ pub(super) fn without_omitted(tree: &Tree, shape: &Shape) -> Tree {
             Shape::Raw
             | Shape::Bool
             | Shape::Int32
+            | Shape::Int64
             | Shape::Text(_)
             | Shape::TextMap
             | Shape::List(_)
