@@ -16,7 +16,7 @@ pub struct ProcessHost;
 impl Host for ProcessHost {
     /// In UTC, so that reports do not depend on the local time zone.
     fn now(&mut self) -> Option<Timestamp> {
-        let now = since_epoch();
+        let now = clock();
         Some(Timestamp {
             seconds: i64::try_from(now.as_secs()).ok()?,
             nanoseconds: now.subsec_nanos(),
@@ -33,16 +33,19 @@ impl Host for ProcessHost {
     }
 }
 
-/// The time since 1970: of the clock, or for outputs that come out the same each time
-/// of the customary variable `SOURCE_DATE_EPOCH`.
-pub fn since_epoch() -> Duration {
+/// The time that a report contains: of the clock, or of the customary variable
+/// `SOURCE_DATE_EPOCH` for outputs that come out the same each time. Rules never see it: a
+/// verdict must not depend on who set a variable.
+pub fn report_time() -> Duration {
     let fixed = std::env::var("SOURCE_DATE_EPOCH")
         .ok()
         .and_then(|text| text.parse().ok())
         .map(Duration::from_secs);
-    fixed.unwrap_or_else(|| {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-    })
+    fixed.unwrap_or_else(clock)
+}
+
+fn clock() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
 }

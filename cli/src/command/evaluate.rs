@@ -23,7 +23,7 @@ use crate::explain::ExplainArguments;
 use crate::fake_client::Parameters;
 use crate::heading::Heading;
 use crate::hints;
-use crate::host::since_epoch;
+use crate::host::report_time;
 use crate::nearest::nearest;
 use crate::outside::{Outside, needs_no_other_objects};
 use crate::part::{Outcome, View};
@@ -256,7 +256,7 @@ pub fn evaluate(
     let view = View {
         formats: reports.formats().to_vec(),
         policies,
-        now: since_epoch().as_secs(),
+        now: report_time().as_secs(),
         verbose: arguments.is_verbose(),
         exception_ttl: arguments.generated_exception_ttl,
     };
