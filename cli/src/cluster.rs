@@ -213,18 +213,22 @@ impl Cluster {
         }
     }
 
-    /// Answer to a GET: an object, or a list of objects.
+    /// Answer to a GET: an object, or a list of objects. The errors are those of Kyverno's
+    /// stand-in (`rawAbsPathForFakeClient` in `pkg/clients/dclient/client.go`).
     ///
     /// # Errors
     /// The reason why there is none.
     pub fn get(&self, path: &str) -> Result<Value, String> {
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let unparsed = || format!("failed to parse path: {path}");
+        let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
-            _ => return Err(format!("the server could not find {path}")),
+            _ => return Err(unparsed()),
         };
         let (namespace, rest) = match rest {
+            // Kyverno cannot parse the path of a namespace alone; see docs/differences.md.
             ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
             rest => (None, rest),
         };
@@ -235,10 +239,37 @@ impl Cluster {
                     json!({ "apiVersion": version_of(group, version), "kind": "List", "items": items }),
                 )
             }
-            [plural, name] if !name.contains('?') => {
+            // Subresources are not told apart.
+            [plural, name, ..] => {
+                let missing = |error| {
+                    let api_version = version_of(group, version);
+                    let kind = self.kind_of(group, version, plural);
+                    format!("failed to get resource {api_version}/{kind}/{name}: {error}")
+                };
                 self.one(group, version, plural, namespace, name)
+                    .map_err(missing)
             }
-            _ => Err(format!("the mocked cluster does not answer GET {path}")),
+            _ => Err(unparsed()),
+        }
+    }
+
+    /// The kind of a resource: that of its objects, or one derived from its name as Kyverno
+    /// derives it (`inferKindFromResourceName` in `pkg/clients/dclient/fake.go`).
+    fn kind_of(&self, group: &str, version: &str, plural: &str) -> String {
+        if let Some(object) = self.select(group, version, plural, None).next() {
+            return field(object, "kind").to_owned();
+        }
+        let singular = match plural.strip_suffix("ies") {
+            Some(stem) => format!("{stem}y"),
+            None => {
+                let stem = plural.strip_suffix("es").or(plural.strip_suffix('s'));
+                stem.unwrap_or(plural).to_owned()
+            }
+        };
+        let mut letters = singular.chars();
+        match letters.next() {
+            Some(first) => first.to_ascii_uppercase().to_string() + letters.as_str(),
+            None => singular,
         }
     }
 }
@@ -247,5 +278,39 @@ fn version_of(group: &str, version: &str) -> String {
     match group {
         "" => version.to_owned(),
         group => format!("{group}/{version}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of `pkg/clients/dclient/client.go` and `fake.go`.
+    #[test]
+    fn errors_of_calls() {
+        let mut cluster = Cluster::default();
+        cluster.add(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "there", "namespace": "ns"}}));
+        let rows = [
+            (
+                "/api/v1/namespaces/ns/secrets/x",
+                "failed to get resource v1/Secret/x: secrets \"x\" not found",
+            ),
+            (
+                "/api/v1/namespaces/ns/configmaps/x",
+                "failed to get resource v1/ConfigMap/x: configmaps \"x\" not found",
+            ),
+            (
+                "/apis/apps/v1/namespaces/ns/deployments/x",
+                "failed to get resource apps/v1/Deployment/x: deployments.apps \"x\" not found",
+            ),
+            ("/api/v1", "failed to parse path: api/v1"),
+            ("/healthz", "failed to parse path: healthz"),
+        ];
+        for (path, error) in rows {
+            assert_eq!(cluster.get(path), Err(error.to_owned()), "{path}");
+        }
+        let there = cluster.get("/api/v1/namespaces/ns/configmaps/there/status");
+        assert!(there.is_ok(), "{there:?}");
     }
 }

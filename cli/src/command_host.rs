@@ -122,25 +122,27 @@ impl CommandHost {
 
     /// Answer to a call; `None` means that the entry counts as absent.
     fn call(&mut self, method: &str, url: &str, is_service: bool) -> Result<Option<Value>, String> {
-        let answerer = match &self.calls {
+        match &self.calls {
             None if is_service => {
                 self.services.insert(url.to_owned());
                 return Ok(None);
             }
-            None => "the given resources do",
+            None => {}
             Some(calls) => {
                 if let Some(answer) = calls.answer(method, url)? {
                     return Ok(Some(answer));
                 }
-                "the mocked cluster does"
             }
-        };
-        match &self.cluster {
-            None => Ok(None),
-            Some(_) if is_service => Err(format!("no mock for {method} {url}")),
-            Some(cluster) if method == "GET" => cluster.get(url).map(Some),
-            Some(_) => Err(format!("{answerer} not answer {method} {url}")),
         }
+        let answer = match &self.cluster {
+            None => return Ok(None),
+            Some(_) if is_service => return Err(format!("no mock for {method} {url}")),
+            Some(cluster) if method == "GET" => cluster.get(url),
+            Some(_) => Err(format!("method {method} not supported for fake client")),
+        };
+        answer
+            .map(Some)
+            .map_err(|error| format!("failed to {method} resource with raw url: {url}: {error}"))
     }
 
     /// An HTTP request of CEL.
