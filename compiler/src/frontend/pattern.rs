@@ -101,6 +101,8 @@ struct Lowering<'e, 'p> {
     depth: usize,
     /// The plan for the label and annotation maps of the pattern, by address.
     tags: HashMap<*const Tree, Tags>,
+    /// Of these, those from which nothing is dropped: the resource has none.
+    whole_tags: Vec<*const Tree>,
 }
 
 impl<'e, 'p> Lowering<'e, 'p> {
@@ -112,6 +114,7 @@ impl<'e, 'p> Lowering<'e, 'p> {
             path: Vec::new(),
             depth: 0,
             tags: HashMap::new(),
+            whole_tags: Vec::new(),
         }
     }
 
@@ -375,10 +378,77 @@ impl<'e, 'p> Lowering<'e, 'p> {
         }
         self.plan_tags(members, register);
         self.lower_anchored(&anchored, parent, on_error)?;
-        for (member, key) in self.order_plain(plain) {
-            self.lower_plain(member, key, parent, on_error)?;
+        let undecided = self.dropped_anchors(&plain);
+        self.lower_plain_keys(&plain, &undecided, parent, on_error)
+    }
+
+    /// Lowers the plain keys in their order. It depends on the labels and annotations of the
+    /// resource where what is dropped from a pattern for them contains an anchor: nothing is
+    /// dropped if the resource has none (docs/spec/patterns.md §9). Each order has its code.
+    fn lower_plain_keys<'t>(
+        &mut self,
+        plain: &[(&'t Member, AnchoredKey<'t>)],
+        undecided: &[DroppedAnchors<'t>],
+        parent: Place,
+        on_error: Label,
+    ) -> Result<(), PatternError> {
+        let Some((first, rest)) = undecided.split_first() else {
+            for (member, key) in self.order_plain(plain.to_vec()) {
+                self.lower_plain(member, key, parent, on_error)?;
+            }
+            return Ok(());
+        };
+        let (absent, end) = (self.emitter.block.label(), self.emitter.block.label());
+        let mut place = parent;
+        for key in &first.path {
+            place = self.child(place, key);
         }
-        Ok(())
+        let src = self.register(place);
+        let has_tags = Operation::RequireMap {
+            src,
+            target: absent,
+        };
+        self.check(has_tags, first.tags.span);
+        self.lower_plain_keys(plain, rest, parent, on_error)?;
+        self.emitter.block.jump(end);
+        self.emitter.block.place(absent);
+        self.whole_tags.push(std::ptr::from_ref(first.tags));
+        let result = self.lower_plain_keys(plain, rest, parent, on_error);
+        self.whole_tags.pop();
+        self.emitter.block.place(end);
+        result
+    }
+
+    /// Patterns for labels and annotations at most two levels below a map, from which an
+    /// anchor may be dropped.
+    fn dropped_anchors<'t>(
+        &self,
+        plain: &[(&'t Member, AnchoredKey<'t>)],
+    ) -> Vec<DroppedAnchors<'t>> {
+        let mut found = Vec::new();
+        if plain.len() < 2 {
+            return found;
+        }
+        for (member, key) in plain {
+            let own = (&member.value, vec![key.inner]);
+            let below = member.value.as_map().unwrap_or_default().iter();
+            let below = below.map(|child| {
+                let path = vec![key.inner, anchor::parse(&child.key).inner];
+                (&child.value, path)
+            });
+            for (tags, path) in std::iter::once(own).chain(below) {
+                let drops = |entry: &Member| {
+                    !matches!(entry.value.value, TreeValue::String(_))
+                        && (is_anchor(&entry.key) || self.has_anchor(&entry.value))
+                };
+                if self.tags.contains_key(&std::ptr::from_ref(tags))
+                    && tags.as_map().unwrap_or_default().iter().any(drops)
+                {
+                    found.push(DroppedAnchors { tags, path });
+                }
+            }
+        }
+        found
     }
 
     /// docs/spec/patterns.md §3.2, step 3: keys containing anchors descending, then the
@@ -399,17 +469,13 @@ impl<'e, 'p> Lowering<'e, 'p> {
     /// Whether a map key at any depth is an anchor (`+( )` does not count), after dropping
     /// entries as in docs/spec/patterns.md §9.
     fn has_anchor(&self, tree: &Tree) -> bool {
-        let tags = self.tags.contains_key(&std::ptr::from_ref(tree));
+        let pointer = std::ptr::from_ref(tree);
+        let tags = self.tags.contains_key(&pointer) && !self.whole_tags.contains(&pointer);
         match &tree.value {
             TreeValue::Map(members) => members
                 .iter()
                 .filter(|member| !tags || matches!(member.value.value, TreeValue::String(_)))
-                .any(|member| {
-                    !matches!(
-                        anchor::parse(&member.key).anchor,
-                        Anchor::None | Anchor::AddIfNotPresent
-                    ) || self.has_anchor(&member.value)
-                }),
+                .any(|member| is_anchor(&member.key) || self.has_anchor(&member.value)),
             TreeValue::List(items) => items.iter().any(|item| self.has_anchor(item)),
             _ => false,
         }
@@ -445,6 +511,21 @@ impl<'e, 'p> Lowering<'e, 'p> {
             this.lower(&member.value, place, on_error)
         })
     }
+}
+
+/// A pattern for labels or annotations from which an anchor may be dropped, and where the
+/// resource has them, seen from the map whose keys are ordered.
+struct DroppedAnchors<'t> {
+    tags: &'t Tree,
+    path: Vec<&'t str>,
+}
+
+/// Whether a key is an anchor; `+( )` does not count.
+fn is_anchor(key: &str) -> bool {
+    !matches!(
+        anchor::parse(key).anchor,
+        Anchor::None | Anchor::AddIfNotPresent
+    )
 }
 
 /// Whether matching the pattern can end in a skip.

@@ -9,6 +9,8 @@ use kpvm::engine::{Input, Operation, Request};
 
 const MATCH: &str = "match: {any: [{resources: {kinds: [Thing]}}]}";
 
+const CASE_75: &str = "{annotations: {}, metadata: {annotations: {(foo*): true}}}";
+
 fn object(fields: &str) -> String {
     let comma = if fields.is_empty() { "" } else { ", " };
     format!(r#"{{"apiVersion": "example.com/v1", "kind": "Thing"{comma}{fields}}}"#)
@@ -549,6 +551,57 @@ fn metadata_keys() {
             "{metadata: {labels: {allow: true}}}",
             r#""metadata": {"name": "t"}"#,
             "fail /metadata/labels/",
+        ),
+        // Case 75, each asked of the real engine: what is dropped where the resource has labels
+        // or annotations moves their map to the front where it has none.
+        ("75", CASE_75, "", "fail /metadata/"),
+        (
+            "75",
+            CASE_75,
+            r#""metadata": {"name": "t"}"#,
+            "fail /metadata/annotations/",
+        ),
+        (
+            "75",
+            CASE_75,
+            r#""metadata": {"name": "t", "annotations": null}"#,
+            "fail /metadata/annotations/",
+        ),
+        (
+            "75",
+            CASE_75,
+            r#""metadata": {"name": "t", "annotations": {"foo": "x"}}"#,
+            "fail /annotations/",
+        ),
+        (
+            "75",
+            "{metadata: {annotations: {a: b}, labels: {(foo*): true}}}",
+            r#""metadata": {"name": "t"}"#,
+            "fail /metadata/labels/",
+        ),
+        (
+            "75",
+            "{metadata: {annotations: {a: b}, labels: {(foo*): true}}}",
+            &labels(r#"{"foo": "x"}"#),
+            "fail /metadata/annotations/",
+        ),
+        (
+            "75",
+            "{metadata: {annotations: {(a): 1}, labels: {(foo*): true}}}",
+            r#""metadata": {"name": "t"}"#,
+            "fail /metadata/labels/",
+        ),
+        (
+            "75",
+            "{spec: {a: {}, metadata: {labels: {(foo*): true}}}}",
+            r#""spec": {}"#,
+            "fail /spec/metadata/",
+        ),
+        (
+            "75",
+            "{spec: {a: {}, metadata: {labels: {(foo*): true}}}}",
+            r#""spec": {"metadata": {"labels": {}}}"#,
+            "fail /spec/a/",
         ),
         // Case 74: spaces outside an anchor are removed when the key is expanded.
         (
