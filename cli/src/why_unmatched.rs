@@ -48,7 +48,7 @@ fn reason(tables: &Tables<'_>, policy: &Policy, objects: &[Object]) -> Reason {
         .collect();
     let fits = |object: &&Object| wanted.iter().any(|wanted| is_of(&object.kind, wanted));
     let of_kind: Vec<&Object> = objects.iter().filter(fits).collect();
-    let namespace = tables.text(policy.namespace);
+    let namespace = tables.only_namespace(policy).unwrap_or_default();
     if of_kind.is_empty() {
         let written = rules
             .iter()

@@ -5,7 +5,7 @@ pub(crate) mod computed_rules;
 mod rule;
 pub(crate) mod validating_policy;
 
-use kpvm_format::table::{KeyKind, PolicyFlags, RuleFlags};
+use kpvm_format::table::{DEFAULT_NAMESPACE, KeyKind, PolicyFlags, RuleFlags};
 use kpvm_syntax::tree::Span;
 
 use self::computed_rules::{IndexedRule, computed_rules};
@@ -120,6 +120,7 @@ fn lower_rule(
 /// A namespaced policy applies to its own namespace, whatever its rules match.
 fn index_keys(policy: &Policy, rule: &Rule) -> Vec<IndexKey> {
     match namespace_of(policy) {
+        Some("") => vec![IndexKey::whole(KeyKind::Namespace, DEFAULT_NAMESPACE)],
         Some(namespace) => vec![IndexKey::whole(KeyKind::Namespace, namespace)],
         None => index_key::keys(&rule.match_block),
     }
@@ -209,14 +210,11 @@ fn rule_flags(policy: &Policy, validate: &Validate, generated: bool) -> u8 {
         .fold(0, |flags, (_, flag)| flags | flag)
 }
 
-/// The namespace of a namespaced policy.
+/// The namespace of a namespaced policy, empty if it is not written: the policy is then in no
+/// namespace, and only applies to objects of `default` (docs/spec/policies.md §5.7).
 fn namespace_of(policy: &Policy) -> Option<&str> {
     let namespace = policy.namespace.as_deref();
-    (policy.kind == PolicyKind::Policy).then(|| {
-        namespace
-            .filter(|name| !name.is_empty())
-            .unwrap_or("default")
-    })
+    (policy.kind == PolicyKind::Policy).then(|| namespace.unwrap_or_default())
 }
 
 fn rule_type(rule: &Rule) -> &'static str {

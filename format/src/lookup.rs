@@ -3,7 +3,7 @@
 use crate::Tables;
 use crate::outside::OutsideDemand;
 use crate::plan::{PlanView, ProjectionPlace, Topic};
-use crate::table::{NONE, Text};
+use crate::table::{DEFAULT_NAMESPACE, NONE, Policy, PolicyFlags, Text};
 
 impl<'t> Tables<'t> {
     /// The topic of an object, by the symbols of its kind and resource, [`NONE`] for unknown
@@ -41,6 +41,19 @@ impl<'t> Tables<'t> {
             tests: self.plan_tests,
             breaks: self.plan_breaks,
         })
+    }
+
+    /// Namespace of the only objects that a policy applies to, if it is namespaced. Without a
+    /// written one a `Policy` applies to those of `default` (docs/spec/policies.md §5.7), one
+    /// of CEL to all.
+    pub fn only_namespace(&self, policy: &Policy) -> Option<&'t str> {
+        let is_of_cel = policy.flags & PolicyFlags::RESOURCES != 0;
+        match self.text(policy.namespace) {
+            _ if policy.flags & PolicyFlags::NAMESPACED == 0 => None,
+            "" if is_of_cel => None,
+            "" => Some(DEFAULT_NAMESPACE),
+            namespace => Some(namespace),
+        }
     }
 
     /// What a rule asks for, each thing once.

@@ -127,7 +127,11 @@ fn rows(run: &Run<'_>) -> Vec<Row> {
         let parts = parts.into_iter().skip_while(|part| part.is_empty());
         Some(Row {
             policy: policy.full_name(),
-            rule: finding.rule.clone(),
+            // As in Kyverno, for which the other policies have no rules.
+            rule: match policy.source {
+                "kyverno" => finding.rule.clone(),
+                _ => String::new(),
+            },
             resource: parts.collect::<Vec<_>>().join("/"),
             result: word(finding.outcome).into(),
             reason: String::new(),

@@ -33,6 +33,7 @@ pub(super) fn add(
             let is_about = |one: &PolicyRef| one.kind == kind && one.name.value == policy.name;
             if exception.policies.iter().any(is_about) {
                 let namespace = policy.namespace.as_deref();
+                let namespace = namespace.filter(|namespace| !namespace.is_empty());
                 let added = add_exception(exception, rule, namespace, module, sources);
                 diagnostics.extend(added.err().unwrap_or_default());
             }

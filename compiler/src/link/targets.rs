@@ -46,8 +46,8 @@ impl TargetPolicy {
     /// The name that exceptions use: `name`, or `namespace/name` for a `Policy`.
     pub(super) fn key(&self) -> String {
         match &self.namespace {
-            Some(namespace) => format!("{namespace}/{}", self.name),
-            None => self.name.clone(),
+            Some(namespace) if !namespace.is_empty() => format!("{namespace}/{}", self.name),
+            _ => self.name.clone(),
         }
     }
 }

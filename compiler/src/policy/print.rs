@@ -84,9 +84,9 @@ fn validate_parts(validate: &Validate, depth: usize, out: &mut dyn Write) -> fmt
 
 /// Writes a policy of policies.kyverno.io without its spec.
 pub(crate) fn validating_head(policy: &ValidatingPolicy, out: &mut dyn Write) -> fmt::Result {
-    let kind = match policy.own_namespace() {
-        None => "ValidatingPolicy",
-        Some(_) => "NamespacedValidatingPolicy",
+    let kind = match policy.is_namespaced {
+        false => "ValidatingPolicy",
+        true => "NamespacedValidatingPolicy",
     };
     write!(out, "{kind} {}", policy.name.value)?;
     if let Some(namespace) = policy.own_namespace() {

@@ -68,13 +68,11 @@ pub struct ValidatingSpec {
 }
 
 impl ValidatingPolicy {
-    /// Namespace of a namespaced policy.
+    /// Namespace of a namespaced policy. Without one it is about the whole cluster: only an
+    /// API server adds it.
     pub fn own_namespace(&self) -> Option<&str> {
-        let namespace = match self.namespace.as_str() {
-            "" => "default",
-            namespace => namespace,
-        };
-        self.is_namespaced.then_some(namespace)
+        let is_written = self.is_namespaced && !self.namespace.is_empty();
+        is_written.then_some(self.namespace.as_str())
     }
 
     /// `spec.webhookConfiguration.timeoutSeconds`.

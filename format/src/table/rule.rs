@@ -184,6 +184,9 @@ record! {
     }
 }
 
+/// The namespace of the objects that a `Policy` without a namespace applies to.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
 /// What [`Policy::flags`] says.
 pub struct PolicyFlags;
 

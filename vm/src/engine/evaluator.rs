@@ -150,9 +150,10 @@ impl<'e> Evaluator<'e, '_> {
             if policy_number != rule.policy.get() {
                 policy_number = rule.policy.get();
                 policy_state = PolicyState::Open;
-                let is_everywhere = policy.flags & PolicyFlags::NAMESPACED == 0
+                let only = tables.only_namespace(policy);
+                let is_everywhere = only.is_none()
                     || self.every_namespace && policy.flags & PolicyFlags::RESOURCES != 0;
-                if !is_everywhere && namespace != Some(tables.text(policy.namespace)) {
+                if !is_everywhere && namespace != only {
                     policy_state = PolicyState::OtherNamespace;
                 }
             }
@@ -233,7 +234,7 @@ impl<'e> Evaluator<'e, '_> {
             PolicyState::Open => NotTried::Generated,
             PolicyState::AppliedOne => NotTried::AppliedOne,
             PolicyState::OtherNamespace => NotTried::Namespace {
-                namespace: self.tables.text(policy.namespace),
+                namespace: self.tables.only_namespace(policy).unwrap_or_default(),
             },
         };
         self.world.tell(&Event::NotTried { rule, reason });
