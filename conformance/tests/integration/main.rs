@@ -13,3 +13,4 @@ mod import_cycles;
 mod naive;
 mod projection;
 mod steps;
+mod vulnerability;

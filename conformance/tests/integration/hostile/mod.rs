@@ -9,7 +9,7 @@ mod carried;
 mod cel;
 mod exception;
 mod expression;
-mod oracle;
+pub(crate) mod oracle;
 mod pod_security;
 mod policy;
 mod resource;
