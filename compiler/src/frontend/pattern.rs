@@ -15,6 +15,7 @@ pub use self::alternatives::{
 };
 
 use kpvm_format::instruction::LoopSlot;
+use kpvm_format::instruction::immediate::Comparison;
 use std::collections::HashMap;
 
 use kpvm_semantics::anchor::Anchor;
@@ -497,20 +498,56 @@ impl<'e, 'p> Lowering<'e, 'p> {
         let place = self.child(parent, name);
         if member.value.as_str() == Some("*") {
             let register = self.register(place);
-            let symbol = self.emitter.module.symbol(name);
-            let check = Operation::RequirePresent {
-                src: register,
-                key: symbol,
-                target: on_error,
-            };
-            let site = self.site(SiteKind::Leaf, member.key_span);
-            self.check_at(check, site);
+            self.require_present(member, register, on_error);
+            return Ok(());
+        }
+        let computed = self.computed.get(&std::ptr::from_ref(&member.value));
+        if let Some(&value) = computed.filter(|_| may_become_star(&member.value)) {
+            let register = self.register(place);
+            let star = self.emitter.constant(&TreeValue::String("*".into()));
+            let is_star = self.emitter.load(|dst| Operation::Compare {
+                dst,
+                left: value,
+                right: star,
+                comparison: Comparison::Equal,
+            });
+            let (otherwise, end) = (self.emitter.block.label(), self.emitter.block.label());
+            self.emitter.block.push(Operation::JumpIfFalse {
+                src: is_star,
+                target: otherwise,
+            });
+            self.require_present(member, register, on_error);
+            self.emitter.block.push(Operation::Jump { target: end });
+            self.emitter.block.place(otherwise);
+            self.under(&format!("{name}/"), |this| {
+                this.lower_scalar(&member.value, Place::Register(register), on_error);
+            });
+            self.emitter.block.place(end);
             return Ok(());
         }
         self.under(&format!("{name}/"), |this| {
             this.lower(&member.value, place, on_error)
         })
     }
+
+    /// Appends the check of a plain key whose pattern is `*` (docs/spec/patterns.md §3.3).
+    fn require_present(&mut self, member: &Member, register: Register, on_error: Label) {
+        let symbol = self.emitter.module.symbol(&member.key);
+        let check = Operation::RequirePresent {
+            src: register,
+            key: symbol,
+            target: on_error,
+        };
+        let site = self.site(SiteKind::Leaf, member.key_span);
+        self.check_at(check, site);
+    }
+}
+
+/// Whether the value of a text with variables or references can be `*` alone.
+fn may_become_star(written: &Tree) -> bool {
+    let starts = ["{{", "$(", "*"];
+    let text = written.as_str();
+    text.is_none_or(|text| starts.iter().any(|start| text.starts_with(start)))
 }
 
 /// A pattern for labels or annotations from which an anchor may be dropped, and where the

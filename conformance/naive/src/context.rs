@@ -177,7 +177,7 @@ impl<'r> Context<'r> {
     pub(crate) fn add_entries(&mut self, entries: &[Tree]) -> Result<(), Failure> {
         if let Some(Value::Object(values)) = &self.request.outside.values {
             for (name, value) in values {
-                let value = value.clone();
+                let value = through_json(value);
                 merge(&mut self.data, &json!({ name: value }), false);
             }
         }

@@ -286,8 +286,8 @@ pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String
             None => (without_wildcards(key), without_wildcards(value)),
         }
     };
-    // Two pairs that become one: the last one counts, in Kyverno by chance.
-    let pairs: BTreeMap<String, String> = selector.match_labels.iter().map(expand).collect();
+    // Of two pairs for one label, Kyverno keeps any; here both have to hold.
+    let pairs: Vec<(String, String)> = selector.match_labels.iter().map(expand).collect();
     let well_formed = pairs
         .iter()
         .all(|(key, value)| is_valid_key(key) && is_valid_value(value));

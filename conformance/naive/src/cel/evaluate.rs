@@ -99,6 +99,10 @@ fn value(tree: &Expr, bindings: &Bindings, locals: &mut Locals) -> Evaluated {
             let left = value(left, bindings, locals);
             logic(left, true, || value(right, bindings, locals))
         }
+        // Nothing is in a literal `[]`, whatever it is (§3.4).
+        Expr::Binary("in", _, right) if matches!(&**right, Expr::List(items) if items.is_empty()) => {
+            Ok(Cel::Bool(false))
+        }
         Expr::Binary(operator, left, right) => {
             let left = value(left, bindings, locals)?;
             let right = value(right, bindings, locals)?;
