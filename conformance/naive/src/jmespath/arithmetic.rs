@@ -150,7 +150,7 @@ fn sum(list: Option<&Datum>) -> Evaluated {
 }
 
 fn round(value: f64, digits: f64) -> Evaluated {
-    if digits.fract() != 0.0 || !digits.is_finite() {
+    if whole(digits).is_none() || digits.abs() >= 9_223_372_036_854_775_808.0 {
         return failed("round", "Non-integer argument(s) passed for round off");
     }
     if digits < 0.0 {
