@@ -3,6 +3,7 @@
 //! Not needed to use kpvm.
 
 pub mod case;
+pub mod cel_table;
 pub mod differential;
 pub mod gate;
 pub mod golden;

@@ -183,6 +183,21 @@ impl Function {
             )
     }
 
+    /// Whether it converts its argument to another type.
+    pub fn is_conversion(self) -> bool {
+        matches!(
+            self,
+            Function::ToBool
+                | Function::ToBytes
+                | Function::ToDouble
+                | Function::ToDuration
+                | Function::ToInt
+                | Function::ToString
+                | Function::ToTimestamp
+                | Function::ToUint
+        )
+    }
+
     /// The function with that number.
     pub fn decode(number: u32) -> Option<Function> {
         Function::ALL.get(number as usize).copied()
@@ -213,7 +228,7 @@ functions! {
     ToBool = Standard "bool": "(bool) -> bool", "(string) -> bool";
     ToBytes = Standard "bytes": "(bytes) -> bytes", "(string) -> bytes";
     ToDouble = Standard "double": "(double) -> double", "(int) -> double", "(string) -> double", "(uint) -> double";
-    ToDuration = Standard "duration": "(duration) -> duration", "(int) -> duration", "(string) -> duration";
+    ToDuration = Standard "duration": "(duration) -> duration", "(string) -> duration";
     ToDyn = Standard "dyn": "(A) -> dyn";
     ToInt = Standard "int": "(int) -> int", "(double) -> int", "(duration) -> int", "(string) -> int", "(timestamp) -> int", "(uint) -> int";
     ToString = Standard "string": "(string) -> string", "(bool) -> string", "(bytes) -> string", "(double) -> string", "(duration) -> string", "(int) -> string", "(timestamp) -> string", "(uint) -> string", "(net.IP) -> string", "(net.CIDR) -> string";
@@ -260,7 +275,7 @@ functions! {
     ReverseString = StringsLater "reverse": "string.() -> string";
 
     Slice = Lists "slice": "list(A).(int, int) -> list(A)";
-    Flatten = Lists "flatten": "list(list(A)).() -> list(A)", "list(dyn).() -> list(dyn)", "list(dyn).(int) -> list(dyn)";
+    Flatten = Lists "flatten": "list(list(A)).() -> list(A)", "list(dyn).(int) -> list(dyn)";
     ListsRange = Lists "lists.range": "(int) -> list(int)";
     Reverse = Lists "reverse": "list(A).() -> list(A)";
     Sort = Lists "sort": "list(bool).() -> list(bool)", "list(bytes).() -> list(bytes)", "list(double).() -> list(double)", "list(duration).() -> list(duration)", "list(int).() -> list(int)", "list(string).() -> list(string)", "list(timestamp).() -> list(timestamp)", "list(uint).() -> list(uint)";
@@ -313,7 +328,7 @@ functions! {
     GetQuery = Kubernetes "getQuery": "kubernetes.URL.() -> map(string, list(string))";
     ToQuantity = Kubernetes "quantity": "(string) -> kubernetes.Quantity";
     IsQuantity = Kubernetes "isQuantity": "(string) -> bool";
-    Sign = Kubernetes "sign": "kubernetes.Quantity.() -> int";
+    Sign = Kubernetes "sign": "(kubernetes.Quantity) -> int";
     IsGreaterThan = Kubernetes "isGreaterThan": "kubernetes.Quantity.(kubernetes.Quantity) -> bool", "kubernetes.Semver.(kubernetes.Semver) -> bool";
     IsLessThan = Kubernetes "isLessThan": "kubernetes.Quantity.(kubernetes.Quantity) -> bool", "kubernetes.Semver.(kubernetes.Semver) -> bool";
     CompareTo = Kubernetes "compareTo": "kubernetes.Quantity.(kubernetes.Quantity) -> int", "kubernetes.Semver.(kubernetes.Semver) -> int";
@@ -379,7 +394,7 @@ functions! {
     HashSha1 = Kyverno "hash.sha1": "(string) -> string";
     Sha256 = Kyverno "sha256": "(string) -> string";
     HashSha256 = Kyverno "hash.sha256": "(string) -> string";
-    JsonUnmarshal = Kyverno "json.unmarshal": "(string) -> dyn";
+    JsonUnmarshal = Kyverno "json.unmarshal": "(dyn) -> dyn";
     JsonMarshal = Kyverno "json.marshal": "(dyn) -> string";
     YamlParse = Kyverno "yaml.parse": "(string) -> dyn";
     X509Decode = Kyverno "x509.decode": "(string) -> map(string, dyn)";
@@ -411,5 +426,6 @@ functions! {
     HttpGet = Kyverno "http.Get": "(string) -> dyn", "(string, map(string, string)) -> dyn";
     HttpPost = Kyverno "http.Post": "(string, dyn) -> dyn", "(string, dyn, map(string, string)) -> dyn";
     Random = Kyverno "random": "() -> string", "(string) -> string";
+    ImageIdentifierWithSeparator = Kyverno "identifierWithSeparator": "kyverno.ImageReference.() -> string";
     RandomRandom = Kyverno "random.random": "() -> string", "(string) -> string";
 }

@@ -7,12 +7,16 @@
 
 pub mod anchor;
 pub mod calendar;
+pub mod cel_format;
 pub mod duration;
 mod error;
 pub mod exact_quantity;
+pub mod go_netip;
 pub mod go_regex;
+pub mod go_url;
 pub mod go_yaml;
 pub mod image;
+pub mod image_name;
 pub mod labels;
 pub mod layout;
 pub mod leaf;
@@ -23,6 +27,7 @@ pub mod quantity;
 pub mod quote;
 pub mod resource_kind;
 pub mod semver;
+pub mod stored_quantity;
 pub mod time;
 pub mod timestamp;
 pub mod wildcard;

@@ -15,6 +15,8 @@ pub struct Timestamp {
     pub seconds: i64,
     /// Nanoseconds of the second.
     pub nanos: u32,
+    /// Offset of the zone in which it was written, in seconds; only its text shows it.
+    pub offset: i32,
 }
 
 /// A point in time outside of the years 1 to 9999.
@@ -34,9 +36,13 @@ impl Timestamp {
     ///
     /// # Errors
     /// If it is out of range.
-    pub fn new(seconds: i64, nanos: u32) -> Result<Self, Overflow> {
+    pub fn new(seconds: i64, nanos: u32, offset: i32) -> Result<Self, Overflow> {
         if SECONDS.contains(&seconds) {
-            Ok(Timestamp { seconds, nanos })
+            Ok(Timestamp {
+                seconds,
+                nanos,
+                offset,
+            })
         } else {
             Err(Overflow)
         }
@@ -67,13 +73,13 @@ pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
     let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
     mark(4, b'-')?;
     mark(7, b'-')?;
-    mark(10, b'T').or_else(|| mark(10, b't'))?;
+    mark(10, b'T')?;
     let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
     mark(13, b':')?;
     mark(16, b':')?;
     let mut rest = text.get(19..)?;
     let mut nanos = 0u32;
-    if let Some(fraction) = rest.strip_prefix(['.', ',']) {
+    if let Some(fraction) = rest.strip_prefix('.') {
         let count = fraction.bytes().take_while(u8::is_ascii_digit).count();
         if count == 0 {
             return None;
@@ -85,7 +91,7 @@ pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
         rest = fraction.get(count..)?;
     }
     let offset = match rest.as_bytes() {
-        b"Z" | b"z" => 0,
+        b"Z" => 0,
         [sign @ (b'+' | b'-'), digits @ ..] => {
             let text = std::str::from_utf8(digits).ok()?;
             let (hours, minutes) = text.split_once(':')?;
@@ -94,7 +100,7 @@ pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
                     .then(|| part.parse::<i64>().ok())?
             };
             let (hours, minutes) = (two(hours)?, two(minutes)?);
-            if hours > 24 || minutes > 60 {
+            if hours > 23 || minutes > 59 {
                 return None;
             }
             let seconds = hours * 3600 + minutes * 60;
@@ -113,16 +119,24 @@ pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
     }
     let days = days_from_civil(year, month, day);
     let seconds = days * DAY + hour * 3600 + minute * 60 + second - offset;
-    Some(Timestamp::new(seconds, nanos))
+    Some(Timestamp::new(seconds, nanos, offset as i32))
 }
 
-/// A timestamp as RFC 3339 with the fewest decimals.
-pub fn text(seconds: i64, nanos: u32) -> String {
-    let date = civil(seconds);
+/// A timestamp as RFC 3339 with the fewest decimals, in the zone with an offset.
+pub fn text(seconds: i64, nanos: u32, offset: i32) -> String {
+    let date = civil(seconds + i64::from(offset));
+    let minutes = offset.abs() / 60;
+    let zone = match offset {
+        0 => "Z".to_owned(),
+        offset => {
+            let sign = if offset < 0 { '-' } else { '+' };
+            format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        }
+    };
     let fraction = format!("{nanos:09}");
     let fraction = fraction.trim_end_matches('0');
     format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{}{fraction}Z",
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{}{fraction}{zone}",
         date.year,
         date.month,
         date.day,

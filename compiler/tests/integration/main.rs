@@ -7,6 +7,7 @@ mod admission_policies;
 mod assert;
 mod cel;
 mod cel_conformance;
+mod cel_details;
 mod cel_outside;
 mod common;
 mod conditions;

@@ -38,7 +38,16 @@ pub(super) fn lex(text: &str) -> Result<Vec<Lexeme>, SyntaxError> {
     loop {
         lexer.skip_blanks();
         let start = lexer.at;
-        let token = lexer.token()?;
+        let last = lexemes.last().map(|lexeme: &Lexeme| &lexeme.token);
+        let is_field = matches!(last, Some(Token::Mark("." | "?")));
+        let quoted = match is_field {
+            true => lexer.quoted_field(),
+            false => None,
+        };
+        let token = match quoted {
+            Some(field) => field,
+            None => lexer.token()?,
+        };
         let is_end = token == Token::End;
         lexemes.push(Lexeme {
             token,
@@ -81,6 +90,17 @@ impl<'t> Lexer<'t> {
             }
             self.at += trimmed.find('\n').unwrap_or(trimmed.len());
         }
+    }
+
+    /// The name of a field in back quotes.
+    fn quoted_field(&mut self) -> Option<Token> {
+        let (name, _) = self.rest().strip_prefix('`')?.split_once('`')?;
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.-/ ".contains(c);
+        if name.is_empty() || !name.chars().all(is_allowed) {
+            return None;
+        }
+        self.at += name.len() + 2;
+        Some(Token::Ident(name.to_owned()))
     }
 
     fn token(&mut self) -> Result<Token, SyntaxError> {

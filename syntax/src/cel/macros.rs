@@ -26,13 +26,13 @@ impl Parser {
                 Node::Select {
                     operand,
                     field,
-                    optional,
+                    optional: false,
                 } => Ok(self.new_expr(
                     span,
                     Node::Has {
                         operand,
                         field,
-                        optional,
+                        optional: false,
                     },
                 )),
                 _ => Err(SyntaxError::new(at, "invalid argument to has() macro")),
@@ -60,7 +60,7 @@ impl Parser {
         let fold = match (&*function, arguments.len()) {
             ("all", 2) => one(Fold::All),
             ("exists", 2) => one(Fold::Exists),
-            ("exists_one" | "existsOne", 2) => one(Fold::ExistsOne),
+            ("exists_one", 2) => one(Fold::ExistsOne),
             ("filter", 2) => one(Fold::Filter),
             ("map", 2 | 3) => one(Fold::List),
             ("all", 3) if two => Some((Fold::All, 2)),

@@ -2,9 +2,9 @@
 
 use kpvm_format::symbol::SymbolId;
 
-use super::compare::{Number, equal_scalars, lookup};
+use super::compare::{Number, equal_scalars, is_one_key, lookup};
 use super::value::{DuplicateKey, Value, look, no_overload};
-use crate::document::{Kind, NodeId, View};
+use crate::document::{Kind, NodeId, Opaque, View};
 use crate::function::{FunctionError, Values};
 
 type Outcome = Result<NodeId, FunctionError>;
@@ -26,12 +26,12 @@ pub(crate) fn select(view: &View<'_>, value: NodeId, field: SymbolId) -> Found {
         Value::Optional(Some(inner)) => (inner, true),
         _ => (value, false),
     };
-    let (found, is_map) = field_of(view, inner, field);
+    let (found, _) = field_of(view, inner, field);
     match (found.is_missing(), is_optional) {
         (false, false) => Found::Value(found),
         (false, true) => Found::Optional(Some(found)),
-        (true, true) if is_map => Found::Optional(None),
-        (true, _) => Found::NoSuchKey,
+        (true, true) => Found::Optional(None),
+        (true, false) => Found::NoSuchKey,
     }
 }
 
@@ -84,14 +84,28 @@ fn place(index: &Value<'_>) -> Option<i128> {
 }
 
 /// `value[?index]`; [`NodeId::MISSING`] for none.
-pub(crate) fn find_index(view: &View<'_>, value: NodeId, index: NodeId) -> NodeId {
-    match look(view, value) {
-        Value::Optional(Some(inner)) => find_index(view, inner, index),
-        Value::List(items) => place(&look(view, index))
-            .and_then(|place| usize::try_from(place).ok())
-            .map_or(NodeId::MISSING, |place| items.at(place)),
+///
+/// # Errors
+/// When the index has a type that cannot be one.
+pub(crate) fn find_index(view: &View<'_>, value: NodeId, index: NodeId) -> Outcome {
+    let shown = look(view, index);
+    check_qualifier(&shown)?;
+    Ok(match look(view, value) {
+        Value::Optional(Some(inner)) => return find_index(view, inner, index),
+        Value::List(items) => {
+            let place = place(&shown).ok_or_else(|| bad_list_index(&shown))?;
+            usize::try_from(place).map_or(NodeId::MISSING, |place| items.at(place))
+        }
         Value::Map(_) | Value::Table(_) => lookup(view, value, index),
         _ => NodeId::MISSING,
+    })
+}
+
+/// `value[?index]`
+pub(crate) fn optional_index(values: &mut Values<'_>, value: NodeId, index: NodeId) -> Outcome {
+    match find_index(&values.view(), value, index)? {
+        NodeId::MISSING => values.new_optional(None),
+        found => values.new_optional(Some(found)),
     }
 }
 
@@ -99,16 +113,16 @@ pub(crate) fn find_index(view: &View<'_>, value: NodeId, index: NodeId) -> NodeI
 pub(crate) fn index(values: &mut Values<'_>, value: NodeId, index: NodeId) -> Outcome {
     let view = values.view();
     let shown = look(&view, index);
+    check_qualifier(&shown)?;
     match look(&view, value) {
         Value::Optional(None) => Ok(value),
-        Value::Optional(Some(inner)) => match find_index(&view, inner, index) {
+        Value::Optional(Some(inner)) => match find_index(&view, inner, index)? {
             NodeId::MISSING => values.new_optional(None),
             found => values.new_optional(Some(found)),
         },
         Value::List(items) => {
             let Some(place) = place(&shown) else {
-                let text = format!("unsupported index type '{}' in list", shown.type_name());
-                return Err(FunctionError::Failed(text));
+                return Err(bad_list_index(&shown));
             };
             let found = usize::try_from(place).map_or(NodeId::MISSING, |place| items.at(place));
             if found.is_missing() {
@@ -122,11 +136,42 @@ pub(crate) fn index(values: &mut Values<'_>, value: NodeId, index: NodeId) -> Ou
             NodeId::MISSING => Err(no_such_key(&key_text(&shown))),
             found => Ok(found),
         },
-        _ => match shown {
-            Value::String(_) => Err(no_such_key(&key_text(&shown))),
-            _ => Err(no_overload()),
-        },
+        _ => Err(no_such_key(&key_text(&shown))),
     }
+}
+
+/// Error for an index that cannot be one, such as a list or a quantity.
+fn check_qualifier(index: &Value<'_>) -> Result<(), FunctionError> {
+    let ty = match index {
+        Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Bool(_) => {
+            return Ok(());
+        }
+        // Values of a resource have the types of the language.
+        Value::Null => "<nil>",
+        Value::List(_) => "[]interface {}",
+        Value::Map(_) | Value::Table(_) => "map[string]interface {}",
+        Value::Opaque(Opaque::Quantity, _) => "cel.Quantity",
+        Value::Opaque(Opaque::Ip, _) => "cel.IP",
+        Value::Opaque(Opaque::Cidr, _) => "cel.CIDR",
+        Value::Opaque(Opaque::Url, _) => "cel.URL",
+        Value::Opaque(Opaque::Semver, _) => "cel.Semver",
+        Value::Opaque(Opaque::Format, _) => "cel.Format",
+        other => other.go_type(),
+    };
+    Err(FunctionError::Failed(format!(
+        "invalid qualifier type: {ty}"
+    )))
+}
+
+/// Error for an index of a list that is no whole number.
+fn bad_list_index(index: &Value<'_>) -> FunctionError {
+    FunctionError::Failed(match index {
+        Value::Double(number) => {
+            let number = super::convert::double_text(*number);
+            format!("unsupported index value {number} in list")
+        }
+        other => format!("unsupported index type '{}' in list", other.type_name()),
+    })
 }
 
 /// Error for a missing key.
@@ -203,15 +248,40 @@ pub(crate) fn make_map(values: &mut Values<'_>, pairs: &[NodeId], joined: bool) 
     match values.new_cel_map(pairs) {
         Ok(map) => Ok(map),
         Err(DuplicateKey::Other(error)) => Err(error),
-        Err(DuplicateKey::Key(key)) => {
+        Err(DuplicateKey::Key(key)) if joined => {
             let key = key_text(&look(&values.view(), key));
-            Err(FunctionError::Failed(if joined {
-                format!("insert failed: key {key} already exists")
-            } else {
-                format!("Failed with repeated key: {key}")
-            }))
+            let text = format!("insert failed: key {key} already exists");
+            Err(FunctionError::Failed(text))
+        }
+        // Of equal keys in a literal the last value counts.
+        Err(DuplicateKey::Key(_)) => {
+            let kept = last_of_equal_keys(values, pairs)?;
+            match values.new_cel_map(&kept) {
+                Ok(map) => Ok(map),
+                Err(DuplicateKey::Other(error)) => Err(error),
+                Err(DuplicateKey::Key(_)) => Err(no_overload()),
+            }
         }
     }
+}
+
+fn last_of_equal_keys(
+    values: &mut Values<'_>,
+    pairs: &[NodeId],
+) -> Result<Vec<NodeId>, FunctionError> {
+    let mut kept: Vec<NodeId> = Vec::with_capacity(pairs.len());
+    for pair in pairs.chunks_exact(2) {
+        values.charge(1 + kept.len() as u64 / 4)?;
+        let view = values.view();
+        let known = kept
+            .chunks_exact_mut(2)
+            .find(|known| is_one_key(&view, known[0], pair[0]));
+        match known {
+            Some(known) => known[1] = pair[1],
+            None => kept.extend(pair),
+        }
+    }
+    Ok(kept)
 }
 
 /// `value in container`, for a value that is not a container; `None` if the fuel does not

@@ -64,11 +64,14 @@ pub(crate) fn binary(
                     let result = left.checked_sub(*right);
                     new_duration(values, result)
                 }
-                (Value::Timestamp(seconds, nanos), Value::Duration(duration)) => {
-                    let moved = time::shift(*seconds, *nanos, -i128::from(*duration))?;
+                (Value::Timestamp(seconds, nanos, offset), Value::Duration(duration)) => {
+                    let moved = time::shift((*seconds, *nanos, *offset), -i128::from(*duration))?;
                     values.new_extended(moved)
                 }
-                (Value::Timestamp(left, left_nanos), Value::Timestamp(right, right_nanos)) => {
+                (
+                    Value::Timestamp(left, left_nanos, _),
+                    Value::Timestamp(right, right_nanos, _),
+                ) => {
                     let difference = time::nanoseconds(*left, *left_nanos)
                         - time::nanoseconds(*right, *right_nanos);
                     new_duration(values, i64::try_from(difference).ok())
@@ -85,7 +88,7 @@ fn by_zero(what: &str) -> FunctionError {
 }
 
 fn new_duration(values: &mut Values<'_>, nanoseconds: Option<i64>) -> Outcome {
-    let nanoseconds = nanoseconds.ok_or_else(|| overflow("duration "))?;
+    let nanoseconds = nanoseconds.ok_or_else(|| overflow("integer "))?;
     values.new_extended(Extended::Duration(nanoseconds))
 }
 
@@ -110,9 +113,9 @@ fn add(left: NodeId, right: NodeId, values: &mut Values<'_>) -> Outcome {
         (Value::Duration(left), Value::Duration(right)) => {
             new_duration(values, left.checked_add(right))
         }
-        (Value::Timestamp(seconds, nanos), Value::Duration(duration))
-        | (Value::Duration(duration), Value::Timestamp(seconds, nanos)) => {
-            let moved = time::shift(seconds, nanos, i128::from(duration))?;
+        (Value::Timestamp(seconds, nanos, offset), Value::Duration(duration))
+        | (Value::Duration(duration), Value::Timestamp(seconds, nanos, offset)) => {
+            let moved = time::shift((seconds, nanos, offset), i128::from(duration))?;
             values.new_extended(moved)
         }
         (left, _) => Err(no_operator(Function::Add, &left)),

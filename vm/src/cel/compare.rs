@@ -60,7 +60,8 @@ pub(crate) fn equal(view: &View<'_>, left: NodeId, right: NodeId, fuel: &mut u64
     while let Some((left, right)) = pairs.pop() {
         *fuel = fuel.checked_sub(1)?;
         if let Some(equal) = equal_scalars(&left, &right) {
-            if !equal {
+            // cel-go takes members whose comparison is an error for equal.
+            if !equal && !is_incomparable(&left, &right) {
                 return Some(false);
             }
             continue;
@@ -123,12 +124,25 @@ pub(super) fn equal_scalars(left: &Value<'_>, right: &Value<'_>) -> Option<bool>
         (Value::Opaque(left, left_text), Value::Opaque(right, right_text)) => {
             left == right && super::opaque::equal(*left, left_text, right_text)
         }
+        (Value::Timestamp(left, left_nanos, _), Value::Timestamp(right, right_nanos, _)) => {
+            (left, left_nanos) == (right, right_nanos)
+        }
         (left, right) => match (Number::of(left), Number::of(right)) {
             (Some(left), Some(right)) => left.compare(right) == Some(Ordering::Equal),
             (None, None) => left == right,
             _ => false,
         },
     })
+}
+
+/// Whether comparing these two is an error: a value of a library is compared only with
+/// values of its own type (docs/spec/cel.md §3.5).
+pub(crate) fn is_incomparable(left: &Value<'_>, right: &Value<'_>) -> bool {
+    match (left, right) {
+        (Value::Opaque(left, _), Value::Opaque(right, _)) => left != right,
+        (Value::Opaque(..), right) => *right != Value::Null,
+        _ => false,
+    }
 }
 
 /// Member of a map with the key of a member of another map.
@@ -143,16 +157,25 @@ fn member_with_key_of(view: &View<'_>, map: &ChildRange, member: NodeId) -> Node
         .unwrap_or(NodeId::MISSING)
 }
 
-/// Whether two keys are equal; numbers are compared by value.
-pub(crate) fn same_key(view: &View<'_>, left: NodeId, right: NodeId) -> bool {
-    equal_scalars(&look(view, left), &look(view, right)).unwrap_or(false)
+/// Whether a key finds an entry. Numbers are compared by value, except that whole numbers do
+/// not find doubles (`refValMapAccessor` of cel-go).
+fn finds(key: &Value<'_>, entry: &Value<'_>) -> bool {
+    let is_double = |value: &Value<'_>| matches!(value, Value::Double(_));
+    (is_double(key) || !is_double(entry)) && equal_scalars(key, entry).unwrap_or(false)
+}
+
+/// Whether two keys of a map literal are the same: numbers of different types are not, nor
+/// are containers.
+pub(crate) fn is_one_key(view: &View<'_>, left: NodeId, right: NodeId) -> bool {
+    let (left, right) = (look(view, left), look(view, right));
+    left.type_name() == right.type_name() && equal_scalars(&left, &right) == Some(true)
 }
 
 /// Value under a key in a list of alternating keys and values.
 fn find_key(view: &View<'_>, table: &ChildRange, key: NodeId) -> NodeId {
     (0..table.len())
         .step_by(2)
-        .find(|place| same_key(view, table.at(*place), key))
+        .find(|place| finds(&look(view, key), &look(view, table.at(*place))))
         .map_or(NodeId::MISSING, |place| table.at(place + 1))
 }
 
@@ -186,7 +209,7 @@ pub(crate) fn order_values(left: &Value<'_>, right: &Value<'_>) -> Order {
             left.cmp(right)
         }
         (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
-        (Value::Timestamp(left, left_nanos), Value::Timestamp(right, right_nanos)) => {
+        (Value::Timestamp(left, left_nanos, _), Value::Timestamp(right, right_nanos, _)) => {
             (left, left_nanos).cmp(&(right, right_nanos))
         }
         (Value::Duration(left), Value::Duration(right)) => left.cmp(right),

@@ -13,18 +13,28 @@ type Outcome = Result<NodeId, FunctionError>;
 const INT_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 fn failed(from: &Value<'_>, to: &str) -> FunctionError {
-    let from = match from.type_name() {
-        "timestamp" => "google.protobuf.Timestamp",
-        "duration" => "google.protobuf.Duration",
-        other => other,
-    };
+    let from = from.full_type_name();
     FunctionError::Failed(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-/// Calls a conversion function.
-pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<'_>) -> Outcome {
+/// Calls a conversion function. A second argument is the name of the only type that the
+/// overload accepts which the expression was resolved to.
+pub(crate) fn convert(
+    function: Function,
+    argument: NodeId,
+    wanted: Option<NodeId>,
+    values: &mut Values<'_>,
+) -> Outcome {
     let view = values.view();
     let value = look(&view, argument);
+    if let Some(wanted) = wanted
+        && view.str(wanted) != value.type_name()
+    {
+        let (name, found) = (function.name(), value.full_type_name());
+        return Err(FunctionError::Failed(format!(
+            "no such overload: {name}({found})"
+        )));
+    }
     match function {
         Function::ToBool => match &value {
             Value::Bool(_) => Ok(argument),
@@ -66,7 +76,7 @@ pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<
                 }
                 values.new_int(*number as i64)
             }
-            Value::Timestamp(seconds, _) => values.new_int(*seconds),
+            Value::Timestamp(seconds, ..) => values.new_int(*seconds),
             Value::Duration(nanoseconds) => values.new_int(*nanoseconds),
             Value::String(_) => {
                 let number = kpvm_semantics::number::parse_go_int(value.text().unwrap_or(""));
@@ -111,8 +121,9 @@ pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<
                     "invalid UTF-8 in bytes, cannot convert to string",
                 )),
             },
-            Value::Timestamp(seconds, nanos) => {
-                values.new_text(&kpvm_semantics::timestamp::text(*seconds, *nanos))
+            Value::Timestamp(seconds, nanos, offset) => {
+                let text = kpvm_semantics::timestamp::text(*seconds, *nanos, *offset);
+                values.new_text(&text)
             }
             Value::Duration(nanoseconds) => values.new_text(&time::duration_text(*nanoseconds)),
             Value::Opaque(Opaque::Ip | Opaque::Cidr, text) => {
@@ -136,7 +147,6 @@ pub(crate) fn convert(function: Function, argument: NodeId, values: &mut Values<
         },
         Function::ToDuration => match &value {
             Value::Duration(_) => Ok(argument),
-            Value::Int(nanoseconds) => values.new_extended(Extended::Duration(*nanoseconds)),
             Value::String(_) => {
                 let nanoseconds = kpvm_semantics::duration::parse(value.text().unwrap_or(""))
                     .ok_or_else(|| failed(&value, "google.protobuf.Duration"))?;

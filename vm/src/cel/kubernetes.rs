@@ -9,20 +9,9 @@ use crate::document::{NodeId, Opaque};
 use crate::function::{FunctionError, Values};
 use kpvm_semantics::quantity::Quantity;
 use kpvm_semantics::semver::Version as Semver;
+use kpvm_semantics::stored_quantity::{StoredQuantity, number_of};
 
 type Outcome = Result<NodeId, FunctionError>;
-
-const NANOS: i128 = 1_000_000_000;
-
-fn failed(text: impl Into<String>) -> FunctionError {
-    FunctionError::Failed(text.into())
-}
-
-/// The quantity as an integer, if it is one.
-fn integer(quantity: &Quantity) -> Option<i64> {
-    let nanos = quantity.as_nano()?;
-    (nanos % NANOS == 0).then(|| i64::try_from(nanos / NANOS).ok())?
-}
 
 /// Calls a function on quantities.
 pub(crate) fn quantity(
@@ -32,63 +21,52 @@ pub(crate) fn quantity(
 ) -> Outcome {
     let view = values.view();
     let shown: Vec<Value<'_>> = arguments.iter().map(|id| look(&view, *id)).collect();
-    let parse = |text: &str| {
-        Quantity::parse(text).ok_or_else(|| {
-        failed("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
-    })
-    };
+    let stored = |text: &str| StoredQuantity::decode(text).ok_or_else(no_overload);
+    let number = |text: &str| Quantity::parse(number_of(text)).ok_or_else(no_overload);
     match (function, shown.as_slice()) {
         (Function::ToQuantity, [Value::String(_)]) => {
-            let text = shown[0].text().unwrap_or("").to_owned();
-            parse(&text)?;
-            values.new_opaque(Opaque::Quantity, &text)
+            let text = shown[0].text().unwrap_or("");
+            let quantity = StoredQuantity::parse(text).map_err(FunctionError::failed)?;
+            values.new_opaque(Opaque::Quantity, &quantity.encode())
         }
         (Function::IsQuantity, [Value::String(_)]) => {
-            let valid = Quantity::parse(shown[0].text().unwrap_or("")).is_some();
+            let valid = StoredQuantity::parse(shown[0].text().unwrap_or("")).is_ok();
             values.new_bool(valid)
         }
-        (_, [Value::Opaque(Opaque::Quantity, text)]) => {
-            let quantity = parse(text)?;
-            match function {
-                Function::Sign => {
-                    let sign = quantity.cmp(&Quantity::from_i64(0)) as i64;
-                    values.new_int(sign)
-                }
-                Function::AsApproximateFloat => {
-                    let nanos = quantity
-                        .as_nano()
-                        .ok_or_else(|| failed("a quantity too large for this function"))?;
-                    values.new_float(nanos as f64 / NANOS as f64)
-                }
-                Function::AsInteger => {
-                    let number = integer(&quantity)
-                        .ok_or_else(|| failed("cannot convert value to integer"))?;
-                    values.new_int(number)
-                }
-                Function::IsInteger => values.new_bool(integer(&quantity).is_some()),
-                _ => Err(no_overload()),
+        (_, [Value::Opaque(Opaque::Quantity, text)]) => match function {
+            Function::Sign => {
+                let sign = number(text)?.cmp(&Quantity::from_i64(0)) as i64;
+                values.new_int(sign)
             }
-        }
+            Function::AsApproximateFloat => {
+                let number = stored(text)?.approximate();
+                values.new_float(number)
+            }
+            Function::AsInteger => {
+                let number = stored(text)?.as_i64();
+                let failed = || FunctionError::failed("cannot convert value to integer");
+                values.new_int(number.ok_or_else(failed)?)
+            }
+            Function::IsInteger => {
+                let is_integer = stored(text)?.as_i64().is_some();
+                values.new_bool(is_integer)
+            }
+            _ => Err(no_overload()),
+        },
         (
             Function::QuantityAdd | Function::QuantitySub,
             [Value::Opaque(Opaque::Quantity, left), right],
         ) => {
-            let left = parse(left)?;
             let right = match right {
-                Value::Opaque(Opaque::Quantity, right) => parse(right)?,
-                Value::Int(number) => Quantity::from_i64(*number),
+                Value::Opaque(Opaque::Quantity, right) => stored(right)?,
+                Value::Int(number) => StoredQuantity::from_i64(*number),
                 _ => return Err(no_overload()),
             };
-            let (Some(left), Some(right)) = (left.as_nano(), right.as_nano()) else {
-                return Err(failed("a quantity too large for this function"));
+            let result = match function {
+                Function::QuantityAdd => stored(left)?.add(&right),
+                _ => stored(left)?.add(&right.negated()),
             };
-            let sum = if function == Function::QuantityAdd {
-                left.checked_add(right)
-            } else {
-                left.checked_sub(right)
-            };
-            let sum = sum.ok_or_else(|| failed("a quantity too large for this function"))?;
-            values.new_opaque(Opaque::Quantity, &format!("{sum}n"))
+            values.new_opaque(Opaque::Quantity, &result.encode())
         }
         (
             _,
@@ -96,7 +74,7 @@ pub(crate) fn quantity(
                 Value::Opaque(Opaque::Quantity, left),
                 Value::Opaque(Opaque::Quantity, right),
             ],
-        ) => compared(function, parse(left)?.cmp(&parse(right)?), values),
+        ) => compared(function, number(left)?.cmp(&number(right)?), values),
         _ => Err(no_overload()),
     }
 }
@@ -117,16 +95,17 @@ pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Valu
         (Function::ToSemver | Function::IsSemver, [Value::String(_), normalize @ ..]) => {
             let text = shown[0].text().unwrap_or("");
             let text = match normalize {
-                [] | [Value::Bool(false)] => text.to_owned(),
+                [] | [Value::Bool(false)] => Ok(text.to_owned()),
                 [Value::Bool(true)] => normalized(text),
                 _ => return Err(no_overload()),
             };
-            let parsed = Semver::parse(&text)
-                .map(drop)
-                .map_err(|error| error.to_string());
+            let parsed = text.and_then(|text| match Semver::parse(&text) {
+                Ok(_) => Ok(text),
+                Err(error) => Err(error.to_string()),
+            });
             match (function, parsed) {
                 (Function::IsSemver, parsed) => values.new_bool(parsed.is_ok()),
-                (_, Ok(())) => values.new_opaque(Opaque::Semver, &text),
+                (_, Ok(text)) => values.new_opaque(Opaque::Semver, &text),
                 (_, Err(problem)) => Err(FunctionError::Failed(problem)),
             }
         }
@@ -135,7 +114,8 @@ pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Valu
             let place = match function {
                 Function::Major => 0,
                 Function::Minor => 1,
-                _ => 2,
+                Function::Patch => 2,
+                _ => return Err(no_overload()),
             };
             let number = version.numbers()[place];
             values.new_int(i64::try_from(number).unwrap_or(i64::MAX))
@@ -157,21 +137,30 @@ pub(crate) fn semver(function: Function, arguments: &[NodeId], values: &mut Valu
 }
 
 /// Removes a leading `v`, pads to three numbers and removes leading zeros.
-fn normalized(text: &str) -> String {
+///
+/// # Errors
+/// Kubernetes' text for a short version with more than numbers.
+fn normalized(text: &str) -> Result<String, String> {
     let text = text.strip_prefix('v').unwrap_or(text);
-    let end = text.find(['-', '+']).unwrap_or(text.len());
-    let (numbers, rest) = text.split_at(end);
-    let mut parts: Vec<&str> = numbers
+    let mut parts: Vec<String> = text
         .splitn(3, '.')
-        .map(|part| match part.trim_start_matches('0') {
-            "" if !part.is_empty() => "0",
-            trimmed => trimmed,
+        .map(|part| {
+            let trimmed = part.trim_start_matches('0');
+            match trimmed.starts_with(|first: char| first.is_ascii_digit()) {
+                _ if part.len() < 2 => part.to_owned(),
+                true => trimmed.to_owned(),
+                false => format!("0{trimmed}"),
+            }
         })
         .collect();
-    while parts.len() < 3 {
-        parts.push("0");
+    if parts.len() < 3 {
+        if parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+            let problem = "short version cannot contain PreRelease/Build meta data";
+            return Err(problem.to_owned());
+        }
+        parts.resize(3, "0".to_owned());
     }
-    format!("{}{rest}", parts.join("."))
+    Ok(parts.join("."))
 }
 
 /// Calls a function on named formats.
@@ -222,7 +211,10 @@ const FORMATS: [&str; 13] = [
 /// Errors of a text in a format, in Kubernetes' words.
 fn problems(format: &str, text: &str) -> Vec<String> {
     // A prefix to which something is appended may end in a dash.
-    let masked = text.strip_suffix('-').map(|text| format!("{text}a"));
+    let masked = text
+        .strip_suffix('-')
+        .filter(|before| !before.is_empty())
+        .map(|before| format!("{before}a"));
     let prefix = masked.as_deref().unwrap_or(text);
     let one = |problem: Option<&str>| problem.map(str::to_owned).into_iter().collect();
     match format {
@@ -237,7 +229,7 @@ fn problems(format: &str, text: &str) -> Vec<String> {
         "uri" => super::net::url_problem(text).into_iter().collect(),
         "uuid" => one((!is_uuid(text)).then_some("does not match the UUID format")),
         "byte" => {
-            let valid = crate::function::decode_base64(text.as_bytes()).is_ok();
+            let valid = !text.is_empty() && crate::function::decode_base64(text.as_bytes()).is_ok();
             one((!valid).then_some("invalid base64"))
         }
         "date" => {

@@ -7,15 +7,9 @@ use super::time;
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, Opaque};
 use crate::function::{self, FunctionError, Values};
-use kpvm_semantics::image::{self, ImageDefaults, ImageReference};
+use kpvm_semantics::image_name::ImageName;
 
 type Outcome = Result<NodeId, FunctionError>;
-
-/// Default registry of images, as in go-containerregistry.
-const REGISTRY: ImageDefaults<'static> = ImageDefaults {
-    registry: "index.docker.io",
-    mutation: true,
-};
 
 /// Calls a function of Kyverno's libraries.
 pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
@@ -35,6 +29,27 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             let function = same.ok_or_else(no_overload)?;
             function::call(function, arguments, values)
         }
+        (Function::JsonUnmarshal, [Value::Optional(Some(inner))]) => {
+            call(function, &[*inner], values)
+        }
+        (Function::JsonUnmarshal, [value]) => Err(FunctionError::Failed(match value {
+            Value::Int(_) | Value::Uint(_) => {
+                let from = value.type_name();
+                format!("unsupported type conversion from '{from}' to string")
+            }
+            Value::Type(_) => "type conversion not supported for 'type'".to_owned(),
+            other => {
+                let from = match other {
+                    Value::Double(_) => "Double",
+                    Value::Bytes(_) => "Bytes",
+                    Value::Null => "'null_type'",
+                    Value::Timestamp(..) => "'Timestamp'",
+                    Value::Duration(_) => "'Duration'",
+                    other => other.type_name(),
+                };
+                format!("type conversion error from {from} to 'string'")
+            }
+        })),
         (Function::JsonMarshal, [_]) => {
             let text = function::json_text(values, arguments[0])?;
             values.new_text(&text)
@@ -45,16 +60,22 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             let now = time::from_seconds(now.seconds, now.nanoseconds)?;
             values.new_extended(now)
         }
-        (Function::TimeTruncate, [Value::Timestamp(seconds, nanos), Value::Duration(unit)]) => {
+        (
+            Function::TimeTruncate,
+            [
+                Value::Timestamp(seconds, nanos, offset),
+                Value::Duration(unit),
+            ],
+        ) => {
             let (seconds, nanos, unit) = (*seconds, *nanos, i128::from(*unit));
             // Counted from the year 1, as in Go.
             let since = time::nanoseconds(seconds, nanos) - time::nanoseconds(-62_135_596_800, 0);
             let excess = if unit > 0 { since.rem_euclid(unit) } else { 0 };
-            let truncated = time::shift(seconds, nanos, -excess)?;
+            let truncated = time::shift((seconds, nanos, *offset), -excess)?;
             values.new_extended(truncated)
         }
-        (Function::TimeToCron, [Value::Timestamp(seconds, _)]) => {
-            let date = kpvm_semantics::calendar::civil(*seconds);
+        (Function::TimeToCron, [Value::Timestamp(seconds, _, offset)]) => {
+            let date = kpvm_semantics::calendar::civil(*seconds + i64::from(*offset));
             let text = format!(
                 "{} {} {} {} {}",
                 date.clock / 60 % 60,
@@ -123,15 +144,14 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
         }
         (_, [Value::Opaque(Opaque::Image, text)]) => {
             let image = parse(text)?;
-            let has_digest = !image.digest.is_empty();
             let part = match function {
                 Function::ImageRegistry => image.registry,
-                Function::ImageRepository => image.path,
+                Function::ImageRepository => image.repository,
                 Function::ImageDigest => image.digest,
-                Function::ContainsDigest => return values.new_bool(has_digest),
-                Function::ImageTag if has_digest => String::new(),
-                Function::ImageIdentifier if has_digest => image.digest,
-                Function::ImageTag | Function::ImageIdentifier => image.tag,
+                Function::ContainsDigest => return values.new_bool(!image.digest.is_empty()),
+                Function::ImageTag => image.tag,
+                Function::ImageIdentifier => image.identifier(),
+                Function::ImageIdentifierWithSeparator => image.identifier_with_separator(),
                 _ => return Err(no_overload()),
             };
             values.new_text(&part)
@@ -140,15 +160,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
     }
 }
 
-/// Parses an image, with its parts named as in go-containerregistry.
-fn parse(text: &str) -> Result<ImageReference, FunctionError> {
-    let mut image =
-        image::parse(text, REGISTRY).map_err(|error| FunctionError::Failed(error.to_string()))?;
-    if image.registry == "docker.io" {
-        image.registry = REGISTRY.registry.to_owned();
-    }
-    if image.registry == REGISTRY.registry && !image.path.contains('/') {
-        image.path = format!("library/{}", image.path);
-    }
-    Ok(image)
+fn parse(text: &str) -> Result<ImageName, FunctionError> {
+    ImageName::parse(text)
+        .ok_or_else(|| FunctionError::Failed(format!("could not parse reference: {text}")))
 }

@@ -49,8 +49,13 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
         Some(first) => *first,
         None => return Err(no_overload()),
     };
-    if function == Function::ListsRange {
-        return range(list, values);
+    match (function, look(&values.view(), list)) {
+        (Function::ListsRange, _) => return range(list, values),
+        (Function::HasValue, Value::Optional(inner)) => return values.new_bool(inner.is_some()),
+        (Function::OptionalValue, Value::Optional(inner)) => {
+            return inner.ok_or_else(|| failed("optional.none() dereference"));
+        }
+        _ => {}
     }
     let all = items(values, list)?;
     values.charge(all.len() as u64 / 4)?;
@@ -118,7 +123,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
         }
         Function::IsSorted => {
             for pair in all.windows(2) {
-                if ordering(values, pair[0], pair[1])? == Ordering::Greater {
+                if is_greater(values, pair[0], pair[1])? {
                     return values.new_bool(false);
                 }
             }
@@ -158,7 +163,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             }
             Ok(sum)
         }
-        Function::IndexOf | Function::LastIndexOf => {
+        Function::IndexOf | Function::LastIndexOf if arguments.len() == 2 => {
             let wanted = argument(1)?;
             let mut found = -1;
             for (index, item) in all.into_iter().enumerate() {
@@ -281,6 +286,15 @@ fn ordering(
     }
 }
 
+/// Whether an item is greater than the next; NaN is not.
+fn is_greater(values: &mut Values<'_>, left: NodeId, right: NodeId) -> Result<bool, FunctionError> {
+    match order(&values.view(), left, right) {
+        Order::Known(ordering) => Ok(ordering.is_gt()),
+        Order::Nan => Ok(false),
+        Order::NoOverload => Err(no_overload()),
+    }
+}
+
 /// Sorts items by their keys, which must have one type.
 fn sort(
     list: Vec<NodeId>,
@@ -326,11 +340,10 @@ pub(crate) fn of_non_zero(value: NodeId, values: &mut Values<'_>) -> Outcome {
         Value::Uint(number) => number == 0,
         Value::Double(number) => number == 0.0,
         Value::String(text) | Value::Bytes(text) => text.is_empty(),
-        Value::Timestamp(seconds, nanos) => seconds == -62_135_596_800 && nanos == 0,
+        Value::Timestamp(seconds, nanos, _) => seconds == -62_135_596_800 && nanos == 0,
         Value::Duration(nanos) => nanos == 0,
         Value::List(items) | Value::Map(items) | Value::Table(items) => items.len() == 0,
-        Value::Optional(inner) => inner.is_none(),
-        Value::Type(_) | Value::Opaque(..) | Value::Error(_) => false,
+        Value::Optional(_) | Value::Type(_) | Value::Opaque(..) | Value::Error(_) => false,
     };
     values.new_extended(Extended::Optional((!is_zero).then_some(value)))
 }

@@ -28,8 +28,8 @@ mod value_of;
 
 use kpvm_format::cel::{Function, Library};
 
-use self::compare::{Order, equal, equal_scalars, order_values};
-use self::value::{Value, look, no_operator, no_overload};
+use self::compare::{Order, equal, equal_scalars, is_incomparable, order_values};
+use self::value::{NO_OVERLOAD, Value, look, no_operator, no_overload};
 pub(crate) use self::value_of::push_value;
 pub use self::value_of::{CelValue, read_value};
 use crate::document::{NodeId, Opaque, View};
@@ -46,8 +46,14 @@ pub(crate) fn predicate(
     fuel: &mut u64,
 ) -> Option<Result<bool, FunctionError>> {
     match function {
-        Function::Equal => Some(Ok(equal(view, left, right, fuel)?)),
-        Function::NotEqual => Some(Ok(!equal(view, left, right, fuel)?)),
+        Function::Equal | Function::NotEqual => {
+            let (looked_left, looked_right) = (look(view, left), look(view, right));
+            if is_incomparable(&looked_left, &looked_right) {
+                return Some(incomparable(function));
+            }
+            let equal = equal(view, left, right, fuel)?;
+            Some(Ok(equal == (function == Function::Equal)))
+        }
         Function::In => access::is_in(view, left, right, fuel),
         _ => scalar_predicate(function, &look(view, left), &look(view, right), fuel),
     }
@@ -63,14 +69,16 @@ pub(crate) fn scalar_predicate(
     fuel: &mut u64,
 ) -> Option<Result<bool, FunctionError>> {
     Some(Ok(match function {
+        Function::Equal | Function::NotEqual if is_incomparable(left, right) => {
+            return Some(incomparable(function));
+        }
         Function::Equal => equal_scalars(left, right)?,
         Function::NotEqual => !equal_scalars(left, right)?,
         Function::Less | Function::LessOrEqual | Function::Greater | Function::GreaterOrEqual => {
             let ordering = match order_values(left, right) {
                 Order::Known(ordering) => ordering,
-                Order::Nan => {
-                    return Some(Err(FunctionError::failed("NaN values cannot be ordered")));
-                }
+                // NaN is neither less nor greater than anything.
+                Order::Nan => return Some(Ok(false)),
                 Order::NoOverload => return Some(Err(no_operator(function, left))),
             };
             match function {
@@ -95,6 +103,15 @@ pub(crate) fn scalar_predicate(
     }))
 }
 
+/// `==` or `!=` of values that cannot be compared: cel-go's `!=` is true of all that are not
+/// equal.
+fn incomparable(function: Function) -> Result<bool, FunctionError> {
+    match function {
+        Function::Equal => Err(no_overload()),
+        _ => Ok(true),
+    }
+}
+
 /// Calls a function.
 ///
 /// # Errors
@@ -106,7 +123,8 @@ pub(crate) fn call(
 ) -> Result<NodeId, FunctionError> {
     values.charge(1)?;
     let before = values.buffer.text_bytes();
-    let result = compute(function, arguments, values)?;
+    let result = compute(function, arguments, values)
+        .map_err(|error| overload_error(function, arguments, values, error))?;
     // Corresponds to cel-go's cost of creating text.
     let made = values.buffer.text_bytes() - before;
     values.charge(made as u64 / BYTES_MADE_PER_STEP)?;
@@ -136,9 +154,12 @@ fn compute(
             [left, right],
         ) => arithmetic::binary(function, *left, *right, values),
         (Function::Index, [operand, index]) => access::index(values, *operand, *index),
+        (Function::OptionalIndex, [operand, index]) => {
+            access::optional_index(values, *operand, *index)
+        }
         (Function::Size, [operand]) => list::size(*operand, values),
         (Function::TypeOf, [operand]) => {
-            let name = look(&values.view(), *operand).type_name();
+            let name = look(&values.view(), *operand).full_type_name();
             values.new_type(name)
         }
         (
@@ -150,8 +171,8 @@ fn compute(
             | Function::ToString
             | Function::ToTimestamp
             | Function::ToUint,
-            [operand],
-        ) => convert::convert(function, *operand, values),
+            [operand, wanted @ ..],
+        ) => convert::convert(function, *operand, wanted.first().copied(), values),
         (
             Function::GetFullYear
             | Function::GetMonth
@@ -205,6 +226,8 @@ fn compute(
             | Function::LastIndexOf
             | Function::First
             | Function::Last
+            | Function::HasValue
+            | Function::OptionalValue
             | Function::OptionalUnwrap
             | Function::UnwrapOptional,
             arguments,
@@ -354,6 +377,75 @@ fn compute(
         }
         _ => Err(no_overload()),
     }
+}
+
+/// Names function and types in the error that no overload fits, where cel-go does.
+fn overload_error(
+    function: Function,
+    arguments: &[NodeId],
+    values: &Values<'_>,
+    error: FunctionError,
+) -> FunctionError {
+    if !matches!(&error, FunctionError::Failed(text) if text == NO_OVERLOAD) {
+        return error;
+    }
+    let view = values.view();
+    let types: Vec<&str> = arguments
+        .iter()
+        .map(|id| look(&view, *id).full_type_name())
+        .collect();
+    let first = types.first().copied().unwrap_or_default();
+    let is_plain = match function {
+        Function::Matches
+        | Function::Contains
+        | Function::StartsWith
+        | Function::EndsWith
+        | Function::FindAll
+        | Function::In
+        | Function::Equal
+        | Function::NotEqual
+        | Function::Less
+        | Function::LessOrEqual
+        | Function::Greater
+        | Function::GreaterOrEqual
+        | Function::Add
+        | Function::Subtract
+        | Function::Multiply
+        | Function::Divide
+        | Function::Modulo
+        | Function::Not
+        | Function::Negate
+        | Function::Size
+        | Function::Index
+        | Function::JsonUnmarshal
+        | Function::OptionalOr => true,
+        Function::Find => first != "string",
+        Function::ContainsIp => types.get(1) == Some(&"string"),
+        Function::IsSorted | Function::Min | Function::Max | Function::Sum => first == "list",
+        // These receive any call.
+        Function::Sort => matches!(
+            first,
+            "string" | "google.protobuf.Timestamp" | "google.protobuf.Duration"
+        ),
+        _ => false,
+    };
+    let name = match function {
+        Function::YamlParse => "parse",
+        function => function.name(),
+    };
+    FunctionError::Failed(match function {
+        _ if is_plain => return error,
+        Function::Sort => format!("{NO_OVERLOAD}: {name}"),
+        Function::Flatten => {
+            let (first, rest) = match first {
+                "map" => ("map(dyn, dyn)", &types[1..]),
+                "optional_type" => ("optional_type(dyn)", &types[1..]),
+                first => (first, &types[1..]),
+            };
+            format!("{NO_OVERLOAD}: {first}.{name}({})", rest.join(", "))
+        }
+        _ => format!("{NO_OVERLOAD}: {name}({})", types.join(", ")),
+    })
 }
 
 fn is_opaque(values: &Values<'_>, id: NodeId, wanted: Opaque) -> bool {

@@ -116,7 +116,11 @@ fn http(method: &str, arguments: &[NodeId], values: &mut Values<'_>) -> Outcome 
 fn random(arguments: &[NodeId], values: &mut Values<'_>) -> Outcome {
     let pattern = match arguments {
         [] => values.new_text(RANDOM)?,
-        [pattern] if matches!(look(&values.view(), *pattern), Value::String(_)) => *pattern,
+        [pattern] => match look(&values.view(), *pattern) {
+            Value::String(b"") => return Ok(*pattern),
+            Value::String(_) => *pattern,
+            _ => return Err(no_overload()),
+        },
         _ => return Err(no_overload()),
     };
     function::call(Jmespath::Random, &[pattern], values)

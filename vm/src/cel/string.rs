@@ -31,6 +31,19 @@ fn offset_of(text: &str, position: i64) -> Result<usize, FunctionError> {
         .ok_or_else(|| out_of_range(position))
 }
 
+/// Whether a position is after the end of the text.
+fn is_beyond(text: &str, position: i64) -> bool {
+    usize::try_from(position).is_ok_and(|position| position > text.chars().count())
+}
+
+/// Where a text is found after the end: only an empty one, at the end.
+fn beyond(text: &str, needle: &str) -> i64 {
+    match needle {
+        "" => text.chars().count() as i64,
+        _ => -1,
+    }
+}
+
 fn position_of(text: &str, offset: usize) -> i64 {
     text.get(..offset)
         .map_or(0, |before| before.chars().count() as i64)
@@ -57,6 +70,9 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             let needle = rest[0].text().unwrap_or("");
             let start = match rest.get(1) {
                 None => 0,
+                Some(Value::Int(start)) if is_beyond(text, *start) => {
+                    return values.new_int(beyond(text, needle));
+                }
                 Some(Value::Int(start)) => offset_of(text, *start)?,
                 Some(_) => return Err(no_overload()),
             };
@@ -68,6 +84,9 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             let found = match rest.get(1) {
                 None if needle.is_empty() => Some(text.len()),
                 None => text.rfind(needle),
+                Some(Value::Int(last)) if is_beyond(text, *last) => {
+                    return values.new_int(beyond(text, needle));
+                }
                 Some(Value::Int(last)) => {
                     let last = offset_of(text, *last)?;
                     // Latest start of the match.

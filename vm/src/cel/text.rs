@@ -9,21 +9,14 @@ use super::time::duration_text;
 use super::value::{Value, look, no_overload};
 use crate::document::{NodeId, View};
 use crate::function::{FunctionError, Values, decode_base64, encode_base64};
+use kpvm_semantics::cel_format::{Clause, clause};
+use kpvm_semantics::quote::go_quote;
 use kpvm_semantics::timestamp::text as timestamp_text;
 
 type Outcome = Result<NodeId, FunctionError>;
 
 fn failed(text: String) -> FunctionError {
     FunctionError::Failed(text)
-}
-
-/// Name of a type in errors of `format`.
-fn type_text(value: &Value<'_>) -> &'static str {
-    match value.type_name() {
-        "timestamp" => "google.protobuf.Timestamp",
-        "duration" => "google.protobuf.Duration",
-        name => name,
-    }
 }
 
 /// `template.format(list)`
@@ -44,36 +37,14 @@ pub(crate) fn format(template: NodeId, list: NodeId, values: &mut Values<'_>) ->
             rest = after;
             continue;
         }
-        let parse_error =
-            |what: String| failed(format!("could not parse formatting clause: {what}"));
-        let mut precision = None;
-        if let Some(after) = rest.strip_prefix('.') {
-            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-            let (number, after) = after.split_at_checked(digits).unwrap_or(("", after));
-            let number: usize = number
-                .parse()
-                .map_err(|_| parse_error("error while parsing precision".to_owned()))?;
-            if number > 1000 {
-                return Err(parse_error("precision too large".to_owned()));
-            }
-            precision = Some(number);
-            rest = after;
-        }
-        let Some(verb) = rest.chars().next() else {
-            return Err(parse_error("unexpected end of string".to_owned()));
-        };
-        rest = rest.get(verb.len_utf8()..).unwrap_or("");
-        if !matches!(verb, 's' | 'd' | 'f' | 'e' | 'b' | 'x' | 'X' | 'o') {
-            return Err(parse_error(format!(
-                "unrecognized formatting clause \"{verb}\""
-            )));
-        }
         let argument = items.at(next);
         if argument.is_missing() {
             return Err(failed(format!("index {next} out of range")));
         }
+        let parsed = clause(rest).map_err(failed)?;
+        rest = parsed.rest;
         next += 1;
-        clause(verb, precision, &view, argument, &mut out)
+        write_clause(parsed, &view, argument, &mut out)
             .map_err(|text| failed(format!("error during formatting: {text}")))?;
         if out.len() > most {
             break;
@@ -83,15 +54,16 @@ pub(crate) fn format(template: NodeId, list: NodeId, values: &mut Values<'_>) ->
     values.new_text(&out)
 }
 
-fn clause(
-    verb: char,
-    precision: Option<usize>,
+fn write_clause(
+    Clause {
+        verb, precision, ..
+    }: Clause<'_>,
     view: &View<'_>,
     argument: NodeId,
     out: &mut String,
 ) -> Result<(), String> {
     let value = look(view, argument);
-    let given = format!(", was given {}", type_text(&value));
+    let given = format!(", was given {}", value.full_type_name());
     let mut push = |text: String| {
         out.push_str(&text);
         Ok(())
@@ -101,16 +73,16 @@ fn clause(
         'd' => match value {
             Value::Int(number) => push(number.to_string()),
             Value::Uint(number) => push(number.to_string()),
-            Value::Double(number) if !number.is_finite() => push(special(number).to_owned()),
             _ => Err(format!(
                 "decimal clause can only be used on integers{given}"
             )),
         },
         'f' | 'e' => {
-            let number = match value {
-                Value::Int(number) => number as f64,
-                Value::Uint(number) => number as f64,
-                Value::Double(number) => number,
+            let number = match (value.text(), value) {
+                (_, Value::Double(number)) => number,
+                (Some("NaN"), _) => f64::NAN,
+                (Some("Infinity"), _) => f64::INFINITY,
+                (Some("-Infinity"), _) => f64::NEG_INFINITY,
                 _ => {
                     let name = if verb == 'f' {
                         "fixed-point"
@@ -121,17 +93,11 @@ fn clause(
                 }
             };
             let precision = precision.unwrap_or(6);
-            if !number.is_finite() {
-                push(special(number).to_owned())
-            } else if verb == 'f' {
-                push(format!("{number:.precision$}"))
-            } else {
-                let text = format!("{number:.precision$e}");
-                let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-                let exponent: i32 = exponent.parse().unwrap_or(0);
-                let sign = if exponent < 0 { '-' } else { '+' };
-                push(format!("{mantissa}e{sign}{:02}", exponent.abs()))
-            }
+            push(match verb {
+                'f' => fixed(number, precision),
+                // cel-go takes the precision for the width.
+                _ => format!("{:>precision$}", scientific(number)),
+            })
         }
         'b' => match value {
             Value::Int(number) if number < 0 => push(format!("-{:b}", number.unsigned_abs())),
@@ -175,14 +141,60 @@ fn clause(
     }
 }
 
-fn special(number: f64) -> &'static str {
-    if number.is_nan() {
-        "NaN"
-    } else if number > 0.0 {
-        "Infinity"
-    } else {
-        "-Infinity"
+/// A number that is none, as written in English; `None` for any other.
+fn special(number: f64) -> Option<String> {
+    (!number.is_finite()).then(|| match (number.is_nan(), number > 0.0) {
+        (true, _) => "NaN".to_owned(),
+        (_, true) => "∞".to_owned(),
+        (_, false) => "-∞".to_owned(),
+    })
+}
+
+/// A number with decimals, its thousands grouped.
+fn fixed(number: f64, precision: usize) -> String {
+    if let Some(text) = special(number) {
+        return text;
     }
+    let text = format!("{number:.precision$}");
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.as_str()),
+    };
+    let (whole, fraction) = match digits.find('.') {
+        Some(point) => digits.split_at(point),
+        None => (digits, ""),
+    };
+    let mut out = sign.to_owned();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out.push_str(fraction);
+    out
+}
+
+/// A number as a power of ten: `1.234567×10⁰⁴`.
+fn scientific(number: f64) -> String {
+    if let Some(text) = special(number) {
+        return text;
+    }
+    let text = format!("{number:.6e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let mut out = format!("{mantissa}×10");
+    if exponent < 0 {
+        out.push('⁻');
+    }
+    let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    for digit in format!("{:02}", exponent.abs()).chars() {
+        let digit = digit
+            .to_digit(10)
+            .and_then(|digit| digits.get(digit as usize));
+        out.extend(digit);
+    }
+    out
 }
 
 /// Parts of a list or map still to be written.
@@ -192,8 +204,49 @@ enum Step {
     Key(String),
 }
 
-/// `%s`
+/// `%s`: the value itself, and members of lists and maps as literals.
 fn show(view: &View<'_>, value: NodeId, out: &mut String) -> Result<(), String> {
+    match look(view, value) {
+        Value::List(_) | Value::Map(_) | Value::Table(_) => show_literal(view, value, out),
+        value => {
+            out.push_str(&shown(&value)?);
+            Ok(())
+        }
+    }
+}
+
+/// A value that is no container, as `string` converts it.
+fn shown(value: &Value<'_>) -> Result<String, String> {
+    Ok(match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Uint(number) => number.to_string(),
+        Value::Double(number) => double_text(*number),
+        Value::String(text) => String::from_utf8_lossy(text).into_owned(),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => {
+                let problem = "invalid UTF-8 in bytes, cannot convert to string";
+                return Err(format!(
+                    "could not convert argument \"{problem}\" to string"
+                ));
+            }
+        },
+        Value::Timestamp(seconds, nanos, offset) => timestamp_text(*seconds, *nanos, *offset),
+        Value::Duration(nanos) => duration_text(*nanos),
+        Value::Type(name) => (*name).to_owned(),
+        other => {
+            return Err(format!(
+                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given {}",
+                other.full_type_name()
+            ));
+        }
+    })
+}
+
+/// A list or map as a literal of CEL.
+fn show_literal(view: &View<'_>, value: NodeId, out: &mut String) -> Result<(), String> {
     let mut steps = vec![Step::Value(value)];
     while let Some(step) = steps.pop() {
         let id = match step {
@@ -208,18 +261,6 @@ fn show(view: &View<'_>, value: NodeId, out: &mut String) -> Result<(), String> 
             Step::Value(id) => id,
         };
         match look(view, id) {
-            Value::Null => out.push_str("null"),
-            Value::Bool(value) => out.push_str(if value { "true" } else { "false" }),
-            Value::Int(number) => out.push_str(&number.to_string()),
-            Value::Uint(number) => out.push_str(&number.to_string()),
-            Value::Double(number) if !number.is_finite() => out.push_str(special(number)),
-            Value::Double(number) => out.push_str(&double_text(number)),
-            Value::String(bytes) | Value::Bytes(bytes) => {
-                out.push_str(&String::from_utf8_lossy(bytes));
-            }
-            Value::Timestamp(seconds, nanos) => out.push_str(&timestamp_text(seconds, nanos)),
-            Value::Duration(nanos) => out.push_str(&duration_text(nanos)),
-            Value::Type(name) => out.push_str(name),
             Value::List(items) => {
                 steps.push(Step::Text("]"));
                 for (index, item) in items.enumerate().collect::<Vec<_>>().into_iter().rev() {
@@ -231,27 +272,12 @@ fn show(view: &View<'_>, value: NodeId, out: &mut String) -> Result<(), String> 
                 steps.push(Step::Text("["));
             }
             Value::Map(_) | Value::Table(_) => {
-                let mut entries: Vec<(String, NodeId)> = Vec::new();
-                match look(view, id) {
-                    Value::Table(table) => {
-                        for place in (0..table.len()).step_by(2) {
-                            let mut key = String::new();
-                            show_key(view, table.at(place), &mut key);
-                            entries.push((key, table.at(place + 1)));
-                        }
-                    }
-                    Value::Map(members) => {
-                        for member in members {
-                            entries.push((view.key_str(member).to_owned(), member));
-                        }
-                    }
-                    _ => {}
-                }
+                let mut entries = entries(view, id)?;
                 entries.sort_by(|left, right| left.0.cmp(&right.0));
                 steps.push(Step::Text("}"));
                 for (index, (key, value)) in entries.into_iter().enumerate().rev() {
                     steps.push(Step::Value(value));
-                    steps.push(Step::Text(": "));
+                    steps.push(Step::Text(":"));
                     steps.push(Step::Key(key));
                     if index > 0 {
                         steps.push(Step::Text(", "));
@@ -259,19 +285,59 @@ fn show(view: &View<'_>, value: NodeId, out: &mut String) -> Result<(), String> 
                 }
                 steps.push(Step::Text("{"));
             }
-            other @ (Value::Optional(_) | Value::Opaque(..) | Value::Error(_)) => {
-                return Err(format!(
-                    "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given {}",
-                    type_text(&other)
-                ));
-            }
+            value => out.push_str(&literal(&value)?),
         }
     }
     Ok(())
 }
 
-fn show_key(view: &View<'_>, key: NodeId, out: &mut String) {
-    out.push_str(&super::access::key_text(&look(view, key)));
+/// A member of a list or map that is no container.
+fn literal(value: &Value<'_>) -> Result<String, String> {
+    Ok(match value {
+        Value::String(_) => go_quote(&shown(value)?),
+        Value::Bytes(_) => format!("b{}", go_quote(&shown(value)?)),
+        Value::Timestamp(..) => format!("timestamp({})", go_quote(&shown(value)?)),
+        Value::Duration(_) => format!("duration({})", go_quote(&shown(value)?)),
+        Value::Double(number) if number.is_finite() => format!("{number:.6}"),
+        Value::Double(_) => go_quote(&shown(value)?),
+        Value::Optional(_) | Value::Opaque(..) | Value::Error(_) => {
+            return Err(format!(
+                "no formatting function for {}",
+                value.full_type_name()
+            ));
+        }
+        value => shown(value)?,
+    })
+}
+
+/// Keys, as written, and values of a map.
+fn entries(view: &View<'_>, map: NodeId) -> Result<Vec<(String, NodeId)>, String> {
+    let mut entries = Vec::new();
+    match look(view, map) {
+        Value::Table(table) => {
+            for place in (0..table.len()).step_by(2) {
+                let key = look(view, table.at(place));
+                let key = match &key {
+                    Value::String(_) => go_quote(&shown(&key)?),
+                    Value::Bool(_) | Value::Int(_) | Value::Uint(_) => shown(&key)?,
+                    other => {
+                        return Err(format!(
+                            "no formatting function for map key of type {}",
+                            other.full_type_name()
+                        ));
+                    }
+                };
+                entries.push((key, table.at(place + 1)));
+            }
+        }
+        Value::Map(members) => {
+            for member in members {
+                entries.push((go_quote(view.key_str(member)), member));
+            }
+        }
+        _ => {}
+    }
+    Ok(entries)
 }
 
 /// `base64.encode` and `base64.decode`

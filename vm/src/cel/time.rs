@@ -20,21 +20,32 @@ fn overflow() -> FunctionError {
     FunctionError::failed("timestamp overflow")
 }
 
-/// The point in time shifted by nanoseconds.
-pub(crate) fn shift(seconds: i64, nanos: u32, by: i128) -> Result<Extended, FunctionError> {
+/// The point in time shifted by nanoseconds, in the same zone.
+pub(crate) fn shift(
+    (seconds, nanos, offset): (i64, u32, i32),
+    by: i128,
+) -> Result<Extended, FunctionError> {
     let moved = nanoseconds(seconds, nanos) + by;
     let seconds = i64::try_from(moved.div_euclid(NANOS)).map_err(|_| overflow())?;
-    from_seconds(seconds, moved.rem_euclid(NANOS) as u32)
+    extended(Timestamp::new(
+        seconds,
+        moved.rem_euclid(NANOS) as u32,
+        offset,
+    ))
 }
 
 /// A point in time within the years 1 to 9999.
 pub(crate) fn from_seconds(seconds: i64, nanos: u32) -> Result<Extended, FunctionError> {
-    extended(Timestamp::new(seconds, nanos))
+    extended(Timestamp::new(seconds, nanos, 0))
 }
 
 fn extended(timestamp: Result<Timestamp, Overflow>) -> Result<Extended, FunctionError> {
     match timestamp {
-        Ok(Timestamp { seconds, nanos }) => Ok(Extended::Timestamp(seconds, nanos)),
+        Ok(Timestamp {
+            seconds,
+            nanos,
+            offset,
+        }) => Ok(Extended::Timestamp(seconds, nanos, offset)),
         Err(Overflow) => Err(overflow()),
     }
 }
@@ -64,10 +75,10 @@ pub(crate) fn get(
             Function::GetHours => nanos / 3_600_000_000_000,
             Function::GetMinutes => nanos / 60_000_000_000,
             Function::GetSeconds => nanos / 1_000_000_000,
-            Function::GetMilliseconds => nanos / 1_000_000 % 1_000,
+            Function::GetMilliseconds => nanos / 1_000_000,
             _ => return Err(no_overload()),
         },
-        (Some(Value::Timestamp(seconds, nanos)), zone) => {
+        (Some(Value::Timestamp(seconds, nanos, _)), zone) => {
             let offset = match zone {
                 None => 0,
                 Some(Value::String(name)) => {

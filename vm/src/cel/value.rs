@@ -19,8 +19,8 @@ pub(crate) enum Value<'v> {
     /// UTF-8.
     String(&'v [u8]),
     Bytes(&'v [u8]),
-    /// Seconds since 1970 and nanoseconds.
-    Timestamp(i64, u32),
+    /// Seconds since 1970, nanoseconds, and the offset of its zone in seconds.
+    Timestamp(i64, u32, i32),
     /// Nanoseconds.
     Duration(i64),
     List(ChildRange),
@@ -49,8 +49,8 @@ pub(crate) fn look<'v>(view: &View<'v>, id: NodeId) -> Value<'v> {
             None => Value::Null,
             Some(Extended::Uint(number)) => Value::Uint(number),
             Some(Extended::Bytes(piece)) => Value::Bytes(view.piece(piece)),
-            Some(Extended::Timestamp(seconds, nanoseconds)) => {
-                Value::Timestamp(seconds, nanoseconds)
+            Some(Extended::Timestamp(seconds, nanoseconds, offset)) => {
+                Value::Timestamp(seconds, nanoseconds, offset)
             }
             Some(Extended::Duration(nanoseconds)) => Value::Duration(nanoseconds),
             Some(Extended::Type(name)) => Value::Type(view.piece_str(name)),
@@ -84,6 +84,15 @@ impl<'v> Value<'v> {
         }
     }
 
+    /// Name of its type in errors.
+    pub(crate) fn full_type_name(&self) -> &'static str {
+        match self {
+            Value::Timestamp(..) => "google.protobuf.Timestamp",
+            Value::Duration(_) => "google.protobuf.Duration",
+            other => other.type_name(),
+        }
+    }
+
     /// Name of its type in cel-go's code, for errors.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
@@ -114,9 +123,12 @@ impl<'v> Value<'v> {
     }
 }
 
+/// Text of the error that no overload accepts the arguments.
+pub(crate) const NO_OVERLOAD: &str = "no such overload";
+
 /// Error: no overload accepts arguments of these types.
 pub(crate) fn no_overload() -> FunctionError {
-    FunctionError::failed("no such overload")
+    FunctionError::failed(NO_OVERLOAD)
 }
 
 /// Error: no overload of an operator accepts arguments of these types. cel-go names the
@@ -216,10 +228,8 @@ impl Values<'_> {
         }
         for (index, pair) in pairs.chunks_exact(2).enumerate() {
             let key = look(&self.view(), pair[0]);
-            if !matches!(
-                key,
-                Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::String(_)
-            ) {
+            // Here cel-go panics.
+            if matches!(key, Value::Bytes(_) | Value::Error(_)) {
                 let text = format!("unsupported key type: {}", key.type_name());
                 return Err(DuplicateKey::Other(FunctionError::Failed(text)));
             }
@@ -227,7 +237,7 @@ impl Values<'_> {
             let view = self.view();
             let earlier = pairs.chunks_exact(2).take(index);
             for other in earlier {
-                if super::compare::same_key(&view, other[0], pair[0]) {
+                if super::compare::is_one_key(&view, other[0], pair[0]) {
                     return Err(DuplicateKey::Key(pair[0]));
                 }
             }

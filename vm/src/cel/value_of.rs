@@ -51,7 +51,7 @@ fn read(view: &View<'_>, id: NodeId, depth: usize) -> CelValue {
         Value::Double(number) => CelValue::Double(number),
         Value::String(text) => CelValue::String(String::from_utf8_lossy(text).into_owned()),
         Value::Bytes(bytes) => CelValue::Bytes(bytes.to_vec()),
-        Value::Timestamp(seconds, nanos) => CelValue::Timestamp(seconds, nanos),
+        Value::Timestamp(seconds, nanos, _) => CelValue::Timestamp(seconds, nanos),
         Value::Duration(nanos) => CelValue::Duration(nanos),
         Value::List(items) => CelValue::List(items.map(inner).collect()),
         Value::Map(members) => CelValue::Map(
@@ -144,7 +144,7 @@ fn push(
         }
         CelValue::Uint(number) => Extended::Uint(*number),
         CelValue::Bytes(bytes) => Extended::Bytes(buffer.copy_text(bytes)?),
-        CelValue::Timestamp(seconds, nanos) => Extended::Timestamp(*seconds, *nanos),
+        CelValue::Timestamp(seconds, nanos) => Extended::Timestamp(*seconds, *nanos, 0),
         CelValue::Duration(nanos) => Extended::Duration(*nanos),
         CelValue::Type(name) => Extended::Type(buffer.copy_text(name.as_bytes())?),
         CelValue::Optional(None) => Extended::Optional(None),

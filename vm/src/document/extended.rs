@@ -13,8 +13,9 @@ pub enum Extended {
     Uint(u64),
     /// Bytes, not necessarily UTF-8.
     Bytes(TextRef),
-    /// A point in time: seconds since 1970 and nanoseconds.
-    Timestamp(i64, u32),
+    /// A point in time: seconds since 1970, nanoseconds, and the offset of the zone in which
+    /// it was written, in seconds.
+    Timestamp(i64, u32, i32),
     /// A duration in nanoseconds.
     Duration(i64),
     /// A type, identified by its name.

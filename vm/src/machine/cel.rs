@@ -226,7 +226,7 @@ impl Machine {
     ) -> Option<Flow> {
         if function == Function::Index {
             return match access::find_index(view, left, right) {
-                found if !found.is_missing() && !is_optional(view, left) => {
+                Ok(found) if !found.is_missing() && !is_optional(view, left) => {
                     Some(self.set(register, found))
                 }
                 _ => None,
@@ -701,9 +701,10 @@ fn compare(
         let items = Tables::range(tables.constants, constant.children);
         for item in items {
             *fuel = fuel.checked_sub(1)?;
-            if cel::scalar_predicate(Function::Equal, &looked, &scalar(item, tables)?, fuel)?
-                .ok()?
-            {
+            // A comparison that is an error finds nothing.
+            let item = scalar(item, tables)?;
+            let is_equal = cel::scalar_predicate(Function::Equal, &looked, &item, fuel)?;
+            if is_equal.unwrap_or(false) {
                 return Some(Ok(true));
             }
         }

@@ -657,7 +657,9 @@ impl Machine {
                     jump_if!(!self.holds(o.dst(), found))
                 }
                 Decoded::CelFindIndex(o) => {
+                    // The index is a whole number, which every value takes.
                     let found = access::find_index(view, self.get(o.src()), self.get(o.index()));
+                    let found = found.unwrap_or(NodeId::MISSING);
                     jump_if!(!self.holds(o.dst(), found))
                 }
                 Decoded::CelUnwrap(o) => look_or!(

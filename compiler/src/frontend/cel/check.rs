@@ -38,6 +38,8 @@ pub enum TypeErrorKind {
     Expression,
     /// Its result, which has another type than its place in the policy demands.
     Result,
+    /// What cel-go refuses when it plans the program.
+    Plan,
 }
 
 /// A type error.
@@ -58,6 +60,8 @@ pub struct TypeError {
 pub struct Checked {
     types: HashMap<usize, Type>,
     references: HashMap<usize, Reference>,
+    /// The type that a call's only overload takes, of calls whose argument may have any.
+    narrowed: HashMap<usize, Type>,
     /// Its errors.
     pub errors: Vec<TypeError>,
     /// Whether types can be relied on.
@@ -73,6 +77,12 @@ impl Checked {
     /// What an expression refers to.
     pub fn reference(&self, expression: &Expr) -> Option<&Reference> {
         self.references.get(&expression.id)
+    }
+
+    /// The only type of argument that a conversion accepts because of how its overload was
+    /// resolved, if its argument can have another (docs/spec/cel.md §3.8).
+    pub fn narrowed(&self, expression: &Expr) -> Option<&Type> {
+        self.narrowed.get(&expression.id)
     }
 
     /// Whether its value is certainly a boolean.
@@ -484,6 +494,12 @@ impl Checker<'_> {
     fn resolve(&mut self, expression: &Expr, name: &str, method: bool, types: Vec<Type>) -> Type {
         let environment = self.environment;
         let mut result: Option<Type> = None;
+        // The first overload gives a type that is not known a meaning, as in cel-go.
+        let is_open = matches!(
+            types.first().map(|ty| self.known(ty)),
+            Some(Type::Variable(_))
+        );
+        self.checked.narrowed.remove(&expression.id);
         let rows = environment.functions(name);
         for (function, overload) in rows.filter(|(_, overload)| overload.is_method == method) {
             let reference = self.checked.references.entry(expression.id);
@@ -498,6 +514,13 @@ impl Checker<'_> {
             let ty = self.substitution.apply(&overload.result, false);
             result = Some(match result {
                 None => {
+                    if is_open
+                        && function.is_conversion()
+                        && let [wanted] = overload.arguments.as_slice()
+                    {
+                        let narrowed = &mut self.checked.narrowed;
+                        narrowed.insert(expression.id, wanted.clone());
+                    }
                     *reference = Reference::Function {
                         function: *function,
                         method,

@@ -55,9 +55,20 @@ impl Program {
 pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<TypeError>> {
     let expression = parse(text, environment.macros()).map_err(|error| vec![error.into()])?;
     let mut checked = check(&expression, environment);
-    checked
-        .errors
-        .extend(literals::check_literals(&expression, &checked));
+    // cel-go looks at literals only if the types are right.
+    if checked.errors.is_empty() {
+        checked.errors = literals::check_literals(&expression, &checked);
+    }
+    if checked.errors.is_empty()
+        && let Some(problem) = plan::plan_error(&expression, &checked)
+    {
+        checked.errors.push(TypeError {
+            kind: TypeErrorKind::Plan,
+            at: expression.span.start,
+            message: problem,
+            hint: None,
+        });
+    }
     if checked.errors.is_empty() {
         return Ok(Program {
             expression,
@@ -69,6 +80,7 @@ pub fn compile(text: &str, environment: &Environment) -> Result<Program, Vec<Typ
 }
 
 mod literals;
+mod plan;
 
 /// Parses an expression without checking it: errors are found at run time.
 ///
@@ -92,7 +104,15 @@ pub fn render_errors(text: &str, errors: &[TypeError]) -> String {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line_number = before.matches('\n').count() + 1;
-        let column = text.get(line_start..at).unwrap_or("").chars().count();
+        let before = text.get(line_start..at).unwrap_or("");
+        let column = before.chars().count();
+        // cel-go marks characters of several bytes with wide marks.
+        let is_wide = text.get(at..).and_then(|rest| rest.chars().next());
+        let is_wide = is_wide.is_some_and(|next| !next.is_ascii());
+        let dots: String = before
+            .chars()
+            .map(|c| if c.is_ascii() { '.' } else { '．' })
+            .collect();
         let line = text
             .get(line_start..)
             .and_then(|rest| rest.lines().next())
@@ -102,10 +122,10 @@ pub fn render_errors(text: &str, errors: &[TypeError]) -> String {
         }
         let _ = write!(
             out,
-            "ERROR: <input>:{line_number}:{}: {}\n | {line}\n | {}^",
+            "ERROR: <input>:{line_number}:{}: {}\n | {line}\n | {dots}{}",
             column + 1,
             error.message,
-            ".".repeat(column)
+            if is_wide { '＾' } else { '^' }
         );
     }
     out

@@ -156,6 +156,12 @@ fn compilation_error(text: &str, errors: &[TypeError]) -> String {
         [only] if only.kind == TypeErrorKind::Result => {
             format!("compilation error: {}", only.message)
         }
+        [only] if only.kind == TypeErrorKind::Plan => {
+            format!(
+                "compilation error: program instantiation failed: {}",
+                only.message
+            )
+        }
         errors => format!(
             "compilation error: compilation failed: {}",
             render_errors(text, errors)

@@ -56,7 +56,7 @@ impl Lowering<'_, '_> {
                     .load(|dst| Operation::CelWrap { dst, src: value })
             }
             (Function::OptionalNone, []) => self.emitter.load(|dst| Operation::CelNone { dst }),
-            (Function::HasValue, [optional]) => {
+            (Function::HasValue, [optional]) if self.is_optional(optional) => {
                 let result = self.register();
                 let (none, end) = (self.label(), self.label());
                 self.held(optional, none, on_error);
@@ -67,7 +67,7 @@ impl Lowering<'_, '_> {
                 self.place(end);
                 result
             }
-            (Function::OptionalValue, [optional]) => {
+            (Function::OptionalValue, [optional]) if self.is_optional(optional) => {
                 let (none, end) = (self.label(), self.label());
                 let value = self.held(optional, none, on_error);
                 self.jump(end);
@@ -100,10 +100,8 @@ impl Lowering<'_, '_> {
                 self.emitter.assign(result, value);
                 self.jump(end);
                 self.place(none);
+                // cel-go does not look at the type of the other one.
                 let value = self.value(otherwise, on_error);
-                let failed = self.label();
-                self.unwrap_strictly(value, failed, on_error);
-                self.place(failed);
                 self.emitter.assign(result, value);
                 self.place(end);
                 result
@@ -115,6 +113,19 @@ impl Lowering<'_, '_> {
                 Function::OwnResourceGet | Function::OwnResourceList | Function::OwnResourcePost,
                 arguments,
             ) => self.own_resource(function, arguments, on_error),
+            (function, [value]) if self.checked.narrowed(expression).is_some() => {
+                let wanted = self.checked.narrowed(expression).map(ToString::to_string);
+                let value = self.value(value, on_error);
+                let wanted = TreeValue::String(wanted.unwrap_or_default().as_str().into());
+                let wanted = self.emitter.constant(&wanted);
+                self.compute(|dst| Operation::CelBinary {
+                    dst,
+                    left: value,
+                    right: wanted,
+                    function,
+                    target: on_error,
+                })
+            }
             (_, [value]) => {
                 let value = self.value(value, on_error);
                 self.compute(|dst| Operation::CelUnary {

@@ -49,15 +49,10 @@ impl Lowering<'_, '_> {
                 None => self.input(name, on_error),
             },
             Reference::Type(name) => {
-                let shown = match name.as_str() {
-                    "google.protobuf.Timestamp" => "timestamp",
-                    "google.protobuf.Duration" => "duration",
-                    other => other,
-                };
                 let constant = self
                     .emitter
                     .module
-                    .special_constant(Constant::Type(shown.to_owned()));
+                    .special_constant(Constant::Type(name.clone()));
                 self.emitter
                     .load(|dst| Operation::LoadConstant { dst, constant })
             }

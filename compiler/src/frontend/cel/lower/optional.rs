@@ -31,6 +31,11 @@ impl Lowering<'_, '_> {
         matches!(ty, Type::Optional(_) | Type::Dyn) || !self.checked.is_strict
     }
 
+    /// Whether the value is certainly an optional.
+    pub(super) fn is_optional(&self, expression: &Expr) -> bool {
+        self.checked.is_strict && matches!(self.checked.type_of(expression), Type::Optional(_))
+    }
+
     /// Whether the value can be accessed without creating the optional.
     fn is_chain(&self, expression: &Expr) -> bool {
         match &expression.node {
@@ -88,34 +93,42 @@ impl Lowering<'_, '_> {
                 if let Node::Literal(Literal::String(key)) = &index.node {
                     let inner = self.inner(operand, none, on_error);
                     let key = self.emitter.module.symbol(key);
-                    return self.compute(|dst| Operation::CelFind {
+                    let result = self.register();
+                    let find = Operation::CelIfFind {
+                        dst: result,
+                        src: inner,
+                        unwrap: false,
+                        key,
+                        target: none,
+                    };
+                    self.test(find, on_error);
+                    return result;
+                }
+                if matches!(&index.node, Node::Literal(Literal::Int(_))) {
+                    let inner = self.inner(operand, none, on_error);
+                    let index = self.value(index, on_error);
+                    return self.compute(|dst| Operation::CelFindIndex {
                         dst,
                         src: inner,
-                        key,
+                        index,
                         target: none,
                     });
                 }
-                // The index is evaluated even if there is nothing to index.
-                let (inner, index) = if self.cannot_fail(index) {
-                    let inner = self.inner(operand, none, on_error);
-                    (inner, self.value(index, on_error))
-                } else {
-                    let operand = self.value(operand, on_error);
-                    let index = self.value(index, on_error);
-                    (
-                        self.compute(|dst| Operation::CelUnwrap {
-                            dst,
-                            src: operand,
-                            strict: false,
-                            target: none,
-                        }),
-                        index,
-                    )
-                };
-                self.compute(|dst| Operation::CelFindIndex {
+                // Other indexes can have types that are errors, even if there is nothing to
+                // index.
+                let operand = self.value(operand, on_error);
+                let index = self.value(index, on_error);
+                let found = self.compute(|dst| Operation::CelBinary {
                     dst,
-                    src: inner,
-                    index,
+                    left: operand,
+                    right: index,
+                    function: Function::OptionalIndex,
+                    target: on_error,
+                });
+                self.compute(|dst| Operation::CelUnwrap {
+                    dst,
+                    src: found,
+                    strict: false,
                     target: none,
                 })
             }
