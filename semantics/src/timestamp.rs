@@ -122,6 +122,24 @@ pub fn parse(text: &str) -> Option<Result<Timestamp, Overflow>> {
     Some(Timestamp::new(seconds, nanos, offset as i32))
 }
 
+/// Whether a text has the shape of RFC 3339, with letters of either case and fields in range
+/// (`isStrictRFC3339` of cel-go): anything else gives another error.
+pub fn has_shape(text: &str) -> bool {
+    let upper = text.to_ascii_uppercase();
+    // A leap second and a day that its month has not are of that shape, but no timestamps.
+    let (Some(second), Some(day)) = (upper.get(17..19), upper.get(8..10)) else {
+        return false;
+    };
+    let mut shape = upper.clone();
+    if second == "60" {
+        shape.replace_range(17..19, "59");
+    }
+    if matches!(day, "29" | "30" | "31") {
+        shape.replace_range(8..10, "28");
+    }
+    parse(&shape).is_some()
+}
+
 /// A timestamp as RFC 3339 with the fewest decimals, in the zone with an offset.
 pub fn text(seconds: i64, nanos: u32, offset: i32) -> String {
     let date = civil(seconds + i64::from(offset));

@@ -96,7 +96,13 @@ mod tests {
     #[test]
     fn all_files_can_be_read_and_stay_below_five_megabytes() {
         let mut bytes = 0;
-        for name in ["golden", "golden-mutate", "jmespath-kyverno", "operators"] {
+        for name in [
+            "cel",
+            "golden",
+            "golden-mutate",
+            "jmespath-kyverno",
+            "operators",
+        ] {
             for entry in folder().join(name).read_dir().unwrap() {
                 let path = entry.unwrap().path();
                 assert!(!read_file(&path).unwrap().is_empty());

@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use kpvm_conformance::cel_table;
 use kpvm_conformance::golden::{Golden, Verdict, is_explained, run};
 use kpvm_golden::{case_files, folder, read_file};
 
@@ -85,6 +86,16 @@ fn compare(options: &Options) -> io::Result<usize> {
         }
         cases += area.total;
         unexplained += area.differences.len();
+    }
+    // The answers about CEL are not cases: one expression each, see `cel_table`.
+    if options.id.is_none() && options.folder == folder().join("golden") {
+        let rows = cel_table::recorded()?;
+        let violations = cel_table::violations(&cel_table::differences(&rows));
+        println!("{:<14} {:>7} rows", "cel", rows.len());
+        for violation in violations.iter().take(options.shown) {
+            println!("  {violation}");
+        }
+        unexplained += violations.len();
     }
     if cases == 0 {
         let folder = options.folder.display();

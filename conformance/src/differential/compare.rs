@@ -118,12 +118,6 @@ pub(crate) fn listed(
         Some("a variable inside a variable")
     } else if has(theirs, "Syntax error: ") && has(ours, "Syntax error: ") {
         Some("CEL: what the parser expected, and its errors behind the first")
-    } else if has(theirs, "program instantiation failed: ") {
-        Some("CEL: constants that Kyverno computes when it compiles")
-    } else if has(theirs, "compilation error: ") && text().contains(".format(") {
-        Some("CEL: calls of format that Kyverno checks when it compiles")
-    } else if has(theirs, "undeclared reference to '.") || has(theirs, "\u{ff0e}") {
-        Some("CEL: names behind a leading dot, and the dots under wide characters")
     } else if has(ours, "is not plain: expected no") {
         Some("paths of API calls with `..`, `//`, `;` or encoded separators")
     } else if has(theirs, "context entry") && has_nested_variable(&text())

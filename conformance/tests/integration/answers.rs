@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kpvm_cli::suite::discovery::{SUITE_FILE, discover};
 use kpvm_cli::suite::{Options, SuiteRun, run_files};
+use kpvm_conformance::cel_table;
 use kpvm_conformance::gate::{Listed, gaps};
 use kpvm_conformance::golden::{self, Golden, Verdict};
 use kpvm_golden::{case_files, folder, read_file};
@@ -65,6 +66,16 @@ fn the_answers_of_the_real_engine_agree() {
     assert!(agreeing > 18_000, "only {agreeing} cases agree");
     differing.truncate(20);
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+/// The expressions of `conformance/data/cel`, in both kinds of policies.
+#[test]
+fn the_answers_of_the_table_of_cel_are_as_the_list_says() {
+    let rows = cel_table::recorded().unwrap();
+    assert!(rows.len() > 30_000, "only {} rows", rows.len());
+    let mut violations = cel_table::violations(&cel_table::differences(&rows));
+    violations.truncate(20);
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
 /// Shrunk cases of differences found by differential testing, with Kyverno's answers

@@ -218,6 +218,10 @@ pub(crate) fn range(values: &mut Values<'_>, value: NodeId, indices: bool) -> Ou
             let keys: Vec<NodeId> = (0..table.len()).step_by(2).map(|at| table.at(at)).collect();
             values.new_list(&keys)
         }
+        other if indices => Err(FunctionError::Failed(format!(
+            "unsupported comprehension range type: {}",
+            other.go_type()
+        ))),
         other => Err(FunctionError::Failed(format!(
             "got '{}', expected iterable type",
             other.go_type()

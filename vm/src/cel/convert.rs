@@ -6,6 +6,7 @@ use super::time;
 use super::value::{Value, look, no_overload};
 use crate::document::{Extended, NodeId, Opaque};
 use crate::function::{FunctionError, Values};
+use kpvm_semantics::quote::go_quote;
 
 type Outcome = Result<NodeId, FunctionError>;
 
@@ -139,8 +140,14 @@ pub(crate) fn convert(
                 values.new_extended(timestamp)
             }
             Value::String(_) => {
-                let timestamp = time::parse(value.text().unwrap_or(""))
-                    .ok_or_else(|| failed(&value, "google.protobuf.Timestamp"))??;
+                let text = value.text().unwrap_or("");
+                let timestamp = time::parse(text).ok_or_else(|| {
+                    if !kpvm_semantics::timestamp::has_shape(text) {
+                        let text = go_quote(text);
+                        return FunctionError::Failed(format!("invalid RFC 3339 timestamp {text}"));
+                    }
+                    failed(&value, "google.protobuf.Timestamp")
+                })??;
                 values.new_extended(timestamp)
             }
             _ => Err(no_overload()),

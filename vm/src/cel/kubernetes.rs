@@ -305,7 +305,7 @@ fn qualified_name(text: &str) -> Vec<String> {
         }
         Some(_) => {
             return vec![format!(
-                "a qualified name {NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
     };
@@ -321,7 +321,10 @@ fn qualified_name(text: &str) -> Vec<String> {
 }
 
 fn label_value(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = too_long(text, 63).into_iter().collect();
+    let mut found = Vec::new();
+    if text.len() > 63 {
+        found.push("must be no more than 63 bytes".to_owned());
+    }
     if !text.is_empty() && !is_name(text) {
         found.push("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')".into());
     }

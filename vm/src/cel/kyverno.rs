@@ -5,9 +5,10 @@ use kpvm_format::function::Function as Jmespath;
 
 use super::time;
 use super::value::{Value, look, no_overload};
-use crate::document::{NodeId, Opaque};
+use crate::document::{Kind, NodeId, Opaque};
 use crate::function::{self, FunctionError, Values};
 use kpvm_semantics::image_name::ImageName;
+use kpvm_semantics::quote::quote_json;
 
 type Outcome = Result<NodeId, FunctionError>;
 
@@ -50,6 +51,28 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
                 format!("type conversion error from {from} to 'string'")
             }
         })),
+        (Function::JsonMarshal, [Value::Optional(Some(inner))]) => {
+            call(function, &[*inner], values)
+        }
+        (Function::JsonMarshal, [Value::Uint(number)]) => values.new_text(&number.to_string()),
+        (Function::JsonMarshal, [Value::Duration(nanoseconds)]) => {
+            values.new_text(&nanoseconds.to_string())
+        }
+        (Function::JsonMarshal, [Value::Bytes(bytes)]) => {
+            let text = quote_json(&function::encode_base64(bytes));
+            values.new_text(&text)
+        }
+        (Function::JsonMarshal, [Value::Timestamp(seconds, nanos, offset)]) => {
+            let text = kpvm_semantics::timestamp::text(*seconds, *nanos, *offset);
+            values.new_text(&quote_json(&text))
+        }
+        (
+            Function::JsonMarshal,
+            [Value::Type(text) | Value::Opaque(Opaque::Ip | Opaque::Cidr | Opaque::Semver, text)],
+        ) => {
+            let text = quote_json(text);
+            values.new_text(&text)
+        }
         (Function::JsonMarshal, [_]) => {
             let text = function::json_text(values, arguments[0])?;
             values.new_text(&text)
@@ -122,13 +145,19 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             for (left, right) in left.clone().zip(right.clone()) {
                 let name = view.get_text(left, key);
                 let found = view.get_text(right, value);
-                if name.is_missing() || found.is_missing() {
-                    return Err(FunctionError::failed("no such key"));
+                if view.kind(name) != Some(Kind::String) {
+                    let problem =
+                        "the passed key name cannot be handled as a string in the key object list";
+                    return Err(FunctionError::failed(problem));
                 }
                 pairs.push((view.str(name).to_owned(), found));
             }
             let mut members = Vec::new();
             for (name, found) in pairs {
+                let found = match found {
+                    NodeId::MISSING => values.new_null()?,
+                    found => found,
+                };
                 members.push((values.label(&name)?, found));
             }
             values.new_map(&members)

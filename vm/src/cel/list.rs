@@ -141,8 +141,10 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
                 return Err(failed(format!("{name} called on empty list")));
             };
             for item in rest {
-                if ordering(values, item, best)? == wanted {
-                    best = item;
+                match order(&values.view(), item, best) {
+                    Order::Known(ordering) if ordering == wanted => best = item,
+                    Order::Known(_) | Order::Nan => {}
+                    Order::NoOverload => return Err(no_overload()),
                 }
             }
             Ok(best)
@@ -272,18 +274,6 @@ fn flatten(
         }
     }
     Ok(())
-}
-
-fn ordering(
-    values: &mut Values<'_>,
-    left: NodeId,
-    right: NodeId,
-) -> Result<Ordering, FunctionError> {
-    match order(&values.view(), left, right) {
-        Order::Known(ordering) => Ok(ordering),
-        Order::Nan => Err(failed("NaN values cannot be ordered")),
-        Order::NoOverload => Err(no_overload()),
-    }
 }
 
 /// Whether an item is greater than the next; NaN is not.

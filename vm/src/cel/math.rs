@@ -62,7 +62,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             if by < 0 {
                 let name = function.name();
                 return Err(FunctionError::Failed(format!(
-                    "{name} negative offset: {by}"
+                    "{name}() negative offset: {by}"
                 )));
             }
             let by = u32::try_from(by).unwrap_or(u32::MAX);
@@ -109,16 +109,26 @@ fn extreme(function: Function, arguments: &[NodeId], values: &mut Values<'_>) ->
     } else {
         Ordering::Greater
     };
+    let name = function.name();
     let mut best: Option<(NodeId, Number)> = None;
     for candidate in candidates {
         let number = Number::of(&look(&view, candidate)).ok_or_else(no_overload)?;
-        if best.is_none_or(|(_, known)| number.compare(known) == Some(wanted)) {
+        let is_better = match best.map(|(_, known)| number.compare(known)) {
+            None => true,
+            Some(Some(ordering)) => ordering == wanted,
+            Some(None) => {
+                let problem = match arguments {
+                    [_] => "no such overload",
+                    _ => "NaN values cannot be ordered",
+                };
+                return Err(FunctionError::Failed(format!("{problem}: {name}")));
+            }
+        };
+        if is_better {
             best = Some((candidate, number));
         }
     }
     values.charge(1)?;
-    best.map(|(id, _)| id).ok_or_else(|| {
-        let name = function.name();
-        FunctionError::Failed(format!("{name}(list) argument must not be empty"))
-    })
+    best.map(|(id, _)| id)
+        .ok_or_else(|| FunctionError::Failed(format!("{name}(list) argument must not be empty")))
 }

@@ -47,7 +47,12 @@ pub(crate) fn predicate(
 ) -> Option<Result<bool, FunctionError>> {
     match function {
         Function::Equal | Function::NotEqual => {
-            let (looked_left, looked_right) = (look(view, left), look(view, right));
+            let (mut looked_left, mut looked_right) = (look(view, left), look(view, right));
+            while let (Value::Optional(Some(inner_left)), Value::Optional(Some(inner_right))) =
+                (&looked_left, &looked_right)
+            {
+                (looked_left, looked_right) = (look(view, *inner_left), look(view, *inner_right));
+            }
             if is_incomparable(&looked_left, &looked_right) {
                 return Some(incomparable(function));
             }
@@ -189,10 +194,9 @@ fn compute(
         (Function::OptionalOfNonZero, [operand]) => list::of_non_zero(*operand, values),
         (Function::Join, arguments) => string::join(arguments, values),
         (Function::Format, [template, list]) => text::format(*template, *list, values),
-        (
-            Function::IndexOf | Function::LastIndexOf | Function::Reverse | Function::ReverseString,
-            [receiver, ..],
-        ) if matches!(look(&values.view(), *receiver), Value::String(_)) => {
+        (Function::IndexOf | Function::LastIndexOf | Function::ReverseString, [receiver, ..])
+            if matches!(look(&values.view(), *receiver), Value::String(_)) =>
+        {
             string::call(function, arguments, values)
         }
         (
@@ -400,7 +404,6 @@ fn overload_error(
         | Function::Contains
         | Function::StartsWith
         | Function::EndsWith
-        | Function::FindAll
         | Function::In
         | Function::Equal
         | Function::NotEqual
@@ -420,7 +423,10 @@ fn overload_error(
         | Function::JsonUnmarshal
         | Function::OptionalOr => true,
         Function::Find => first != "string",
-        Function::ContainsIp => types.get(1) == Some(&"string"),
+        Function::FindAll => {
+            !matches!(types.as_slice(), ["string", other, ..] if *other != "string")
+        }
+        Function::ContainsIp => types == ["net.CIDR", "string"],
         Function::IsSorted | Function::Min | Function::Max | Function::Sum => first == "list",
         // These receive any call.
         Function::Sort => matches!(
@@ -429,13 +435,11 @@ fn overload_error(
         ),
         _ => false,
     };
-    let name = match function {
-        Function::YamlParse => "parse",
-        function => function.name(),
-    };
+    let name = function.name();
     FunctionError::Failed(match function {
         _ if is_plain => return error,
         Function::Sort => format!("{NO_OVERLOAD}: {name}"),
+        Function::YamlParse => format!("{NO_OVERLOAD}: parse(yaml.Yaml, {first})"),
         Function::Flatten => {
             let (first, rest) = match first {
                 "map" => ("map(dyn, dyn)", &types[1..]),

@@ -150,10 +150,14 @@ fn expand(
                     out.push_str(text.get(span.range()).unwrap_or(""));
                 }
             }
-            _ => {
-                return Err(FunctionError::failed(
-                    "invalid replacement string: \\ must be followed by a digit or \\",
-                ));
+            other => {
+                let problem = match other {
+                    None => "\\ not allowed at end",
+                    Some(_) => "\\ must be followed by a digit or \\",
+                };
+                return Err(FunctionError::Failed(format!(
+                    "invalid replacement string: '{template}' {problem}"
+                )));
             }
         }
     }

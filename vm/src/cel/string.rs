@@ -84,7 +84,7 @@ pub(crate) fn call(function: Function, arguments: &[NodeId], values: &mut Values
             let found = match rest.get(1) {
                 None if needle.is_empty() => Some(text.len()),
                 None => text.rfind(needle),
-                Some(Value::Int(last)) if is_beyond(text, *last) => {
+                Some(Value::Int(last)) if is_beyond(text, last.saturating_add(1)) => {
                     return values.new_int(beyond(text, needle));
                 }
                 Some(Value::Int(last)) => {

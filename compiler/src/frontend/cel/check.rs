@@ -270,8 +270,7 @@ impl Checker<'_> {
 
     fn undeclared(&self, name: &str) -> String {
         format!(
-            "undeclared reference to '{}' (in container '{}')",
-            name.trim_start_matches('.'),
+            "undeclared reference to '{name}' (in container '{}')",
             self.environment.container
         )
     }

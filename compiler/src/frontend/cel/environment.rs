@@ -160,14 +160,7 @@ impl Environment {
             "map" => Type::map(Type::Dyn, Type::Dyn),
             "type" => Type::Type(Box::new(Type::Dyn)),
             "optional_type" if self.has(Library::Optional) => Type::optional(Type::Dyn),
-            "net.IP"
-            | "net.CIDR"
-            | "kubernetes.Quantity"
-            | "kubernetes.URL"
-            | "kubernetes.Semver"
-            | "kubernetes.NamedFormat"
-                if self.has(Library::Kubernetes) =>
-            {
+            "net.IP" | "net.CIDR" if self.has(Library::Kubernetes) => {
                 Type::Opaque(name.to_owned(), Vec::new())
             }
             _ => return None,

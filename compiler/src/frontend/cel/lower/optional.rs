@@ -33,7 +33,10 @@ impl Lowering<'_, '_> {
 
     /// Whether the value is certainly an optional.
     pub(super) fn is_optional(&self, expression: &Expr) -> bool {
-        self.checked.is_strict && matches!(self.checked.type_of(expression), Type::Optional(_))
+        // `or` gives what it is given.
+        self.checked.is_strict
+            && matches!(self.checked.type_of(expression), Type::Optional(_))
+            && self.function(expression) != Some(Function::OptionalOr)
     }
 
     /// Whether the value can be accessed without creating the optional.
