@@ -196,6 +196,43 @@ fn objects_that_pass_are_never_read_again() {
     }
 }
 
+/// What a rule matches by is read as well, although no body looks at it.
+#[test]
+fn what_rules_match_by_is_never_read_again() {
+    for (filter, metadata) in [
+        (
+            "annotations: {team: 'shop*'}",
+            json!({"annotations": {"team": "shop-1", "a": "b"}}),
+        ),
+        (
+            "selector: {matchLabels: {team: 'shop*'}}",
+            json!({"labels": {"team": "shop-1", "a": "b"}}),
+        ),
+    ] {
+        let mut sources = kpvm_compiler::source::Sources::new();
+        sources.add(
+            "policy.yaml",
+            format!(
+                "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: p}}\nspec:\n  \
+                 rules:\n  - name: r\n    match: {{any: [{{resources: {{kinds: [Thing], {filter}}}}}]}}\n    \
+                 validate: {{message: m, deny: {{conditions: {{any: [{{key: \
+                 '{{{{ request.object.spec.x }}}}', operator: Equals, value: 2}}]}}}}}}\n"
+            ),
+        );
+        let engine = Engine::load(bundle(&sources)).expect("a fresh bundle loads");
+        let mut session = Session::new(&engine);
+        let mut thing = json!({"apiVersion": "example.com/v1", "kind": "Thing",
+            "metadata": metadata, "spec": {"x": 1, "y": {"z": [1, 2]}}});
+        thing["metadata"]["name"] = json!("t");
+        let thing = thing.to_string();
+        for _ in 0..3 {
+            let found = seen(&mut session, &request_of(thing.as_bytes(), None));
+            assert!(found.contains("p/r pass"), "{filter}: {found}");
+        }
+        assert_eq!(session.evaluations_repeated(), 0, "{filter}");
+    }
+}
+
 /// Rules that match by resource instead of kind, and values that pass through variables,
 /// macros and optionals.
 #[test]
