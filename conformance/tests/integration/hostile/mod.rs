@@ -9,6 +9,7 @@ mod carried;
 mod cel;
 mod exception;
 mod expression;
+mod fuel;
 pub(crate) mod oracle;
 mod pod_security;
 mod policy;
